@@ -1,0 +1,113 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Where Apple's Security framework is absent and ours takes its place.
+let withoutSecurityFramework: [Platform] = [.linux, .android, .windows, .openbsd]
+
+let package = Package(
+    name: "swift-keychain",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    products: [
+        .library(name: "KeychainServices", targets: ["KeychainServices"]),
+        .library(name: "Valet", targets: ["Valet"]),
+        .library(name: "KeychainTesting", targets: ["KeychainTesting"]),
+        .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
+        .executable(name: "valet", targets: ["ValetCLI"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    ],
+    targets: [
+        // Products
+        .target(
+            name: "KeychainServices",
+            dependencies: [.target(name: "SecurityAPI", condition: .when(platforms: withoutSecurityFramework))]
+        ),
+        .target(name: "Valet", dependencies: ["KeychainServices"]),
+        .executableTarget(
+            name: "ValetCLI",
+            dependencies: [
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .target(
+            name: "KeychainTesting",
+            dependencies: [
+                .target(name: "KeychainCore", condition: .when(platforms: withoutSecurityFramework)),
+                .target(name: "Keybag", condition: .when(platforms: withoutSecurityFramework)),
+                .target(name: "KeychainEngine", condition: .when(platforms: withoutSecurityFramework)),
+                .target(name: "CKeychainTestingMarker", condition: .when(platforms: withoutSecurityFramework)),
+            ]
+        ),
+        .target(name: "KeychainTestingTraits", dependencies: ["KeychainTesting"]),
+
+        // The engine, from the inside out
+        .target(name: "KeychainCore", dependencies: ["CKeychainShims"]),
+        .target(
+            name: "Keybag",
+            dependencies: ["KeychainCore", .product(name: "Crypto", package: "swift-crypto")]
+        ),
+        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"]),
+        .target(
+            name: "KeychainEngine",
+            dependencies: [
+                "KeychainCore", "Keybag", "KeychainStore", "CKeychainShims",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .target(
+            name: "SecurityAPI",
+            dependencies: ["KeychainCore", "KeychainEngine", .product(name: "Logging", package: "swift-log")]
+        ),
+
+        // C
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CKeychainShims"),
+        .target(name: "CKeychainTestingMarker", dependencies: ["CKeychainShims"]),
+
+        // Tests
+        .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
+        .testTarget(
+            name: "KeychainEngineTests",
+            dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting"]
+        ),
+        .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),
+        .testTarget(
+            name: "KeychainTestingTests",
+            dependencies: ["KeychainTesting", "KeychainTestingTraits", "KeychainServices", "Valet"]
+        ),
+        .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
+        .testTarget(name: "ValetCLITests", dependencies: ["ValetCLI"], exclude: ["Scripts"]),
+        .testTarget(
+            name: "ConformanceTests",
+            dependencies: ["KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine"]
+        ),
+        .testTarget(
+            name: "FaultTests",
+            dependencies: [
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting",
+                "CSQLite",
+            ]
+        ),
+        .testTarget(name: "ArchitectureTests"),
+    ]
+)
+
+for target in package.targets where [.regular, .executable, .test].contains(target.type) {
+    guard !target.name.hasPrefix("C") || target.name == "ConformanceTests" else { continue }
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .strictMemorySafety(),
+        .treatAllWarnings(as: .error),
+    ]
+}

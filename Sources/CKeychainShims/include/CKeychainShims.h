@@ -1,0 +1,3 @@
+#ifndef CKEYCHAINSHIMS_H
+#define CKEYCHAINSHIMS_H
+#endif
