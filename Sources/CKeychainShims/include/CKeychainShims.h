@@ -1,3 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Swift's Glibc overlay hides, one header per concern. */
 #ifndef CKEYCHAINSHIMS_H
 #define CKEYCHAINSHIMS_H
+#include "secret_memory_shims.h"
+#include "testing_scope_shims.h"
 #endif

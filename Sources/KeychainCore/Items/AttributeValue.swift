@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package import FoundationEssentials
+
+/// An attribute's value in the form the caller gave it, which is also the form it is returned in.
+package enum AttributeValue: Hashable, Sendable {
+    case string(String)
+    case data(Data)
+    case number(Int64)
+    /// Seconds since 2001-01-01 00:00:00 UTC, as in `Date.timeIntervalSinceReferenceDate`.
+    case date(Double)
+
+    /// The bytes that decide equality.
+    ///
+    /// Text and data with the same bytes are the same value, and a number that fits has the bytes of a
+    /// little-endian Int32 (semantics of SecItem: a String "a" and a Data "a" collide as primary keys).
+    /// The buffer is valid only inside `body`.
+    package func withComparedBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        switch self {
+        case .string(var text):
+            return text.withUTF8 { unsafe body(UnsafeRawBufferPointer($0)) }
+        case .data(let data):
+            return unsafe data.withUnsafeBytes(body)
+        case .number(let number):
+            if let small = Int32(exactly: number) {
+                return unsafe withUnsafeBytes(of: small.littleEndian, body)
+            }
+            return unsafe withUnsafeBytes(of: number.littleEndian, body)
+        case .date(let seconds):
+            return unsafe withUnsafeBytes(of: seconds.bitPattern.littleEndian, body)
+        }
+    }
+
+    /// Equality as a search sees it: by bytes, not by type.
+    package func matches(_ other: AttributeValue) -> Bool {
+        if self == other { return true }
+        return unsafe withComparedBytes { mine in
+            unsafe other.withComparedBytes { theirs in unsafe mine.elementsEqual(theirs) }
+        }
+    }
+}

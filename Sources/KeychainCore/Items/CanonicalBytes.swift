@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The two halves of every encoding of ours: numbers little-endian, byte strings with their count in front.
+extension [UInt8] {
+    package mutating func append<Number: FixedWidthInteger>(littleEndian number: Number) {
+        var rest = number
+        for _ in 0..<(Number.bitWidth / 8) {
+            append(UInt8(truncatingIfNeeded: rest))
+            rest = Number.bitWidth > 8 ? rest >> 8 : 0
+        }
+    }
+
+    /// Appends a 32-bit byte count and the bytes, so that no two lists of fields have the same encoding.
+    package mutating func append(lengthPrefixed bytes: some Collection<UInt8>) {
+        append(littleEndian: UInt32(bytes.count))
+        append(contentsOf: bytes)
+    }
+}
+
+/// Reads what the functions above wrote; every read is checked, none traps.
+package struct ByteReader {
+    private let bytes: ArraySlice<UInt8>
+    private var position: Int
+
+    package init(_ bytes: some Collection<UInt8>) {
+        self.bytes = ArraySlice(bytes)
+        position = self.bytes.startIndex
+    }
+
+    package var isAtEnd: Bool { position == bytes.endIndex }
+
+    package mutating func readByte() -> UInt8? {
+        guard position < bytes.endIndex else { return nil }
+        defer { position += 1 }
+        return bytes[position]
+    }
+
+    package mutating func readBytes(_ count: Int) -> ArraySlice<UInt8>? {
+        guard count >= 0, bytes.endIndex - position >= count else { return nil }
+        defer { position += count }
+        return bytes[position..<(position + count)]
+    }
+
+    package mutating func readLengthPrefixed() -> ArraySlice<UInt8>? {
+        guard let count = readUInt32() else { return nil }
+        return readBytes(Int(count))
+    }
+
+    package mutating func readUInt16() -> UInt16? { readInteger() }
+    package mutating func readUInt32() -> UInt32? { readInteger() }
+    package mutating func readUInt64() -> UInt64? { readInteger() }
+
+    private mutating func readInteger<Number: FixedWidthInteger & UnsignedInteger>() -> Number? {
+        guard let field = readBytes(Number.bitWidth / 8) else { return nil }
+        return field.reversed().reduce(0) { $0 << 8 | Number($1) }
+    }
+}

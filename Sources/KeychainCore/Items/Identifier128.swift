@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Sixteen bytes that name something: a store, an item, a revision, or what an index digest stands for.
+package struct Identifier128: Hashable, Sendable {
+    /// The first and the last eight bytes, as big-endian numbers.
+    package let high: UInt64
+    package let low: UInt64
+
+    package static let byteCount = 16
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    package init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.byteCount else { return nil }
+        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// Takes sixteen bytes at the start of a buffer, without an intermediate array.
+    package init?(buffer: UnsafeRawBufferPointer) {
+        guard buffer.count >= Self.byteCount else { return nil }
+        // The count is checked above; loadUnaligned has no alignment rule.
+        high = unsafe UInt64(bigEndian: buffer.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
+        low = unsafe UInt64(bigEndian: buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+
+    /// A fresh random identifier.
+    package static func random() -> Identifier128 {
+        var generator = SystemRandomNumberGenerator()
+        return Identifier128(high: generator.next(), low: generator.next())
+    }
+
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.byteCount)
+        bytes.append(littleEndian: high.byteSwapped)
+        bytes.append(littleEndian: low.byteSwapped)
+        return bytes
+    }
+
+    /// 32 lower-case hexadecimal digits.
+    package var hexadecimal: String {
+        bytes.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+}
+
+/// Names a store: in its file, in its key file's name, and in everything that is authenticated.
+package typealias StoreID = Identifier128
+/// Names an item for life; the last sixteen bytes of its persistent reference.
+package typealias ItemID = Identifier128
+/// A keyed digest that stands for a searchable value on disk.
+package typealias IndexDigest = Identifier128

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a keychain operation did not succeed: a status for programs, a reason for people, the place for us.
+///
+/// Two failures are equal when their status is, so that tests and callers depend on the meaning and wording may change.
+/// The reason never holds a secret, a key or an attribute's value.
+package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    package let status: KeychainStatus
+    package let reason: String
+    package let place: String
+
+    package init(_ status: KeychainStatus, _ reason: String, file: StaticString = #fileID, line: UInt = #line) {
+        self.status = status
+        self.reason = reason
+        self.place = "\(file):\(line)"
+    }
+
+    package var description: String { "\(reason) (\(status.rawValue))" }
+
+    package static func == (left: KeychainFailure, right: KeychainFailure) -> Bool { left.status == right.status }
+}

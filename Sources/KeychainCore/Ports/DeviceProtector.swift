@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Holds a store's device secret, from which every key begins.
+package protocol DeviceProtector: Sendable {
+    var kind: DeviceProtectorKind { get }
+
+    /// The secret of that store.
+    ///
+    /// Throws `.notAvailable`, naming what is missing: without the device secret nothing can be said about any item.
+    func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes
+}
+
+/// The protectors there are. The raw value is the number in the keybag.
+package enum DeviceProtectorKind: UInt8, Sendable, CaseIterable {
+    case keyFile = 1
+    case systemdCredential = 2
+
+    package var name: String {
+        switch self {
+        case .keyFile: "keyFile"
+        case .systemdCredential: "systemdCredential"
+        }
+    }
+}
+
+/// Length of a device secret.
+package enum DeviceSecret {
+    package static let byteCount = 32
+}

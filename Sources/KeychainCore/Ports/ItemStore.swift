@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Keeps sealed rows. It sees digests and sealed bytes, never a key or a plaintext. Implemented by KeychainStore.
+package protocol ItemStore: Sendable {
+    /// Runs `body` on one consistent state of the store.
+    func read<Result>(
+        _ body: (any ItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result
+
+    /// Runs `body` in a transaction that is durable when this returns, and undone when `body` throws.
+    ///
+    /// Writes nothing and answers `.keybagChanged` when the store's keybag is not of the expected generation.
+    func write<Result>(
+        ifKeybagGeneration: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result>
+}
+
+/// What became of a write.
+package enum WriteOutcome<Result> {
+    case written(Result)
+    /// Another process changed the keybag: load it again, then repeat.
+    case keybagChanged
+}
+
+/// Valid only inside the closure that received it.
+package protocol ItemReading {
+    /// Hands over the rows that match, in ascending order of their number, until `body` answers `.stop`.
+    ///
+    /// `includingSecrets: false` leaves `sealedSecret` empty. `body` may change the row it was given, and no other.
+    func forEachRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure)
+
+    /// How many rows there are, tombstones left out.
+    func itemCount() throws(KeychainFailure) -> Int
+
+    /// The keybag as stored, with both its copies.
+    func keybag() throws(KeychainFailure) -> StoredKeybag
+
+    /// Rows set aside because they could not be read, oldest first.
+    func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow]
+}
+
+package protocol ItemWriting: ItemReading {
+    /// Throws `.duplicateItem` when a row with the same primary-key digests is there.
+    func insert(_ row: SealedRow) throws(KeychainFailure)
+    /// Puts `row` in the place of the stored row of that number.
+    func replace(number: Int64, with row: SealedRow) throws(KeychainFailure)
+    func remove(number: Int64) throws(KeychainFailure)
+    /// Moves a row that cannot be read to the quarantine, which keeps the newest `QuarantinedRow.capacity`.
+    func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure)
+    /// Empties the quarantine for good.
+    func purgeQuarantine() throws(KeychainFailure)
+}
+
+/// The keybag as the store keeps it: sealed bytes, twice, written in one transaction.
+package struct StoredKeybag: Sendable {
+    /// Rises with each change of the keybag.
+    package let generation: UInt64
+    /// Two, unless one is unreadable. They differ only after damage.
+    package let copies: [[UInt8]]
+
+    package init(generation: UInt64, copies: [[UInt8]]) {
+        self.generation = generation
+        self.copies = copies
+    }
+}
+
+package enum Iteration: Sendable {
+    case proceed, stop
+}
+
+/// A search as the store understands it. All conditions hold together.
+package struct RowQuery: Sendable {
+    package var itemClass: ItemClass?
+    package var id: ItemID?
+    package var serviceDigest: IndexDigest?
+    package var accountDigest: IndexDigest?
+    package var remainingKeyDigest: IndexDigest?
+    /// Any of these groups; nil for all.
+    package var accessGroupDigests: [IndexDigest]?
+    package var attributeDigests: [AttributeDigest]
+    package var accessibility: Accessibility?
+    package var isSynchronizable: Bool?
+    package var isTombstone: Bool?
+
+    package init(
+        itemClass: ItemClass? = nil, id: ItemID? = nil, serviceDigest: IndexDigest? = nil, accountDigest: IndexDigest? = nil,
+        remainingKeyDigest: IndexDigest? = nil, accessGroupDigests: [IndexDigest]? = nil,
+        attributeDigests: [AttributeDigest] = [], accessibility: Accessibility? = nil, isSynchronizable: Bool? = nil,
+        isTombstone: Bool? = nil
+    ) {
+        self.itemClass = itemClass
+        self.id = id
+        self.serviceDigest = serviceDigest
+        self.accountDigest = accountDigest
+        self.remainingKeyDigest = remainingKeyDigest
+        self.accessGroupDigests = accessGroupDigests
+        self.attributeDigests = attributeDigests
+        self.accessibility = accessibility
+        self.isSynchronizable = isSynchronizable
+        self.isTombstone = isTombstone
+    }
+}
+
+/// A row that was set aside instead of being lost.
+package struct QuarantinedRow: Sendable {
+    package static let capacity = 1_000
+
+    package let row: SealedRow
+    /// When it was set aside, in seconds since 2001-01-01 00:00:00 UTC.
+    package let seconds: Double
+
+    package init(row: SealedRow, seconds: Double) {
+        self.row = row
+        self.seconds = seconds
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Synchronization
+
+/// The process's memory for keys: mapped pages that are locked, left out of core dumps, absent after fork, and wiped.
+///
+/// One arena, cut into slots, because mlock counts pages: a page for each 32-byte key would exhaust the usual limit.
+package enum SecretArena {
+    static let slotByteCount = 64
+    private static let chunkByteCount = 64 * 1024
+
+    private struct State: ~Copyable {
+        // Slot addresses as numbers: the mutex guards the list, and a slot belongs to whoever took it from there.
+        var freeSlots: [UInt] = []
+        var isFullyLocked = true
+    }
+
+    private static let state = Mutex(State())
+
+    /// False once the kernel refused to lock memory for keys: everything works, but keys may reach swap.
+    package static var isFullyLocked: Bool { state.withLock { $0.isFullyLocked } }
+
+    /// A zeroed region of at least `byteCount` bytes; nil when the system has no memory.
+    static func take(byteCount: Int) -> UnsafeMutableRawPointer? {
+        guard byteCount <= slotByteCount else { return unsafe map(byteCount: byteCount) }
+        return unsafe state.withLock { state in
+            if state.freeSlots.isEmpty {
+                var isLocked = false
+                guard let base = unsafe keychain_secret_memory_map(chunkByteCount, &isLocked) else { return nil }
+                if !isLocked { state.isFullyLocked = false }
+                let start = UInt(bitPattern: base)
+                state.freeSlots = stride(from: start, to: start + UInt(chunkByteCount), by: slotByteCount).reversed()
+            }
+            return unsafe state.freeSlots.popLast().flatMap { unsafe UnsafeMutableRawPointer(bitPattern: $0) }
+        }
+    }
+
+    /// Wipes a region that `take` gave and takes it back.
+    static func giveBack(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+        guard byteCount <= slotByteCount else {
+            unsafe keychain_secret_memory_unmap(base, byteCount)
+            return
+        }
+        unsafe keychain_wipe(base, slotByteCount)
+        let slot = UInt(bitPattern: base)
+        state.withLock { $0.freeSlots.append(slot) }
+    }
+
+    private static func map(byteCount: Int) -> UnsafeMutableRawPointer? {
+        var isLocked = false
+        guard let base = unsafe keychain_secret_memory_map(byteCount, &isLocked) else { return nil }
+        if !isLocked { state.withLock { $0.isFullyLocked = false } }
+        return unsafe base
+    }
+}
