@@ -8,10 +8,15 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let status: KeychainStatus
     package let reason: String
     package let place: String
+    /// The connection or the keybag in use is no longer the store's: the same call may succeed once the store is opened anew.
+    package let callsForReopening: Bool
 
-    package init(_ status: KeychainStatus, _ reason: String, file: StaticString = #fileID, line: UInt = #line) {
+    package init(
+        _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, file: StaticString = #fileID, line: UInt = #line
+    ) {
         self.status = status
         self.reason = reason
+        self.callsForReopening = callsForReopening
         self.place = "\(file):\(line)"
     }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What came of opening a row. Damage, "not yet" and "not by this version" are told apart, because only the first may be
+/// written over.
+enum RowOpening {
+    case opened(OpenedRow)
+    case damaged(KeychainFailure)
+    /// Written by a newer version, or under a class key this keybag does not have. Never written over.
+    case unsupported(KeychainFailure)
+    case locked(KeychainFailure)
+}
+
+extension SealedKeychain {
+    /// Opens a row for reading.
+    func open(_ row: SealedRow, includingSecret: Bool) -> RowOpening {
+        let header = row.header
+        guard header.formatVersion <= RowHeader.currentFormatVersion else {
+            return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
+        }
+        guard header.constraints == nil else {
+            return .unsupported(KeychainFailure(.unimplemented, "an item has access control, which this version cannot enforce"))
+        }
+        switch keys.availability(of: header.accessibility, generation: header.classKeyGeneration) {
+        case .missing:
+            return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
+        case .locked:
+            return .locked(KeychainFailure(.interactionNotAllowed, "the keychain is locked for items of class '\(header.accessibility.rawValue)'"))
+        case .available:
+            break
+        }
+        do throws(KeychainFailure) {
+            let cipher = cipher
+            return .opened(
+                try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
+                    (key: borrowing ClassKey) throws(KeychainFailure) in
+                    try cipher.open(row, includingSecret: includingSecret, under: key)
+                }
+            )
+        } catch {
+            return error.status == .interactionNotAllowed ? .locked(error) : .damaged(error)
+        }
+    }
+
+    /// Opens a row that may be written over. The row must have been read with its secret: the row tag covers it.
+    ///
+    /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
+    func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
+        let opening = open(row, includingSecret: true)
+        switch opening {
+        case .unsupported, .locked:
+            guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
+            return .damaged(KeychainFailure(.decode, "an item is damaged"))
+        case .opened, .damaged:
+            return opening
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A query cut in two: what the store can decide by digests, and what is decided on the row or after opening it.
+struct RowSearch {
+    let rowQuery: RowQuery
+    /// Parts of the primary key that must be at their default: such a row has no digest for them.
+    private let absentDigests: [Attribute]
+    /// Dates and `sha1`, which are nowhere but in the sealed part.
+    private let sealedFilters: [ItemAttributes.Entry]
+    private let hostOrSubdomain: String?
+
+    /// Whether the header alone cannot tell: then a locked row leaves the question open.
+    var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
+
+    init(_ query: ItemQuery, groups: [String], using digests: DigestCache) throws(KeychainFailure) {
+        let itemClass = query.itemClass
+        let leading = PrimaryKey.leading(of: itemClass)
+        var rowQuery = RowQuery(itemClass: itemClass, id: query.reference?.id)
+        var absentDigests: [Attribute] = []
+        var sealedFilters: [ItemAttributes.Entry] = []
+        for entry in query.attributes.entries {
+            switch entry.attribute {
+            case .accessGroup, .synchronizable, .tombstone:
+                break
+            case .accessible:
+                rowQuery.accessibility = query.attributes.text(.accessible).flatMap(Accessibility.init(rawValue:))
+            case .creationDate, .modificationDate, .sha1:
+                sealedFilters.append(entry)
+            case leading.service:
+                rowQuery.serviceDigest = try digests.digest(of: entry.value, for: entry.attribute, in: itemClass)
+            case leading.account:
+                rowQuery.accountDigest = try digests.digest(of: entry.value, for: entry.attribute, in: itemClass)
+            default:
+                guard RowDigests.hasDigestOfItsOwn(entry.attribute, entry.value, in: itemClass) else {
+                    absentDigests.append(entry.attribute)
+                    continue
+                }
+                let digest = try digests.digest(of: entry.value, for: entry.attribute, in: itemClass)
+                rowQuery.attributeDigests.append(AttributeDigest(entry.attribute, digest))
+            }
+        }
+        // The user of a multi-user system is part of every search, and here there is the one without a name.
+        if query.reference == nil, query.attributes[.multiUser] == nil { absentDigests.append(.multiUser) }
+        var groupDigests: [IndexDigest] = []
+        for group in groups {
+            groupDigests.append(try digests.digest(of: .string(group), for: .accessGroup, in: itemClass))
+        }
+        rowQuery.accessGroupDigests = groupDigests
+        rowQuery.isTombstone = query.tombstones == .only
+        rowQuery.isSynchronizable =
+            switch query.twin {
+            case .local: false
+            case .synchronizable: true
+            case .either: nil
+            }
+        self.rowQuery = rowQuery
+        self.absentDigests = absentDigests
+        self.sealedFilters = sealedFilters
+        self.hostOrSubdomain = query.hostOrSubdomain
+    }
+
+    func accepts(_ header: RowHeader) -> Bool {
+        absentDigests.isEmpty || !header.attributeDigests.contains { absentDigests.contains($0.attribute) }
+    }
+
+    func accepts(_ attributes: ItemAttributes) -> Bool {
+        sealedFilters.allSatisfy { filter in attributes[filter.attribute]?.matches(filter.value) ?? false } && acceptsHost(of: attributes)
+    }
+
+    /// The host itself, or a host below it. Case counts, as on Apple's platforms.
+    private func acceptsHost(of attributes: ItemAttributes) -> Bool {
+        guard let hostOrSubdomain else { return true }
+        guard let server = attributes.text(.server) else { return false }
+        return server == hostOrSubdomain || server.hasSuffix("." + hostOrSubdomain)
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SealedKeychain {
+    package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        let group = try entitlements.group(forNewItemNaming: request.attributes.text(.accessGroup))
+        try requirePassword(request.itemClass)
+        let control = request.accessControl ?? AccessControl(Self.defaultAccessibility(in: group))
+        try requireStorable(control, isSynchronizable: request.attributes.flag(.synchronizable) ?? false)
+        try requireNoToken(request.attributes)
+
+        var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
+        let now = clock.now()
+        attributes[.creationDate] = .date(now)
+        attributes[.modificationDate] = .date(now)
+
+        // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
+        let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
+        let row = try seal(&attributes, secret: request.secret, reference: fresh, accessibility: control.accessibility)
+        let reference = try write { writing throws(KeychainFailure) in
+            guard let inherited = try clearWay(for: row, in: writing) else {
+                try writing.insert(row)
+                return fresh
+            }
+            try writing.insert(
+                try seal(&attributes, secret: request.secret, reference: inherited, accessibility: control.accessibility)
+            )
+            return inherited
+        }
+        return KeychainItem(reference: reference, attributes: attributes, accessControl: control, secret: request.secret)
+    }
+
+    /// Fills in what every item has.
+    static func completed(
+        _ given: ItemAttributes, itemClass: ItemClass, group: String, control: AccessControl
+    ) -> ItemAttributes {
+        var attributes = given
+        for attribute in PrimaryKey.attributes(of: itemClass) where attributes[attribute] == nil {
+            // Absent hints and token identifiers are not shown as empty ones.
+            if attribute == .syncViewHint || attribute == .tokenID { continue }
+            attributes[attribute] = PrimaryKey.defaultValue(of: attribute)
+        }
+        attributes[.accessGroup] = .string(group)
+        attributes[.accessible] = .string(control.accessibility.rawValue)
+        attributes[.tombstone] = .number(0)
+        return attributes
+    }
+
+    func requireStorable(_ control: AccessControl, isSynchronizable: Bool) throws(KeychainFailure) {
+        if isSynchronizable {
+            try entitlements.requireSynchronizationAllowed()
+            guard !control.accessibility.isThisDeviceOnly else {
+                throw KeychainFailure(.parameter, "an item that must stay on this device cannot be synchronizable")
+            }
+        }
+        guard control.isUnconstrained else {
+            throw KeychainFailure(
+                .unimplemented, "access control that asks a person is not enforced yet, and nothing is stored unprotected"
+            )
+        }
+    }
+
+    private func requireNoToken(_ attributes: ItemAttributes) throws(KeychainFailure) {
+        guard attributes.text(.tokenID)?.isEmpty ?? true else {
+            throw KeychainFailure(.unimplemented, "items on a token cannot be stored")
+        }
+    }
+
+    /// Apple gives its push service's group a class of its own; everything else starts as `ak`.
+    private static func defaultAccessibility(in group: String) -> Accessibility {
+        group == "com.apple.apsd" ? .alwaysThisDeviceOnly : .whenUnlocked
+    }
+}

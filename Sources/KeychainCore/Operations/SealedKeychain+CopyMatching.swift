@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SealedKeychain {
+    package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        let query = request.query
+        let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .read)
+        try requirePassword(query.itemClass)
+        guard request.limit != 0 else { throw KeychainFailure(.itemNotFound, "a limit of 0 finds nothing") }
+        let search = try RowSearch(query, groups: groups, using: digests)
+
+        var items: [KeychainItem] = []
+        var unreadableCount = 0
+        var firstUnreadable: KeychainFailure?
+        try store.read { reading throws(KeychainFailure) in
+            try reading.forEachRow(matching: search.rowQuery, includingSecrets: request.includesSecrets) {
+                row throws(KeychainFailure) in
+                guard search.accepts(row.header) else { return .proceed }
+                switch open(row, includingSecret: request.includesSecrets) {
+                case .opened(let opened):
+                    guard search.accepts(opened.attributes) else { return .proceed }
+                    items.append(
+                        KeychainItem(
+                            reference: row.header.reference, attributes: opened.attributes,
+                            accessControl: AccessControl(row.header.accessibility), secret: opened.secret
+                        )
+                    )
+                    return items.count == request.limit ? .stop : .proceed
+                case .damaged(let failure), .unsupported(let failure):
+                    unreadableCount += 1
+                    firstUnreadable = firstUnreadable ?? failure
+                    return .proceed
+                case .locked(let failure):
+                    throw failure
+                }
+            }
+        }
+        guard items.isEmpty else {
+            if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }
+            return items
+        }
+        if let firstUnreadable { throw firstUnreadable }
+        throw KeychainFailure(.itemNotFound, "no such item")
+    }
+}

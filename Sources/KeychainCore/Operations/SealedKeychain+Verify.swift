@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What looking at every row has shown.
+package struct VerificationReport: Sendable {
+    /// One row that is not as it was written, or that this version cannot read.
+    package struct Finding: Sendable {
+        package let reference: PersistentReference
+        package let problem: String
+        /// Where the item belongs, if its attributes can still be read.
+        package let service: String?
+        package let account: String?
+    }
+
+    package var checkedCount = 0
+    /// Rows whose class is locked: their tag was checked, their contents were not.
+    package var lockedCount = 0
+    package var findings: [Finding] = []
+    package var quarantinedCount = 0
+    /// What the database itself says about its structure; empty when it is sound.
+    package var structuralProblems: [String] = []
+
+    package init() {}
+
+    package var isSound: Bool { findings.isEmpty && structuralProblems.isEmpty }
+}
+
+extension SealedKeychain {
+    /// Authenticates every row of the store, of all programs. Changes nothing.
+    package func verify() throws(KeychainFailure) -> VerificationReport {
+        var report = VerificationReport()
+        try store.read { reading throws(KeychainFailure) in
+            report.quarantinedCount = try reading.quarantinedRows().count
+            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+                report.checkedCount += 1
+                if let finding = try check(row, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
+                return .proceed
+            }
+        }
+        return report
+    }
+
+    /// Empties the quarantine and answers how many rows went. Only ever done because a person asked for it.
+    package func purgeQuarantine() throws(KeychainFailure) -> Int {
+        try write { writing throws(KeychainFailure) in
+            let count = try writing.quarantinedRows().count
+            try writing.purgeQuarantine()
+            return count
+        }
+    }
+
+    private func check(
+        _ row: SealedRow, countingLockedIn lockedCount: inout Int
+    ) throws(KeychainFailure) -> VerificationReport.Finding? {
+        let problem: String
+        let isNewer = row.header.formatVersion > RowHeader.currentFormatVersion
+        // A newer version may tag rows in another way: its rows are left to it.
+        var isAsWritten = isNewer
+        if !isNewer { isAsWritten = try cipher.isIntact(row) }
+        if !isAsWritten {
+            problem = "damaged"
+        } else {
+            switch open(row, includingSecret: true) {
+            case .opened: return nil
+            case .locked:
+                lockedCount += 1
+                return nil
+            case .damaged: problem = "damaged"
+            case .unsupported(let failure): problem = failure.reason
+            }
+        }
+        var attributes = ItemAttributes()
+        if case .opened(let opened) = open(row, includingSecret: false) { attributes = opened.attributes }
+        let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
+        return VerificationReport.Finding(
+            reference: row.header.reference, problem: problem, service: attributes.text(leading.service),
+            account: attributes.text(leading.account)
+        )
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A keychain over its ports: the rules of Keychain Services, applied to rows that only the cipher can read.
+package struct SealedKeychain: Keychain {
+    let store: any ItemStore
+    let keys: any KeyProvider
+    let cipher: any ItemCipher
+    let clock: any WallClock
+    let digests: DigestCache
+    package let entitlements: Entitlements
+    /// Takes a line when something was skipped that somebody should look at. Never a secret, never an attribute's value.
+    let log: @Sendable (String) -> Void
+
+    package init(
+        store: any ItemStore, keys: any KeyProvider, cipher: any ItemCipher, clock: any WallClock, entitlements: Entitlements,
+        log: @escaping @Sendable (String) -> Void
+    ) {
+        self.store = store
+        self.keys = keys
+        self.cipher = cipher
+        self.clock = clock
+        self.digests = DigestCache(cipher: cipher)
+        self.entitlements = entitlements
+        self.log = log
+    }
+
+    func write<Result>(
+        _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        switch try store.write(ifKeybagGeneration: keys.keybagGeneration, body) {
+        case .written(let result): return result
+        case .keybagChanged:
+            throw KeychainFailure(.notAvailable, "another process changed the keybag during this call", callsForReopening: true)
+        }
+    }
+
+    func requirePassword(_ itemClass: ItemClass) throws(KeychainFailure) {
+        guard itemClass.isPassword else {
+            throw KeychainFailure(.unimplemented, "items of class '\(itemClass.rawValue)' cannot be stored yet; passwords can")
+        }
+    }
+}
