@@ -1,0 +1,42 @@
+# Short names for what one does with this repository. `make` alone lists them.
+
+SWIFT ?= swift
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Fuzz Examples)
+
+.PHONY: help demo test build release lint format bench man completions install-dependencies clean
+
+help:            ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: install-dependencies  ## store a secret and read it back, in a throw-away keychain
+	@Scripts/demo.sh
+
+test: install-dependencies  ## run all tests
+	$(SWIFT) test
+
+build: install-dependencies  ## build everything, tests too
+	$(SWIFT) build --build-tests
+
+release: install-dependencies  ## build one `valet` file that runs where no Swift is installed
+	$(SWIFT) build -c release --static-swift-stdlib --product valet
+
+lint:            ## check the style of every Swift file
+	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
+
+format:          ## put every Swift file into the style
+	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
+
+bench: install-dependencies  ## measure, beside a raw SQLite lookup and a bare fdatasync
+	$(SWIFT) run --package-path Benchmarks -c release
+
+man: install-dependencies  ## write the manual pages to .build/man
+	@Scripts/man.sh
+
+completions: install-dependencies  ## write completions for bash, zsh and fish to .build/completions
+	@Scripts/completions.sh
+
+install-dependencies:  ## install the system packages that building and testing need
+	@Scripts/install-dependencies.sh
+
+clean:           ## remove everything that was built
+	$(SWIFT) package clean

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and the system lacks. Debian and Ubuntu only; elsewhere it says what is missing.
+# Does nothing, and asks for nothing, when all of it is there.
+set -euo pipefail
+
+if ! command -v swift >/dev/null 2>&1; then
+    echo "Swift is missing. Install Swift 6.2 or newer (https://www.swift.org/install/linux) and put \`swift\` on the PATH." >&2
+    exit 1
+fi
+version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+if [ "$(printf '%s\n6.2\n' "${version:-0}" | sort -V | head -n 1)" != 6.2 ]; then
+    echo "Swift ${version:-of an unknown version} is too old: 6.2 or newer is needed (https://www.swift.org/install/linux)." >&2
+    exit 1
+fi
+
+# Apple platforms bring everything: there the products stand on Security.framework.
+[ "$(uname -s)" = Linux ] || exit 0
+
+missing=()
+has_file() { compgen -G "$1" >/dev/null; }
+has_file '/usr/include/sqlite3.h' || missing+=(libsqlite3-dev)      # the database; the one library we link
+has_file '/usr/include/stdio.h' || missing+=(libc6-dev)             # the C headers that Swift itself builds against
+has_file '/usr/lib/gcc/*/*/libstdc++.so' || has_file '/usr/lib/*/libstdc++.so' || missing+=(g++)
+command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM fetches packages with it
+command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "Missing: ${missing[*]} (names as on Debian and Ubuntu)." >&2
+    echo "There is no apt-get here: install the same with this system's package manager, then run this again." >&2
+    exit 1
+fi
+run_as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "Missing: ${missing[*]}. You are not root and there is no sudo; as root, run:" >&2
+        echo "  apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    run_as_root=(sudo)
+fi
+echo "Installing ${missing[*]}${run_as_root[0]:+ with sudo}."
+export DEBIAN_FRONTEND=noninteractive
+install() { "${run_as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null; }
+if ! install 2>/dev/null; then
+    # The list of packages may be absent or old.
+    "${run_as_root[@]}" apt-get update -q >/dev/null
+    install || { echo "apt-get could not install ${missing[*]}; its message stands above." >&2; exit 1; }
+fi

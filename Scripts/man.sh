@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Writes manual pages of `valet` and its subcommands to .build/man, with the argument parser's own plugin.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$PWD/.build/man
+mkdir -p "$target"
+swift package --allow-writing-to-directory "$target" generate-manual --multi-page --output-directory "$target"
+echo "Manual pages: $target. Read one with: man -l $target/valet.1"

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program that handles secrets does with its own process: no dumps, sealed memory files, nothing left open across exec. */
+#ifndef KEYCHAIN_PROCESS_SHIMS_H
+#define KEYCHAIN_PROCESS_SHIMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Forbids core dumps, and reading or tracing by other programs of the same user. */
+bool keychain_process_refuse_dumps(void);
+
+/* A new empty memory file that can be sealed; close-on-exec. -1 with errno set. */
+int keychain_memory_file_create(void);
+
+/* After this nobody can write, grow, shrink or unseal the memory file. */
+bool keychain_memory_file_seal(int descriptor);
+
+/* Marks every descriptor from `first` on close-on-exec. */
+bool keychain_close_on_exec_from(int first);
+
+/* Marks one descriptor close-on-exec, or takes the mark away. */
+bool keychain_set_close_on_exec(int descriptor, bool closes);
+
+/* A descriptor that reports these signals, which are blocked from now on; the mask before goes to `previous`, which the
+   caller gives back with keychain_signals_release. -1 with errno set. */
+typedef struct { unsigned char bytes[128]; } keychain_signal_mask;
+int keychain_signals_hold(const int *signals, size_t count, keychain_signal_mask *previous);
+void keychain_signals_release(int descriptor, const keychain_signal_mask *previous);
+
+/* The number of the next signal that was reported; 0 if there is none. */
+int keychain_signals_next(int descriptor);
+
+/* Replaces this process by `path` looked up along PATH, as a shell does. Returns errno: only on failure. */
+int keychain_execute(const char *path, char *const *arguments);
+
+#endif

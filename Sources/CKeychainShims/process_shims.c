@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "process_shims.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+_Static_assert(sizeof(keychain_signal_mask) >= sizeof(sigset_t), "the mask must fit");
+
+bool keychain_process_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0; }
+
+int keychain_memory_file_create(void) {
+    /* The name shows in /proc; it tells nothing. Kernels before 6.3 do not know MFD_NOEXEC_SEAL. */
+    int descriptor = memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (descriptor < 0 && errno == EINVAL) descriptor = memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return descriptor;
+}
+
+bool keychain_memory_file_seal(int descriptor) {
+    return fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
+}
+
+bool keychain_set_close_on_exec(int descriptor, bool closes) {
+    return fcntl(descriptor, F_SETFD, closes ? FD_CLOEXEC : 0) == 0;
+}
+
+bool keychain_close_on_exec_from(int first) {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, (unsigned)first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
+#endif
+    /* Kernels before 5.11. */
+    DIR *directory = opendir("/proc/self/fd");
+    if (!directory) return false;
+    bool all = true;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char *end;
+        long descriptor = strtol(entry->d_name, &end, 10);
+        if (*end || end == entry->d_name || descriptor < first) continue;
+        all = keychain_set_close_on_exec((int)descriptor, true) && all;
+    }
+    (void)closedir(directory);
+    return all;
+}
+
+int keychain_signals_hold(const int *signals, size_t count, keychain_signal_mask *previous) {
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t index = 0; index < count; index++) sigaddset(&held, signals[index]);
+    int descriptor = signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (descriptor < 0) return -1;
+    (void)sigprocmask(SIG_BLOCK, &held, &before);
+    memset(previous, 0, sizeof *previous);
+    memcpy(previous, &before, sizeof before);
+    return descriptor;
+}
+
+void keychain_signals_release(int descriptor, const keychain_signal_mask *previous) {
+    sigset_t before;
+    memcpy(&before, previous, sizeof before);
+    (void)close(descriptor);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+int keychain_signals_next(int descriptor) {
+    struct signalfd_siginfo information;
+    if (read(descriptor, &information, sizeof information) != sizeof information) return 0;
+    return (int)information.ssi_signo;
+}
+
+int keychain_execute(const char *path, char *const *arguments) {
+    (void)execvp(path, arguments);
+    return errno;
+}

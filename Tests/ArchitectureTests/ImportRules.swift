@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What each target under `Sources` may import.
+///
+/// A new target needs a row.
+private let allowedImports: [String: Set<String>] = [
+    "KeychainServices": ["SecurityAPI", "Security", "LocalAuthentication"],
+    "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],
+    "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
+    "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "_CryptoExtras", "FoundationEssentials", "Synchronization"],
+    "KeychainStore": systemModules.union(["KeychainCore", "CSQLite", "CKeychainShims"]),
+    "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
+    "KeychainEngine": systemModules.union(["KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
+    "Valet": ["KeychainServices", "Foundation"],
+    "Locksmith": ["KeychainServices", "Foundation"],
+    "ValetCLI": systemModules.union([
+        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims", "ArgumentParser", "Logging",
+    ]),
+    "KeychainTesting": systemModules.union([
+        "KeychainCore", "Keybag", "KeychainEngine", "CKeychainShims", "CKeychainTestingMarker",
+    ]),
+    "KeychainTestingTraits": ["KeychainTesting", "Testing", "Foundation"],
+]
+
+private let systemModules: Set<String> = [
+    "Foundation", "FoundationEssentials", "Dispatch", "Synchronization", "Glibc", "Musl", "Android", "Darwin",
+]
+
+/// Who may import a confined dependency, tests included.
+private let confined: [(module: String, targets: Set<String>, reason: String)] = [
+    ("Crypto", ["Keybag", "KeybagTests"], "cryptography is reviewed in one place"),
+    ("CSQLite", ["KeychainStore", "KeychainStoreTests", "FaultTests"], "only the store knows how rows lie on disk"),
+    ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
+    ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
+]
+
+let importRules: [Rule] = [
+    Rule(
+        "A target imports only what its row allows",
+        because: "arrows point to KeychainCore, and a dependency that leaks can no longer be replaced",
+        caught: [
+            SourceFile(path: "Sources/KeychainCore/A.swift", text: "import Foundation"),
+            SourceFile(path: "Sources/Keybag/A.swift", text: "package import KeychainStore"),
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "@testable import Keybag"),
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "import struct KeychainStore.Row"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "import KeychainEngine"),
+            SourceFile(path: "Sources/NoRowYet/A.swift", text: "import Foundation"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "public import Foundation\ninternal import KeychainServices // import Keybag"),
+            SourceFile(path: "Sources/KeychainEngine/A.swift", text: "import Keybag\nimport KeychainStore"),
+        ],
+        eachFile: { file in
+            guard file.isSource, let target = file.target else { return [] }
+            guard let allowed = allowedImports[target] else { return [file.violation("the target \(target) has no row in the table")] }
+            return file.imports.filter { !allowed.contains($0.module) }
+                .map { file.violation(line: $0.line, "\(target) may not import \($0.module)") }
+        }
+    ),
+    Rule(
+        "A confined dependency is imported by its module and that module's tests alone",
+        because: confined.map { "\($0.module): \($0.reason)" }.joined(separator: "; "),
+        caught: [
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "import CSQLite"),
+            SourceFile(path: "Sources/KeychainEngine/A.swift", text: "import Crypto"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "private import ArgumentParser"),
+        ],
+        passed: [SourceFile(path: "Tests/FaultTests/A.swift", text: "import CSQLite")],
+        eachFile: { file in
+            confined.flatMap { module, targets, reason in
+                file.imports.filter { $0.module == module && !targets.contains(file.target ?? "") }
+                    .map { file.violation(line: $0.line, "imports \(module): \(reason)") }
+            }
+        }
+    ),
+    Rule(
+        "Only KeychainServices' Exports.swift exports another module",
+        because: "a program that imports Keychain Services must not get Foundation's names with it, on one platform and not on the other",
+        caught: [
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "@_exported public import Foundation"),
+            SourceFile(path: "Sources/KeychainServices/Exports.swift", text: "@_exported import Foundation"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/KeychainServices/Exports.swift", text: "@_exported public import SecurityAPI"),
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "public import Foundation"),
+        ],
+        eachFile: { file in
+            file.imports.filter {
+                $0.isExported && (file.path != exportsFile || $0.module.hasPrefix("Foundation"))
+            }.map { file.violation(line: $0.line, "exports \($0.module)") }
+        }
+    ),
+    Rule(
+        "`#if canImport(Security)` stands in KeychainServices' Exports.swift alone",
+        because: "above that line there is one code path for every platform",
+        caught: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "#if canImport(Security)\n#endif"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "#if !canImport( Security )\n#endif"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/KeychainServices/Exports.swift", text: "#if canImport(Security)\n#endif"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "// #if canImport(Security)\n#if canImport(SecurityAPI)\n#endif"),
+        ],
+        eachFile: { file in
+            guard file.path != exportsFile else { return [] }
+            return file.code.indices.filter {
+                file.code[$0].filter { $0 != " " }.contains("canImport(Security)")
+            }.map { file.violation(line: $0, "asks for Security") }
+        }
+    ),
+]
+
+private let exportsFile = "Sources/KeychainServices/Exports.swift"

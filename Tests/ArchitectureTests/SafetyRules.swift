@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+let safetyRules: [Rule] = [
+    Rule(
+        "Nothing under Sources traps or is left for later",
+        because: "input, environment and stored bytes must never end the program that uses us, and unfinished work is not shipped",
+        caught: ["try! f()", "a as! B", "fatalError()", "// TODO: more", "// FIXME", "unimplemented() // XXX: later"].map {
+            SourceFile(path: "Sources/Valet/A.swift", text: $0)
+        },
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "// Never try! here.\nlet a = \"fatalError(\"\ntry? f()\nb as? C"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "fatalError()"),
+        ],
+        eachFile: { file in
+            guard file.isSource else { return [] }
+            let inCode = file.violations(ofCodeContaining: ["try!", "as!", "fatalError("]) { "\($0) traps" }
+            let inComments = file.comments.indices.filter { index in
+                ["TODO", "FIXME", "XXX"].contains { file.comments[index].contains($0) }
+            }
+            return inCode + inComments.map { file.violation(line: $0, "is left for later") }
+        }
+    ),
+    Rule(
+        "`@unchecked Sendable`, `nonisolated(unsafe)` and `preconditionFailure` have their reason beside or above them",
+        because: "the compiler takes our word there, so the word must be written down",
+        caught: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "import Foundation\nfinal class A: @unchecked Sendable {}"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "// A reason for something else.\n\nnonisolated(unsafe) var a = 1"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "default: preconditionFailure(\"no\")"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "/// A.\n// The lock guards it.\nfinal class A: @unchecked Sendable {}"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "nonisolated(unsafe) var a = 1  // Written once, before any thread."),
+            SourceFile(path: "Sources/Valet/A.swift", text: "// The lock guards it.\n@objc(A)\nfinal class A: @unchecked Sendable {}"),
+        ],
+        eachFile: { file in
+            file.violations(ofCodeContaining: ["@unchecked Sendable", "nonisolated(unsafe)", "preconditionFailure("]) {
+                "\($0) without a reason"
+            }
+            .filter { violation in !file.hasComment(beside: (violation.line ?? 1) - 1) }
+        }
+    ),
+    Rule(
+        "Tests never change the environment or the working directory",
+        because: "they run in parallel in one process",
+        caught: [
+            "setenv(\"HOME\", \"/\", 1)", "unsetenv(\"HOME\")", "putenv(p)", "chdir(\"/\")", "manager.changeCurrentDirectoryPath(\"/\")",
+        ].map {
+            SourceFile(path: "Tests/ValetTests/A.swift", text: $0)
+        },
+        passed: [SourceFile(path: "Tests/ValetTests/A.swift", text: "let a = \"setenv(\"\nposix_spawn_file_actions_addchdir_np(a, b)")],
+        eachFile: { file in
+            guard file.isTest else { return [] }
+            return file.code.indices.filter {
+                file.code[$0].firstMatch(of: /\b(setenv|unsetenv|putenv|chdir|changeCurrentDirectoryPath)\(/.wordBoundaryKind(.simple))
+                    != nil
+            }.map { file.violation(line: $0, "is for all tests at once") }
+        }
+    ),
+    Rule(
+        "Constants used as keys in what calls KeychainServices are written `kSec… as String`",
+        because: "they are CFString on Apple platforms, where the code could not be compiled otherwise",
+        caught: [SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass: a]")],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass as String: kSecClassGenericPassword]"),
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "let names = [kSecClass: 1]"),
+        ],
+        eachFile: { file in
+            guard file.isSource, ["Valet", "Locksmith", "ValetCLI"].contains(file.target ?? "") else { return [] }
+            return file.code.indices.filter { file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil }
+                .map { file.violation(line: $0, "uses a constant as a key without `as String`") }
+        }
+    ),
+]
+
+extension SourceFile {
+    /// Whether there is a comment on the line, or on the lines directly above it and its attributes.
+    fileprivate func hasComment(beside line: Int) -> Bool {
+        if !comments[line].isEmpty { return true }
+        var above = line - 1
+        while above >= 0, comments[above].isEmpty, code[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }
+        return above >= 0 && !comments[above].isEmpty
+    }
+}
