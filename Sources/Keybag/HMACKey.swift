@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// A key for HMAC-SHA256 (RFC 2104), with both its padded blocks prepared.
+///
+/// swift-crypto's `HMAC` pads the key again at each use, in arrays that it frees without wiping, and takes four times as
+/// long. Every search needs several digests, so the two blocks are kept here, in memory for keys, and only its SHA-256 is used.
+struct HMACKey: ~Copyable, Sendable {
+    private let innerBlock: SecretBytes
+    private let outerBlock: SecretBytes
+
+    /// A key of at most one block; ours all have 32 bytes.
+    init(_ key: borrowing SecretBytes) throws(KeychainFailure) {
+        guard key.byteCount <= SHA256.blockByteCount else { throw KeychainFailure(.internal, "a key is too long for its use") }
+        let inner = try Self.block(key, padding: 0x36)
+        let outer = try Self.block(key, padding: 0x5C)
+        innerBlock = inner
+        outerBlock = outer
+    }
+
+    private static func block(_ key: borrowing SecretBytes, padding: UInt8) throws(KeychainFailure) -> SecretBytes {
+        // The key is no longer than the block, by the check in `init`.
+        try unsafe SecretBytes(byteCount: SHA256.blockByteCount) { block in
+            unsafe key.withBytes { unsafe block.copyMemory(from: $0) }
+            for index in block.indices { unsafe block[index] ^= padding }
+        }
+    }
+
+    /// The code of everything that `message` feeds.
+    borrowing func authenticationCode(of message: (inout SHA256) -> Void) -> SHA256.Digest {
+        var inner = SHA256()
+        // Here and below: the hash reads the bytes within the closure.
+        unsafe innerBlock.withBytes { unsafe inner.update(bufferPointer: $0) }
+        message(&inner)
+        let innerDigest = inner.finalize()
+        var outer = SHA256()
+        unsafe outerBlock.withBytes { unsafe outer.update(bufferPointer: $0) }
+        unsafe innerDigest.withUnsafeBytes { unsafe outer.update(bufferPointer: $0) }
+        return outer.finalize()
+    }
+}
+
+extension SHA256 {
+    /// Feeds a number's little-endian bytes.
+    mutating func update<Number: FixedWidthInteger>(littleEndian number: Number) {
+        // The bytes of a local copy, read within the closure.
+        unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe update(bufferPointer: $0) }
+    }
+
+    /// Feeds a 32-bit byte count and the bytes.
+    mutating func update(lengthPrefixed bytes: [UInt8]) {
+        update(littleEndian: UInt32(bytes.count))
+        // The bytes are read within the closure.
+        unsafe bytes.withUnsafeBytes { unsafe update(bufferPointer: $0) }
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// HKDF-SHA256 (RFC 5869) over a key, salted with the store's identifier, so that no two stores share a derived key.
+///
+/// The raw values are the `info` strings: part of the on-disk format. A new purpose or a new rule takes a new string.
+enum KeyPurpose: String {
+    /// Wraps the keybag's device-bound keys.
+    case deviceKey = "keychain device key v1"
+    /// Authenticates the keybag itself.
+    case keybagAuthentication = "keychain keybag mac v1"
+    /// Tells, without the keybag's wrapping keys, whether a class key is the right one.
+    case classKeyCheck = "keychain class key check v1"
+
+    static let derivedByteCount = 32
+
+    /// The key for this purpose.
+    func derive(from secret: borrowing SecretBytes, storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        try SecretBytes(copying: derivedKey(from: secret, storeID: storeID, context: [], byteCount: Self.derivedByteCount))
+    }
+
+    /// As bytes; only for what is stored in clear.
+    func deriveBytes(
+        from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
+    ) -> [UInt8] {
+        let key = derivedKey(from: secret, storeID: storeID, context: context, byteCount: byteCount)
+        // The bytes are read within the closure only.
+        return unsafe key.withUnsafeBytes { unsafe Array($0) }
+    }
+
+    private func derivedKey(
+        from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
+    ) -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: SymmetricKey(secret), salt: storeID.bytes, info: Array(rawValue.utf8) + context,
+            outputByteCount: byteCount
+        )
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// AES-256 key wrap (RFC 3394): 32 bytes become 40, and the eight additional ones show a wrong or altered key.
+///
+/// Key wrap has no associated data. Whoever stores a wrapped key authenticates it together with what it belongs to.
+enum KeyWrapping {
+    static let keyByteCount = 32
+    static let wrappedByteCount = 40
+
+    static func wrap(_ key: SymmetricKey, under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
+        do {
+            return Array(try AES.KeyWrap.wrap(key, using: SymmetricKey(wrappingKey)))
+        } catch {
+            throw KeychainFailure(.internal, "a key could not be wrapped")
+        }
+    }
+
+    /// The wrapped key; nil when it was altered or wrapped under another key.
+    static func unwrap(_ wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) -> SymmetricKey? {
+        guard wrapped.count == wrappedByteCount else { return nil }
+        return try? AES.KeyWrap.unwrap(wrapped, using: SymmetricKey(wrappingKey))
+    }
+}

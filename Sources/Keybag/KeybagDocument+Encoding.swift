@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+package import KeychainCore
+
+/// The keybag's one encoding (On-disk-format.md, "Keybag"):
+///
+///     "KBAG" ‖ version (2) ‖ store id (16) ‖ fields ‖ HMAC-SHA256 of all before it (32)
+///     field = tag (2) ‖ byte count (4) ‖ bytes, in ascending order of tag, each at most once
+///
+/// Frame and authentication stay as they are in every version, so that "damaged" and "newer" can always be told apart.
+extension KeybagDocument {
+    private static let magic = Array("KBAG".utf8)
+    private static let currentVersion: UInt16 = 1
+    private static let codeByteCount = 32
+    private static let classKeyEntryByteCount = 62
+    static let checkValueByteCount = 16
+
+    /// The fields of this version. Later ones take the tags that On-disk-format.md keeps for them; a keybag that has one
+    /// must not be used, still less rewritten, by a version that does not know it.
+    private enum Tag: UInt16 {
+        case generation = 1
+        case protector = 2
+        case indexKey = 3
+        case rowTagKey = 4
+        case classKeys = 5
+    }
+
+    private enum Wrapping: UInt8 {
+        case deviceKey = 1
+    }
+
+    /// Encodes and authenticates a new keybag.
+    init(storeID: StoreID, content: Content, authenticatedBy key: borrowing HMACKey) {
+        var bytes = Self.magic
+        bytes.append(littleEndian: Self.currentVersion)
+        bytes.append(contentsOf: storeID.bytes)
+        func append(_ tag: Tag, _ value: [UInt8]) {
+            bytes.append(littleEndian: tag.rawValue)
+            bytes.append(lengthPrefixed: value)
+        }
+        var generation: [UInt8] = []
+        generation.append(littleEndian: content.generation)
+        append(.generation, generation)
+        append(.protector, [content.protector.kind.rawValue] + content.protector.parameters)
+        append(.indexKey, content.wrappedIndexKey)
+        append(.rowTagKey, content.wrappedRowTagKey)
+        append(.classKeys, content.classKeys.flatMap(Self.encode))
+        bytes.append(contentsOf: Self.code(over: bytes[...], by: key))
+        self.init(storeID: storeID, content: content, encoded: bytes)
+    }
+
+    /// Whether these bytes are a keybag of the store that the key belongs to, as it was written. Nothing in them is used before.
+    static func isAuthentic(_ bytes: [UInt8], by key: borrowing HMACKey) -> Bool {
+        guard bytes.count > codeByteCount else { return false }
+        let code = code(over: bytes.dropLast(codeByteCount), by: key)
+        // A digest compares itself with bytes in constant time.
+        return unsafe bytes.suffix(codeByteCount).withUnsafeBytes { unsafe code == $0 }
+    }
+
+    /// Parses bytes that `isAuthentic` approved.
+    ///
+    /// Throws `.notAvailable` for a keybag of a newer version, or one no version writes.
+    init(authentic bytes: [UInt8], storeID: StoreID) throws(KeychainFailure) {
+        var reader = ByteReader(bytes.dropLast(Self.codeByteCount))
+        guard reader.readBytes(Self.magic.count).map(Array.init) == Self.magic, let version = reader.readUInt16() else {
+            throw Self.malformed()
+        }
+        guard version == Self.currentVersion else { throw Self.newer() }
+        guard reader.readBytes(StoreID.byteCount).flatMap({ StoreID($0) }) == storeID else { throw Self.malformed() }
+        let fields = try Self.fields(from: &reader)
+        guard let generation = fields[.generation], let protector = fields[.protector], let indexKey = fields[.indexKey],
+            let rowTagKey = fields[.rowTagKey], let classKeys = fields[.classKeys], generation.count == 8,
+            indexKey.count == KeyWrapping.wrappedByteCount, rowTagKey.count == KeyWrapping.wrappedByteCount
+        else { throw Self.malformed() }
+        var generationReader = ByteReader(generation)
+        let content = Content(
+            generation: generationReader.readUInt64() ?? 0, protector: try Self.protector(from: protector),
+            wrappedIndexKey: Array(indexKey), wrappedRowTagKey: Array(rowTagKey), classKeys: try Self.classKeys(from: classKeys)
+        )
+        self.init(storeID: storeID, content: content, encoded: bytes)
+    }
+
+    /// The protector that a keybag names, read before its authentication can be checked: a hint where to look for the
+    /// device secret, which then proves or refutes the keybag. Nil when nothing can be made of the bytes.
+    ///
+    /// Throws `.notAvailable` when the keybag is of a newer version, or names a protector that only a newer version knows.
+    package static func protectorHint(in unauthenticated: [UInt8]) throws(KeychainFailure) -> ProtectorRecord? {
+        var reader = ByteReader(unauthenticated.dropLast(codeByteCount))
+        guard reader.readBytes(magic.count).map(Array.init) == magic, let version = reader.readUInt16() else { return nil }
+        guard version == currentVersion else { throw newer() }
+        guard reader.readBytes(StoreID.byteCount) != nil else { return nil }
+        while let tag = reader.readUInt16(), let value = reader.readLengthPrefixed() {
+            if tag == Tag.protector.rawValue { return try protector(from: value) }
+        }
+        return nil
+    }
+
+    private static func fields(from reader: inout ByteReader) throws(KeychainFailure) -> [Tag: ArraySlice<UInt8>] {
+        var fields: [Tag: ArraySlice<UInt8>] = [:]
+        var last: UInt16 = 0
+        while !reader.isAtEnd {
+            guard let number = reader.readUInt16(), let value = reader.readLengthPrefixed(), number > last else { throw malformed() }
+            guard let tag = Tag(rawValue: number) else { throw newer() }
+            fields[tag] = value
+            last = number
+        }
+        return fields
+    }
+
+    private static func protector(from bytes: ArraySlice<UInt8>) throws(KeychainFailure) -> ProtectorRecord {
+        guard let number = bytes.first else { throw malformed() }
+        guard let kind = DeviceProtectorKind(rawValue: number) else { throw newer() }
+        return ProtectorRecord(kind: kind, parameters: Array(bytes.dropFirst()))
+    }
+
+    private static func encode(_ entry: ClassKeyEntry) -> [UInt8] {
+        var bytes: [UInt8] = [entry.accessibility.code]
+        bytes.append(littleEndian: entry.generation)
+        bytes.append(Wrapping.deviceKey.rawValue)
+        return bytes + entry.wrappedKey + entry.checkValue
+    }
+
+    private static func classKeys(from bytes: ArraySlice<UInt8>) throws(KeychainFailure) -> [ClassKeyEntry] {
+        guard bytes.count % classKeyEntryByteCount == 0 else { throw malformed() }
+        var reader = ByteReader(bytes)
+        var entries: [ClassKeyEntry] = []
+        while let code = reader.readByte() {
+            guard let generation = reader.readUInt32(), let wrapping = reader.readByte(),
+                let wrappedKey = reader.readBytes(KeyWrapping.wrappedByteCount), let check = reader.readBytes(checkValueByteCount)
+            else { throw malformed() }
+            guard let accessibility = Accessibility(code: code), Wrapping(rawValue: wrapping) != nil else { throw newer() }
+            // A key for whenPasscodeSet under the device key alone would break the promise of that class.
+            guard accessibility != .whenPasscodeSetThisDeviceOnly, generation > 0 else { throw malformed() }
+            if let last = entries.last {
+                guard (last.accessibility.code, last.generation) < (code, generation) else { throw malformed() }
+            }
+            entries.append(
+                ClassKeyEntry(
+                    accessibility: accessibility, generation: generation, wrappedKey: Array(wrappedKey), checkValue: Array(check)
+                )
+            )
+        }
+        return entries
+    }
+
+    private static func code(over bytes: ArraySlice<UInt8>, by key: borrowing HMACKey) -> SHA256.Digest {
+        key.authenticationCode { hash in
+            // The bytes are read within the closure.
+            unsafe bytes.withUnsafeBytes { unsafe hash.update(bufferPointer: $0) }
+        }
+    }
+
+    static func newer() -> KeychainFailure {
+        KeychainFailure(.notAvailable, "the keybag was written by a newer version; use that version, nothing was changed")
+    }
+
+    static func malformed() -> KeychainFailure {
+        KeychainFailure(.notAvailable, "the keybag is authentic but not in any known form; nothing was changed")
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+package import FoundationEssentials
+package import KeychainCore
+
+/// Rows, as On-disk-format.md, "Row", lays them out.
+///
+/// Each write takes a fresh item key, which seals exactly two messages under two fixed nonces and is never used again: so
+/// no pair of key and nonce occurs twice. What is sealed is bound to its part, to the whole header and to the wrapped key.
+extension RowCipher {
+    private enum Part: UInt8 {
+        case attributes = 1
+        case secret = 2
+
+        static let nonceByteCount = 12
+
+        /// Eleven zeros and the part's number.
+        var nonce: [UInt8] { Array(repeating: 0, count: Self.nonceByteCount - 1) + [rawValue] }
+    }
+
+    private static let gcmTagByteCount = 16
+
+    package func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try seal(attributes, secret: secret, header: header, under: classKey, itemKey: SymmetricKey(size: .bits256))
+    }
+
+    /// As above, with a given item key, so that the tests can compare a row with one that another program made.
+    func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey, itemKey: SymmetricKey
+    ) throws(KeychainFailure) -> SealedRow {
+        guard header.constraints == nil else {
+            throw KeychainFailure(.unimplemented, "items with access control cannot be sealed by this version")
+        }
+        guard header.formatVersion == RowHeader.currentFormatVersion, Self.isClass(of: header, classKey) else {
+            throw KeychainFailure(.internal, "a row was to be sealed under a key that is not its own")
+        }
+        let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
+        var associatedData = associatedData(of: header, wrappedItemKey: wrappedItemKey)
+        var row = SealedRow(
+            header: header, wrappedItemKey: wrappedItemKey,
+            sealedAttributes: try Self.seal(.attributes, attributes.encoded, under: itemKey, &associatedData),
+            sealedSecret: try Self.seal(.secret, secret, under: itemKey, &associatedData), tag: []
+        )
+        row.tag = Array(tag(of: row))
+        return row
+    }
+
+    package func open(
+        _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> OpenedRow {
+        try Self.checkVersion(of: row.header)
+        guard Self.isClass(of: row.header, classKey) else {
+            throw KeychainFailure(.decode, "the row belongs to another class key")
+        }
+        guard let itemKey = KeyWrapping.unwrap(row.wrappedItemKey, under: classKey.secret) else {
+            throw KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
+        }
+        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
+        guard case .present(let encoded) = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData),
+            let attributes = ItemAttributes(encoded: encoded)
+        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
+        guard includingSecret, case .present(let secret) = try Self.open(.secret, row.sealedSecret, under: itemKey, &associatedData)
+        else { return OpenedRow(attributes: attributes, secret: nil) }
+        return OpenedRow(attributes: attributes, secret: secret)
+    }
+
+    package func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool {
+        try Self.checkVersion(of: row.header)
+        let expected = tag(of: row)
+        // A digest compares itself with bytes in constant time.
+        return unsafe row.tag.withUnsafeBytes { unsafe expected == $0 }
+    }
+
+    /// HMAC-SHA256 under the row-tag key over the header's encoding and every other column, each behind its byte count.
+    private func tag(of row: SealedRow) -> SHA256.Digest {
+        rowTagKey.authenticationCode { hash in
+            hash.update(lengthPrefixed: row.header.encoded(storeID: storeID))
+            hash.update(lengthPrefixed: row.wrappedItemKey)
+            hash.update(lengthPrefixed: row.sealedAttributes)
+            hash.update(lengthPrefixed: row.sealedSecret)
+        }
+    }
+
+    /// The header's encoding says itself where it ends, so the wrapped key needs only its count. The first byte is the part's.
+    private func associatedData(of header: RowHeader, wrappedItemKey: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = [0]
+        bytes.append(contentsOf: header.encoded(storeID: storeID))
+        bytes.append(lengthPrefixed: wrappedItemKey)
+        return bytes
+    }
+
+    private static func checkVersion(of header: RowHeader) throws(KeychainFailure) {
+        guard header.formatVersion == RowHeader.currentFormatVersion, header.constraints == nil else {
+            throw KeychainFailure(.decode, "the row was written by a newer version")
+        }
+    }
+
+    private static func isClass(of header: RowHeader, _ classKey: borrowing ClassKey) -> Bool {
+        header.accessibility == classKey.accessibility && header.classKeyGeneration == classKey.generation
+    }
+
+    private static func seal(
+        _ part: Part, _ content: (some DataProtocol)?, under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> [UInt8] {
+        associatedData[0] = part.rawValue
+        do {
+            let box = try AES.GCM.seal(
+                PartPadding.padded(content), using: itemKey, nonce: AES.GCM.Nonce(data: part.nonce), authenticating: associatedData
+            )
+            return Array(box.ciphertext) + box.tag
+        } catch {
+            throw KeychainFailure(.internal, "a part of a row could not be sealed")
+        }
+    }
+
+    private static func open(
+        _ part: Part, _ sealed: [UInt8], under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> PartPadding.Content {
+        associatedData[0] = part.rawValue
+        guard sealed.count > gcmTagByteCount else { throw KeychainFailure(.decode, "a part of the row is too short") }
+        let plaintext: Data
+        do {
+            let box = try AES.GCM.SealedBox(
+                nonce: AES.GCM.Nonce(data: part.nonce), ciphertext: sealed.dropLast(gcmTagByteCount),
+                tag: sealed.suffix(gcmTagByteCount)
+            )
+            plaintext = try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
+        } catch {
+            throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")
+        }
+        guard let content = PartPadding.content(of: plaintext) else {
+            throw KeychainFailure(.decode, "a part of the row is not in the form of this version")
+        }
+        return content
+    }
+}
