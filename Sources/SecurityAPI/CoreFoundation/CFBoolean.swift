@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+
+// Implicitly unwrapped, as Apple declares them: both `kCFBooleanTrue` and `kCFBooleanTrue!` are written.
+
+/// True, as an object.
+public let kCFBooleanTrue: CFBoolean! = NSNumber(value: true)
+
+/// False, as an object.
+public let kCFBooleanFalse: CFBoolean! = NSNumber(value: false)
+
+/// The Swift Boolean of a Boolean object.
+///
+/// - Parameter boolean: `kCFBooleanTrue` or `kCFBooleanFalse`.
+/// - Returns: Whether it is true; false for nil.
+public func CFBooleanGetValue(_ boolean: CFBoolean?) -> Bool {
+    boolean?.boolValue ?? false
+}

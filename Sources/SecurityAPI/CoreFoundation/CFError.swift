@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+
+/// The domain of an error.
+///
+/// - Parameter error: The error. Nil has the empty domain.
+/// - Returns: The domain, for example `NSOSStatusErrorDomain`.
+public func CFErrorGetDomain(_ error: CFError?) -> CFErrorDomain! {
+    error?.domain ?? ""
+}
+
+/// The code of an error within its domain.
+///
+/// - Parameter error: The error. Nil has code 0.
+/// - Returns: The code; in `NSOSStatusErrorDomain` it is an `OSStatus`.
+public func CFErrorGetCode(_ error: CFError?) -> CFIndex {
+    error?.code ?? 0
+}
+
+/// What else an error says.
+///
+/// - Parameter error: The error. Nil says nothing.
+/// - Returns: The user information by key, empty if there is none.
+public func CFErrorCopyUserInfo(_ error: CFError?) -> CFDictionary! {
+    error?.userInfo ?? [:]
+}
+
+/// The error as a sentence for a person to read.
+///
+/// - Parameter error: The error. Nil is the empty sentence.
+/// - Returns: The sentence.
+public func CFErrorCopyDescription(_ error: CFError?) -> CFString! {
+    error?.localizedDescription ?? ""
+}

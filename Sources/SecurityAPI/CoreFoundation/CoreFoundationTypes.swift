@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+
+// The names of Core Foundation that code around Keychain Services uses. They are aliases of the Swift and Foundation types that Apple
+// bridges them to, so `as CFString`, `as CFDictionary` and `as? Data` mean here what they mean there.
+
+/// A status of Keychain Services: 0 is success, the `errSec…` constants name the others.
+public typealias OSStatus = Int32
+/// A set of bits.
+public typealias CFOptionFlags = UInt
+/// A count or a position.
+public typealias CFIndex = Int
+/// The number of a Core Foundation type, as `CFGetTypeID(_:)` tells it.
+public typealias CFTypeID = UInt
+/// The hash of an object.
+public typealias CFHashCode = UInt
+/// Any object: what `SecItemCopyMatching(_:_:)` delivers.
+public typealias CFTypeRef = AnyObject
+/// A string.
+public typealias CFString = String
+/// Bytes.
+public typealias CFData = Data
+/// A date.
+public typealias CFDate = Date
+/// A number.
+public typealias CFNumber = NSNumber
+/// A Boolean, as an object.
+public typealias CFBoolean = NSNumber
+/// A dictionary, as the SecItem functions take it.
+public typealias CFDictionary = [String: Any]
+/// A dictionary that can be changed. The SecItem functions take it as the `NSDictionary` it is.
+public typealias CFMutableDictionary = NSMutableDictionary
+/// An array.
+public typealias CFArray = [Any]
+/// An error: domain, code and user information.
+public typealias CFError = NSError
+/// The domain of an error.
+public typealias CFErrorDomain = CFString
+
+/// A source of memory. It has no values: every place that takes one takes `kCFAllocatorDefault`.
+public final class CFAllocator: Sendable {
+    private init() {}
+}
+
+/// The default allocator, which is none in particular.
+public let kCFAllocatorDefault: CFAllocator! = nil
+
+/// The error domain of `OSStatus` codes: the one in which `SecAccessControlCreateWithFlags` reports.
+public let kCFErrorDomainOSStatus: CFErrorDomain! = NSOSStatusErrorDomain
