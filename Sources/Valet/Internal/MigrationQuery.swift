@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+internal import KeychainServices
+
+/// Which items to migrate: a query known to find generic passwords, and to ask for nothing a migration decides itself.
+struct MigrationQuery {
+    /// Finds all items, with attributes and persistent references and without their values: asking for the values of
+    /// several items at once is not possible in every keychain of macOS.
+    private let listing: [String: Any]
+    /// What a caller said about how to reach the items.
+    ///
+    /// It must be repeated when one of them is read.
+    private let readingOptions: [String: Any]
+    /// Which of the keychains of macOS the items are in.
+    private let keychainSelector: [String: Any]
+
+    /// The items of a valet.
+    init(_ items: ItemQuery) {
+        self.init(checked: items.entries)
+    }
+
+    /// A query from outside.
+    init(_ query: [String: AnyHashable]) throws(MigrationError) {
+        func flag(_ key: CFString) -> Bool? { query[key as String] as? Bool }
+        let limit = query[kSecMatchLimit as String]
+        guard !query.isEmpty,
+            limit != AnyHashable(kSecMatchLimitOne as String), limit as? Int != 1,
+            flag(kSecReturnData) != true,
+            flag(kSecReturnAttributes) != false,
+            flag(kSecReturnRef) != true,
+            flag(kSecReturnPersistentRef) != false,
+            query[kSecClass as String] as? String == kSecClassGenericPassword as String,
+            query[kSecAttrAccessControl as String] == nil
+        else { throw .invalidQuery }
+        self.init(checked: query.mapValues(\.base))
+    }
+
+    private init(checked query: [String: Any]) {
+        var listing = query
+        listing[kSecMatchLimit as String] = query[kSecMatchLimit as String] ?? kSecMatchLimitAll as String
+        listing[kSecReturnAttributes as String] = true
+        listing[kSecReturnPersistentRef as String] = true
+        listing[kSecReturnData as String] = nil
+        listing[kSecReturnRef as String] = nil
+        self.listing = listing
+        let selector = kSecUseDataProtectionKeychain as String
+        keychainSelector = query.filter { $0.key == selector }
+        let options = [selector, kSecUseAuthenticationContext as String, kSecUseAuthenticationUI as String]
+        readingOptions = query.filter { options.contains($0.key) }
+    }
+
+    /// Reads all items that match, with their values.
+    ///
+    /// An item that vanishes or turns out to be damaged meanwhile is left out, and so left alone: what is not in the
+    /// result is not touched by a migration.
+    func readItems() throws(KeychainError) -> [StoredItem] {
+        let (status, listed) = SecItem.copyAllAttributes(matching: listing)
+        guard status == errSecSuccess else { throw KeychainError(status: status) }
+        guard let listed else { throw .couldNotAccessKeychain }
+        var items: [StoredItem] = []
+        var skippedDamagedItem = false
+        for attributes in listed {
+            guard let reference = attributes[kSecValuePersistentRef as String] as? Data else { throw .couldNotAccessKeychain }
+            var query = readingOptions
+            query[kSecClass as String] = kSecClassGenericPassword as String
+            query[kSecValuePersistentRef as String] = reference
+            query[kSecMatchLimit as String] = kSecMatchLimitOne as String
+            query[kSecReturnAttributes as String] = true
+            query[kSecReturnData as String] = true
+            // Attributes and value are read in one call, so they are of the same version of the item.
+            switch SecItem.copyAttributes(matching: query) {
+            case (errSecSuccess, let attributes?):
+                let value = attributes[kSecValueData as String] as? Data
+                items.append(StoredItem(attributes: attributes, value: value, keychainSelector: keychainSelector))
+            case (errSecSuccess, nil): throw .couldNotAccessKeychain
+            case (errSecItemNotFound, _): continue
+            case (errSecDecode, _): skippedDamagedItem = true
+            case (let status, _): throw KeychainError(status: status)
+            }
+        }
+        guard !items.isEmpty else { throw skippedDamagedItem ? .couldNotAccessKeychain : .itemNotFound }
+        return items
+    }
+}

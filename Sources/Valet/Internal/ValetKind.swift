@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What sort of valet wrote an item.
+///
+/// Each sort has a name in the service of its items.
+enum ValetKind: Sendable {
+    case local
+    case iCloud
+
+    var serviceName: String {
+        switch self {
+        case .local: "VALValet"
+        case .iCloud: "VALSynchronizableValet"
+        }
+    }
+
+    /// For a person to read.
+    var label: String {
+        switch self {
+        case .local: "Valet"
+        case .iCloud: "iCloud"
+        }
+    }
+
+    var isSynchronizable: Bool { self == .iCloud }
+}
