@@ -4,6 +4,9 @@
 package protocol DeviceProtector: Sendable {
     var kind: DeviceProtectorKind { get }
 
+    /// Where the secret of that store is kept, for people to read. Not a secret.
+    func location(for storeID: StoreID) -> String
+
     /// The secret of that store.
     ///
     /// Throws `.notAvailable`, naming what is missing: without the device secret nothing can be said about any item.

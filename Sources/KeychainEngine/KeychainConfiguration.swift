@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// Where a keychain is and how it behaves. Parsed once from the environment.
+package struct KeychainConfiguration: Sendable {
+    /// The database file, an absolute path.
+    package var storePath: String
+    /// The directory of key files, an absolute path.
+    package var keyDirectory: String
+    /// The protector of a store that has yet to be made; nil: a systemd credential if there is one, else a key file.
+    package var protectorForNewStore: DeviceProtectorKind?
+    /// Where systemd put the service's credentials, if it did.
+    package var credentialsDirectory: String?
+    /// How long a call waits for another process's write.
+    package var busyTimeoutMilliseconds: Int = 5_000
+
+    package init(
+        storePath: String, keyDirectory: String, protectorForNewStore: DeviceProtectorKind? = nil,
+        credentialsDirectory: String? = nil
+    ) {
+        self.storePath = storePath
+        self.keyDirectory = keyDirectory
+        self.protectorForNewStore = protectorForNewStore
+        self.credentialsDirectory = credentialsDirectory
+    }
+
+    /// A keychain wholly below one directory, as `KEYCHAIN_HOME` says it.
+    package init(home: String) {
+        self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
+    }
+
+    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`; and
+    /// `CREDENTIALS_DIRECTORY`.
+    ///
+    /// Source: XDG Base Directory Specification (a relative path is to be ignored); systemd.exec(5), "Credentials".
+    /// Throws `.notAvailable` when no place is named, `.parameter` for a value that is not understood.
+    package init(environment: [String: String]) throws(KeychainFailure) {
+        if let home = environment["KEYCHAIN_HOME"] {
+            guard home.hasPrefix("/") else {
+                throw KeychainFailure(.parameter, "KEYCHAIN_HOME must be an absolute path")
+            }
+            self.init(home: home)
+        } else {
+            let data = try Self.baseDirectory("XDG_DATA_HOME", below: ".local/share", environment)
+            let state = try Self.baseDirectory("XDG_STATE_HOME", below: ".local/state", environment)
+            self.init(storePath: data + "/keychain/keychain.db", keyDirectory: state + "/keychain")
+        }
+        if let name = environment["KEYCHAIN_PROTECTOR"], !name.isEmpty {
+            guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == name }) else {
+                let known = DeviceProtectorKind.allCases.map(\.name).joined(separator: ", ")
+                throw KeychainFailure(.parameter, "KEYCHAIN_PROTECTOR is none of: \(known)")
+            }
+            protectorForNewStore = kind
+        }
+        credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    private static func baseDirectory(
+        _ variable: String, below folder: String, _ environment: [String: String]
+    ) throws(KeychainFailure) -> String {
+        if let directory = environment[variable], directory.hasPrefix("/") { return directory }
+        guard let home = environment["HOME"], home.hasPrefix("/") else {
+            throw KeychainFailure(
+                .notAvailable,
+                "there is no place for a keychain: set HOME, \(variable) or KEYCHAIN_HOME to an absolute path"
+            )
+        }
+        return home + "/" + folder
+    }
+}

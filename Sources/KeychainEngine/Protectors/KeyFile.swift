@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+package import KeychainCore
+
+/// A device secret in a file of the user's, apart from the store. It bears the store's id and is never overwritten.
+///
+/// Layout: "KCDEVKEY" ‖ version 1 ‖ store id (16) ‖ device secret (32) ‖ path byte count (2, little-endian) ‖ the store's path.
+/// The path tells a key file whose store is gone from the key file of a store elsewhere.
+///
+/// A new key file is called `<id>.key.new` until its store is published, and only then `<id>.key`: what a crash in between
+/// leaves never stands for a store that once held something.
+package struct KeyFile: DeviceProtector {
+    private static let magic = Array("KCDEVKEY".utf8)
+    private static let version: UInt8 = 1
+    private static let fixedByteCount = 8 + 1 + 16 + DeviceSecret.byteCount + 2
+    private static let byteLimit = fixedByteCount + 4_096
+    private static let what = "the key file"
+
+    private let directory: String
+    private let storePath: String
+
+    package init(directory: String, storePath: String) {
+        self.directory = directory
+        self.storePath = storePath
+    }
+
+    package var kind: DeviceProtectorKind { .keyFile }
+
+    package func location(for storeID: StoreID) -> String { path(for: storeID) }
+
+    package func path(for storeID: StoreID) -> String { "\(directory)/\(storeID.hexadecimal).key" }
+
+    private func newPath(for storeID: StoreID) -> String { path(for: storeID) + ".new" }
+
+    package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        let path = path(for: storeID)
+        if !PrivateFile.exists(atPath: path), PrivateFile.exists(atPath: newPath(for: storeID)) {
+            // The store was published and its maker died before the last step; the store is there, so the step is due.
+            let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
+            try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+            return secret
+        }
+        return try contents(atPath: path).secret(of: storeID)
+    }
+
+    /// Writes the secret of a store that is about to be published. Call `confirm` afterwards, or `discard`.
+    package func prepare(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
+        let record = try Self.encode(secret, storeID: storeID, storePath: storePath)
+        let path = newPath(for: storeID)
+        try PrivateFile.create(atPath: path, contents: record, what: Self.what)
+        try PrivateFile.synchronizeDirectory(of: path, what: Self.what)
+    }
+
+    /// The store is published: the key file gets its name.
+    package func confirm(for storeID: StoreID) throws(KeychainFailure) {
+        guard !PrivateFile.exists(atPath: path(for: storeID)) else { return }
+        do throws(KeychainFailure) {
+            try PrivateFile.rename(newPath(for: storeID), to: path(for: storeID), what: Self.what)
+        } catch {
+            // A reader of the new store may have taken this step for us.
+            guard PrivateFile.exists(atPath: path(for: storeID)) else { throw error }
+        }
+    }
+
+    /// Another process published first: this secret never protected anything.
+    package func discard(for storeID: StoreID) {
+        _ = unsafe unlink(newPath(for: storeID))
+    }
+
+    /// The key file of a store that was once at `storePath` and is there no more.
+    package func orphanPath() -> String? {
+        guard let stream = unsafe opendir(directory) else { return nil }
+        defer { unsafe closedir(stream) }
+        // readdir's entry is valid until the next call; the name is copied at once.
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+            }
+            let path = "\(directory)/\(name)"
+            guard name.hasSuffix(".key"), let file = try? contents(atPath: path), file.isFor(storePath: storePath) else { continue }
+            return path
+        }
+        return nil
+    }
+
+    private func contents(atPath path: String) throws(KeychainFailure) -> Contents {
+        Contents(bytes: try PrivateFile.secretContents(atPath: path, byteLimit: Self.byteLimit, what: Self.what), path: path)
+    }
+
+    private static func encode(
+        _ secret: borrowing SecretBytes, storeID: StoreID, storePath: String
+    ) throws(KeychainFailure) -> SecretBytes {
+        let storePathBytes = Array(storePath.utf8)
+        guard storePathBytes.count <= byteLimit - fixedByteCount else {
+            throw KeychainFailure(.notAvailable, "the path of the keychain is too long")
+        }
+        var head = magic
+        head.append(version)
+        head.append(contentsOf: storeID.bytes)
+        var tail: [UInt8] = []
+        tail.append(littleEndian: UInt16(storePathBytes.count))
+        tail.append(contentsOf: storePathBytes)
+        // Three copies into a region whose size is the sum of the three.
+        return try unsafe secret.withBytes { (secretBytes) throws(KeychainFailure) in
+            try unsafe SecretBytes(byteCount: head.count + secretBytes.count + tail.count) { buffer in
+                unsafe buffer.copyBytes(from: head)
+                unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[head.count...]).copyMemory(from: secretBytes)
+                unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[(head.count + secretBytes.count)...]).copyBytes(from: tail)
+            }
+        }
+    }
+
+    /// A key file's bytes, in key memory.
+    private struct Contents: ~Copyable {
+        let bytes: SecretBytes
+        let path: String
+
+        func secret(of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+            let path = path
+            // Every offset is below the byte count that is checked first.
+            return try unsafe bytes.withBytes { (bytes) throws(KeychainFailure) in
+                guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else {
+                    throw KeychainFailure(.notAvailable, "\(path) is not a key file")
+                }
+                guard unsafe bytes[8] == KeyFile.version else {
+                    throw KeychainFailure(.notAvailable, "\(path) was written by a newer version of this library")
+                }
+                guard unsafe bytes[9..<25].elementsEqual(storeID.bytes) else {
+                    throw KeychainFailure(.notAvailable, "\(path) belongs to another store")
+                }
+                return try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[25..<57]))
+            }
+        }
+
+        func isFor(storePath: String) -> Bool {
+            unsafe bytes.withBytes { bytes in
+                guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else { return false }
+                return unsafe bytes[KeyFile.fixedByteCount...].elementsEqual(Array(storePath.utf8))
+            }
+        }
+    }
+}
