@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import CKeychainTestingMarker
+internal import Keybag
+package import KeychainCore
+internal import KeychainEngine
+
+/// A keychain without files: real rules, real encryption, and gone with the last reference to it.
+///
+/// While its scope lasts, every `SecItem…` function, and with them Valet, works on it and on nothing else. Scopes follow
+/// Swift's structured concurrency; `perform` carries one to where that does not reach: a detached task, a Dispatch queue,
+/// a thread. A call from outside every scope is answered `errSecNotAvailable` as soon as a program links KeychainTesting,
+/// so that no test can touch a user's keychain.
+public final class InMemoryKeychain: Sendable {
+    /// The keychain of the innermost scope around the caller; nil outside.
+    public static var current: InMemoryKeychain? { scope }
+
+    @TaskLocal private static var scope: InMemoryKeychain?
+
+    package let keychain: SealedKeychain
+
+    /// Makes an empty keychain.
+    ///
+    /// - Parameters:
+    ///   - applicationIdentifier: What the program under test is called; also the default access group.
+    ///   - accessGroups: Access groups the program is entitled to beside that, as in `keychain-access-groups`. The first
+    ///     one, if any, is the default for new items, as on Apple's platforms.
+    /// - Throws: An error when the system gives no random bytes or no memory.
+    public convenience init(applicationIdentifier: String = "in-memory", accessGroups: [String] = []) throws {
+        try self.init(
+            entitlements: Entitlements(
+                applicationIdentifier: applicationIdentifier, keychainAccessGroups: accessGroups,
+                origin: "the accessGroups of the in-memory keychain"
+            )
+        )
+    }
+
+    package init(
+        entitlements: Entitlements, clock: any WallClock = SystemClock()
+    ) throws(KeychainFailure) {
+        keychain_testing_marker_keep()
+        let storeID = StoreID.random()
+        let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
+        let document = try OpenKeybag.make(
+            storeID: storeID, deviceSecret: secret, protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
+        let copies = [document.encoded, document.encoded]
+        let keybag = try OpenKeybag(copies: copies, storeID: storeID, deviceSecret: secret)
+        let store = InMemoryItemStore(keybag: StoredKeybag(generation: document.generation, copies: copies))
+        keychain = SealedKeychain(
+            store: store, keys: keybag, cipher: keybag.cipher, clock: clock, entitlements: entitlements, log: { _ in })
+    }
+
+    /// Runs `body` on this keychain. Use it to carry a scope into a detached task, a Dispatch queue or a thread.
+    public func perform<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try Self.$scope.withValue(self) {
+            try CurrentKeychain.with(keychain, body)
+        }
+    }
+
+    /// Runs `body` on this keychain, and every task that it starts.
+    public func perform<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        try await Self.$scope.withValue(self) {
+            try await CurrentKeychain.$bound.withValue(keychain, operation: body)
+        }
+    }
+}
+#endif

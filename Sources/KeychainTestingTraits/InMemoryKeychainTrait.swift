@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainTesting
+public import Testing
+
+/// Gives each test its own empty in-memory keychain, so that tests run in parallel and in any order.
+///
+///     @Test(.inMemoryKeychain) func remembersTheToken() throws { … }
+///     @Suite(.inMemoryKeychain) struct TokenTests { … }
+public struct InMemoryKeychainTrait: TestTrait, SuiteTrait, TestScoping {
+    let accessGroups: [String]
+
+    /// Tests in a suite get a keychain each, not one together.
+    public var isRecursive: Bool { true }
+
+    /// Runs a test in the scope of a fresh keychain; what Swift Testing calls.
+    ///
+    /// - Throws: What the test throws, or an error when the keychain could not be made.
+    public func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await withInMemoryKeychain(accessGroups: accessGroups, function)
+    }
+}
+
+extension Trait where Self == InMemoryKeychainTrait {
+    /// Each test gets its own empty in-memory keychain. On Apple platforms such a test is recorded as skipped.
+    public static var inMemoryKeychain: Self { Self(accessGroups: []) }
+
+    /// Each test gets its own empty in-memory keychain, and the program under test these access groups beside its own.
+    ///
+    /// - Parameter accessGroups: As in the entitlement `keychain-access-groups`.
+    public static func inMemoryKeychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
+}
+#endif
