@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import FoundationEssentials
 internal import KeychainCore
 
 /// The plaintext of a sealed part: hides how long its content is, and whether there is any.
@@ -23,38 +22,37 @@ enum PartPadding {
         return (needed + mask) & ~mask
     }
 
-    /// The plaintext of a content; nil stands for "there is none", which is not the same as an empty one.
-    static func padded(_ content: (some DataProtocol)?) -> [UInt8] {
-        let contentByteCount = content?.count ?? 0
-        let paddedByteCount = paddedByteCount(contentByteCount: contentByteCount)
+    /// The plaintext of a content. One that is not present is empty; an empty one may be present.
+    static func padded(_ content: Span<UInt8>, isPresent: Bool) -> [UInt8] {
+        let paddedByteCount = paddedByteCount(contentByteCount: content.count)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(paddedByteCount)
-        if let content { bytes.append(contentsOf: content) }
-        bytes.append(contentsOf: repeatElement(0, count: paddedByteCount - contentByteCount - trailerByteCount))
-        bytes.append(content == nil ? 0 : 1)
-        bytes.append(littleEndian: UInt64(contentByteCount))
+        // The bytes are copied within the closure.
+        unsafe content.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: repeatElement(0, count: paddedByteCount - content.count - trailerByteCount))
+        bytes.append(isPresent ? 1 : 0)
+        bytes.append(littleEndian: UInt64(content.count))
         return bytes
     }
 
     enum Content {
         case absent
-        case present(Data)
+        /// The content is the first `byteCount` bytes of the plaintext.
+        case present(byteCount: Int)
     }
 
-    /// The content of a plaintext; nil for every other bytes than those that `padded` makes.
-    static func content(of plaintext: Data) -> Content? {
-        guard plaintext.count >= trailerByteCount else { return nil }
-        // The buffer is read within the closure, at offsets below its count.
-        let parsed: (count: Int, isPresent: Bool)? = unsafe plaintext.withUnsafeBytes { bytes in
-            let trailer = bytes.count - trailerByteCount
-            let count = unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: trailer + 1, as: UInt64.self))
-            guard count <= UInt64(trailer), unsafe bytes[trailer] <= 1,
-                paddedByteCount(contentByteCount: Int(count)) == bytes.count,
-                unsafe bytes[Int(count)..<trailer].allSatisfy({ $0 == 0 })
-            else { return nil }
-            return unsafe (Int(count), bytes[trailer] == 1)
+    /// What a plaintext holds; nil for every other bytes than those that `padded` makes.
+    static func content(of plaintext: Span<UInt8>) -> Content? {
+        let trailer = plaintext.count - trailerByteCount
+        guard trailer >= 0 else { return nil }
+        var count: UInt64 = 0
+        for index in 0..<8 { count |= UInt64(plaintext[trailer + 1 + index]) << UInt64(8 * index) }
+        guard count <= UInt64(trailer), paddedByteCount(contentByteCount: Int(count)) == plaintext.count else { return nil }
+        for index in Int(count)..<trailer where plaintext[index] != 0 { return nil }
+        switch plaintext[trailer] {
+        case 1: return .present(byteCount: Int(count))
+        case 0 where count == 0: return .absent
+        default: return nil
         }
-        guard let parsed, parsed.isPresent || parsed.count == 0 else { return nil }
-        return parsed.isPresent ? .present(plaintext.prefix(parsed.count)) : .absent
     }
 }

@@ -15,7 +15,7 @@ extension RowCipher {
         static let nonceByteCount = 12
 
         /// Eleven zeros and the part's number.
-        var nonce: [UInt8] { Array(repeating: 0, count: Self.nonceByteCount - 1) + [rawValue] }
+        var nonce: [UInt8] { [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, rawValue] }
     }
 
     private static let gcmTagByteCount = 16
@@ -38,10 +38,14 @@ extension RowCipher {
         }
         let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
         var associatedData = associatedData(of: header, wrappedItemKey: wrappedItemKey)
+        let content = secret ?? Data()
         var row = SealedRow(
             header: header, wrappedItemKey: wrappedItemKey,
-            sealedAttributes: try Self.seal(.attributes, attributes.encoded, under: itemKey, &associatedData),
-            sealedSecret: try Self.seal(.secret, secret, under: itemKey, &associatedData), tag: []
+            sealedAttributes: try Self.seal(
+                .attributes, PartPadding.padded(attributes.encoded.span, isPresent: true), under: itemKey, &associatedData),
+            sealedSecret: try Self.seal(
+                .secret, PartPadding.padded(content.span, isPresent: secret != nil), under: itemKey, &associatedData),
+            tag: []
         )
         row.tag = Array(tag(of: row))
         return row
@@ -58,12 +62,17 @@ extension RowCipher {
             throw KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
         }
         var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
-        guard case .present(let encoded) = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData),
-            let attributes = ItemAttributes(encoded: encoded)
+        let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
+        guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
+            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount))
         else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
-        guard includingSecret, case .present(let secret) = try Self.open(.secret, row.sealedSecret, under: itemKey, &associatedData)
-        else { return OpenedRow(attributes: attributes, secret: nil) }
-        return OpenedRow(attributes: attributes, secret: secret)
+        guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
+        let secret = try Self.open(.secret, row.sealedSecret, under: itemKey, &associatedData)
+        switch PartPadding.content(of: secret.span) {
+        case .present(let byteCount): return OpenedRow(attributes: attributes, secret: secret.prefix(byteCount))
+        case .absent: return OpenedRow(attributes: attributes, secret: nil)
+        case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version")
+        }
     }
 
     package func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool {
@@ -83,10 +92,12 @@ extension RowCipher {
         }
     }
 
-    /// The header's encoding says itself where it ends, so the wrapped key needs only its count. The first byte is the part's.
+    /// The part's number, the header, which says itself where it ends, and the wrapped key behind its count.
     private func associatedData(of header: RowHeader, wrappedItemKey: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = [0]
-        bytes.append(contentsOf: header.encoded(storeID: storeID))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(header.encodedByteCount + wrappedItemKey.count + 5)
+        bytes.append(0)
+        header.appendEncoded(to: &bytes, storeID: storeID)
         bytes.append(lengthPrefixed: wrappedItemKey)
         return bytes
     }
@@ -102,14 +113,16 @@ extension RowCipher {
     }
 
     private static func seal(
-        _ part: Part, _ content: (some DataProtocol)?, under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+        _ part: Part, _ plaintext: [UInt8], under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
     ) throws(KeychainFailure) -> [UInt8] {
         associatedData[0] = part.rawValue
         do {
             let box = try AES.GCM.seal(
-                PartPadding.padded(content), using: itemKey, nonce: AES.GCM.Nonce(data: part.nonce), authenticating: associatedData
+                plaintext, using: itemKey, nonce: AES.GCM.Nonce(data: part.nonce), authenticating: associatedData
             )
-            return Array(box.ciphertext) + box.tag
+            guard let combined = box.combined else { throw KeychainFailure(.internal, "a sealed part has no usual nonce") }
+            // The bytes are copied within the closure.
+            return unsafe combined.withUnsafeBytes { unsafe Array($0[Part.nonceByteCount...]) }
         } catch {
             throw KeychainFailure(.internal, "a part of a row could not be sealed")
         }
@@ -117,22 +130,13 @@ extension RowCipher {
 
     private static func open(
         _ part: Part, _ sealed: [UInt8], under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
-    ) throws(KeychainFailure) -> PartPadding.Content {
+    ) throws(KeychainFailure) -> Data {
         associatedData[0] = part.rawValue
-        guard sealed.count > gcmTagByteCount else { throw KeychainFailure(.decode, "a part of the row is too short") }
-        let plaintext: Data
         do {
-            let box = try AES.GCM.SealedBox(
-                nonce: AES.GCM.Nonce(data: part.nonce), ciphertext: sealed.dropLast(gcmTagByteCount),
-                tag: sealed.suffix(gcmTagByteCount)
-            )
-            plaintext = try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
+            let box = try AES.GCM.SealedBox(combined: part.nonce + sealed)
+            return try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
         } catch {
             throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")
         }
-        guard let content = PartPadding.content(of: plaintext) else {
-            throw KeychainFailure(.decode, "a part of the row is not in the form of this version")
-        }
-        return content
     }
 }

@@ -3,11 +3,14 @@
 /// The two halves of every encoding of ours: numbers little-endian, byte strings with their count in front.
 extension [UInt8] {
     package mutating func append<Number: FixedWidthInteger>(littleEndian number: Number) {
-        var rest = number
-        for _ in 0..<(Number.bitWidth / 8) {
-            append(UInt8(truncatingIfNeeded: rest))
-            rest = Number.bitWidth > 8 ? rest >> 8 : 0
-        }
+        // The bytes of a local copy, copied within the closure.
+        unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0) }
+    }
+
+    /// Appends an identifier's sixteen bytes.
+    package mutating func append(_ identifier: Identifier128) {
+        // Two numbers of eight bytes leave no gap; copied within the closure.
+        unsafe Swift.withUnsafeBytes(of: (identifier.high.bigEndian, identifier.low.bigEndian)) { unsafe append(contentsOf: $0) }
     }
 
     /// Appends a 32-bit byte count and the bytes, so that no two lists of fields have the same encoding.

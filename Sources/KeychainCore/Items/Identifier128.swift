@@ -36,8 +36,7 @@ package struct Identifier128: Hashable, Sendable {
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.byteCount)
-        bytes.append(littleEndian: high.byteSwapped)
-        bytes.append(littleEndian: low.byteSwapped)
+        bytes.append(self)
         return bytes
     }
 

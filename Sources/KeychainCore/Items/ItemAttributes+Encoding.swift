@@ -47,33 +47,50 @@ extension ItemAttributes {
 
     /// Parses `encoded`; nil for anything that is not exactly the canonical form.
     package init?(encoded: some Collection<UInt8>) {
-        var reader = ByteReader(encoded)
-        guard reader.readByte() == Self.encodingVersion else { return nil }
+        self.init(encoded: Array(encoded).span)
+    }
+
+    /// As above, from bytes in place: this is in the way of every read.
+    package init?(encoded: Span<UInt8>) {
+        guard encoded.count > 0, encoded[0] == Self.encodingVersion else { return nil }
+        var entries: [Entry] = []
+        entries.reserveCapacity(16)
+        var position = 1
         var last: UInt8 = 0
-        self.init()
-        while !reader.isAtEnd {
-            guard let number = reader.readByte(), number > last, let attribute = Attribute(rawValue: number),
-                let type = reader.readByte().flatMap(TypeCode.init(rawValue:)), let count = reader.readUInt32()
+        while position < encoded.count {
+            let valueStart = position + 6
+            guard valueStart <= encoded.count, encoded[position] > last, let attribute = Attribute(rawValue: encoded[position]),
+                let type = TypeCode(rawValue: encoded[position + 1])
             else { return nil }
-            last = number
-            guard let value = Self.readValue(type, byteCount: Int(count), from: &reader) else { return nil }
-            self[attribute] = value
+            let valueByteCount = Int(Self.number(in: encoded.extracting(position + 2..<valueStart)))
+            guard valueByteCount <= encoded.count - valueStart else { return nil }
+            last = encoded[position]
+            position = valueStart + valueByteCount
+            guard let value = Self.value(type, in: encoded.extracting(valueStart..<position)) else { return nil }
+            entries.append(Entry(attribute: attribute, value: value))
+        }
+        self.init(ascending: entries)
+    }
+
+    private static func value(_ type: TypeCode, in bytes: Span<UInt8>) -> AttributeValue? {
+        switch type {
+        case .string:
+            guard let text = try? UTF8Span(validating: bytes) else { return nil }
+            return .string(String(copying: text))
+        case .data:
+            // The bytes are copied within the closure.
+            return .data(unsafe bytes.withUnsafeBytes { unsafe Data($0) })
+        case .number:
+            return bytes.count == 8 ? .number(Int64(bitPattern: number(in: bytes))) : nil
+        case .date:
+            return bytes.count == 8 ? .date(Double(bitPattern: number(in: bytes))) : nil
         }
     }
 
-    private static func readValue(_ type: TypeCode, byteCount: Int, from reader: inout ByteReader) -> AttributeValue? {
-        switch type {
-        case .string:
-            guard let bytes = reader.readBytes(byteCount), let text = String(validating: bytes, as: UTF8.self) else { return nil }
-            return .string(text)
-        case .data:
-            return reader.readBytes(byteCount).map { .data(Data($0)) }
-        case .number:
-            guard byteCount == 8, let bits = reader.readUInt64() else { return nil }
-            return .number(Int64(bitPattern: bits))
-        case .date:
-            guard byteCount == 8, let bits = reader.readUInt64() else { return nil }
-            return .date(Double(bitPattern: bits))
-        }
+    /// The little-endian number of at most eight bytes.
+    private static func number(in bytes: Span<UInt8>) -> UInt64 {
+        var number: UInt64 = 0
+        for index in bytes.indices { number |= UInt64(bytes[index]) << UInt64(8 * index) }
+        return number
     }
 }

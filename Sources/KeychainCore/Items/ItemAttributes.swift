@@ -17,6 +17,11 @@ package struct ItemAttributes: Hashable, Sendable {
         for (attribute, value) in values { self[attribute] = value }
     }
 
+    /// Takes entries that are in strictly ascending order of attribute already.
+    init(ascending entries: [Entry]) {
+        self.entries = entries
+    }
+
     package var isEmpty: Bool { entries.isEmpty }
 
     package subscript(attribute: Attribute) -> AttributeValue? {

@@ -5,43 +5,60 @@ extension RowHeader {
     /// Fixed fields first, each of a fixed size; then the digests, counted; then the constraints, behind a flag.
     package func encoded(storeID: StoreID) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(192 + attributeDigests.count * 17)
+        bytes.reserveCapacity(encodedByteCount)
+        appendEncoded(to: &bytes, storeID: storeID)
+        return bytes
+    }
+
+    /// How many bytes `encoded` has.
+    package var encodedByteCount: Int {
+        125 + attributeDigests.count * Self.packedDigestByteCount + (constraints.map { $0.count + 4 } ?? 0)
+    }
+
+    /// Appends what `encoded` returns: every read and write needs it amid other bytes.
+    package func appendEncoded(to bytes: inout [UInt8], storeID: StoreID) {
         bytes.append(formatVersion)
-        bytes.append(contentsOf: storeID.bytes)
+        bytes.append(storeID)
         bytes.append(reference.itemClass.code)
-        bytes.append(contentsOf: reference.id.bytes)
+        bytes.append(reference.id)
         bytes.append(accessibility.code)
         bytes.append(littleEndian: classKeyGeneration)
-        bytes.append(contentsOf: revision.bytes)
+        bytes.append(revision)
         bytes.append((isSynchronizable ? 1 : 0) | (isTombstone ? 2 : 0))
-        bytes.append(contentsOf: serviceDigest.bytes)
-        bytes.append(contentsOf: accountDigest.bytes)
-        bytes.append(contentsOf: remainingKeyDigest.bytes)
-        bytes.append(contentsOf: accessGroupDigest.bytes)
-        bytes.append(lengthPrefixed: Self.packed(attributeDigests))
+        bytes.append(serviceDigest)
+        bytes.append(accountDigest)
+        bytes.append(remainingKeyDigest)
+        bytes.append(accessGroupDigest)
+        bytes.append(littleEndian: UInt32(attributeDigests.count * Self.packedDigestByteCount))
+        Self.appendPacked(attributeDigests, to: &bytes)
         if let constraints {
             bytes.append(1)
             bytes.append(lengthPrefixed: constraints)
         } else {
             bytes.append(0)
         }
-        return bytes
     }
+
+    private static let packedDigestByteCount = 1 + IndexDigest.byteCount
 
     /// The digests as the store keeps them in one column: attribute number and sixteen bytes, in ascending order.
     package static func packed(_ digests: [AttributeDigest]) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(digests.count * 17)
+        bytes.reserveCapacity(digests.count * packedDigestByteCount)
+        appendPacked(digests, to: &bytes)
+        return bytes
+    }
+
+    private static func appendPacked(_ digests: [AttributeDigest], to bytes: inout [UInt8]) {
         for entry in digests {
             bytes.append(entry.attribute.rawValue)
-            bytes.append(contentsOf: entry.digest.bytes)
+            bytes.append(entry.digest)
         }
-        return bytes
     }
 
     /// Parses `packed`; nil for anything else, also for digests out of order.
     package static func unpacked(_ bytes: some Collection<UInt8>) -> [AttributeDigest]? {
-        guard bytes.count % 17 == 0 else { return nil }
+        guard bytes.count % packedDigestByteCount == 0 else { return nil }
         var reader = ByteReader(bytes)
         var digests: [AttributeDigest] = []
         while let number = reader.readByte() {
