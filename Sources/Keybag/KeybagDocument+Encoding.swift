@@ -16,7 +16,9 @@ extension KeybagDocument {
     private static let classKeyEntryByteCount = 62
     static let checkValueByteCount = 16
 
-    /// The fields of this version. Later ones take the tags that On-disk-format.md keeps for them; a keybag that has one
+    /// The fields of this version.
+    ///
+    /// Later ones take the tags that On-disk-format.md keeps for them; a keybag that has one
     /// must not be used, still less rewritten, by a version that does not know it.
     private enum Tag: UInt16 {
         case generation = 1
@@ -50,7 +52,9 @@ extension KeybagDocument {
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
 
-    /// Whether these bytes are a keybag of the store that the key belongs to, as it was written. Nothing in them is used before.
+    /// Whether these bytes are a keybag of the store that the key belongs to, as it was written.
+    ///
+    /// Nothing in them is used before this was asked.
     static func isAuthentic(_ bytes: [UInt8], by key: borrowing HMACKey) -> Bool {
         guard bytes.count > codeByteCount else { return false }
         let code = code(over: bytes.dropLast(codeByteCount), by: key)
@@ -81,12 +85,26 @@ extension KeybagDocument {
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
 
-    /// The protector that a keybag names, read before its authentication can be checked: a hint where to look for the
-    /// device secret, which then proves or refutes the keybag. Nil when nothing can be made of the bytes.
+    /// The protectors that a store's copies name, read before their authentication can be checked.
     ///
-    /// Throws `.notAvailable` when the keybag is of a newer version, or names a protector that only a newer version knows.
-    package static func protectorHint(in unauthenticated: [UInt8]) throws(KeychainFailure) -> ProtectorRecord? {
-        var reader = ByteReader(unauthenticated.dropLast(codeByteCount))
+    /// A hint where to look for the device secret, which then proves or refutes the keybag. One, unless a copy is damaged;
+    /// none when nothing can be made of any copy. Throws `.notAvailable` when the copies are of a newer version.
+    package static func protectorHints(in unauthenticatedCopies: [[UInt8]]) throws(KeychainFailure) -> [ProtectorRecord] {
+        var hints: [ProtectorRecord] = []
+        var failure: KeychainFailure?
+        for copy in unauthenticatedCopies {
+            do throws(KeychainFailure) {
+                if let hint = try protectorHint(in: copy), !hints.contains(hint) { hints.append(hint) }
+            } catch {
+                failure = error
+            }
+        }
+        if hints.isEmpty, let failure { throw failure }
+        return hints
+    }
+
+    private static func protectorHint(in bytes: [UInt8]) throws(KeychainFailure) -> ProtectorRecord? {
+        var reader = ByteReader(bytes.dropLast(codeByteCount))
         guard reader.readBytes(magic.count).map(Array.init) == magic, let version = reader.readUInt16() else { return nil }
         guard version == currentVersion else { throw newer() }
         guard reader.readBytes(StoreID.byteCount) != nil else { return nil }

@@ -21,7 +21,7 @@ package struct KeybagDocument: Sendable {
     /// Which protector holds the store's device secret, and what that protector needs to find it.
     package struct ProtectorRecord: Hashable, Sendable {
         package let kind: DeviceProtectorKind
-        /// The protector's own, opaque here. Not a secret.
+        /// The protector's own, opaque here, and not a secret.
         package let parameters: [UInt8]
 
         package init(kind: DeviceProtectorKind, parameters: [UInt8] = []) {

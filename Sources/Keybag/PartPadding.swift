@@ -22,7 +22,9 @@ enum PartPadding {
         return (needed + mask) & ~mask
     }
 
-    /// The plaintext of a content. One that is not present is empty; an empty one may be present.
+    /// The plaintext of a content.
+    ///
+    /// One that is not present is empty; an empty one may be present.
     static func padded(_ content: Span<UInt8>, isPresent: Bool) -> [UInt8] {
         let paddedByteCount = paddedByteCount(contentByteCount: content.count)
         var bytes: [UInt8] = []

@@ -55,6 +55,9 @@ extension RowCipher {
         _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow {
         try Self.checkVersion(of: row.header)
+        guard row.header.constraints == nil else {
+            throw KeychainFailure(.decode, "the row has access control, which needs a newer version")
+        }
         guard Self.isClass(of: row.header, classKey) else {
             throw KeychainFailure(.decode, "the row belongs to another class key")
         }
@@ -103,7 +106,7 @@ extension RowCipher {
     }
 
     private static func checkVersion(of header: RowHeader) throws(KeychainFailure) {
-        guard header.formatVersion == RowHeader.currentFormatVersion, header.constraints == nil else {
+        guard header.formatVersion <= RowHeader.currentFormatVersion else {
             throw KeychainFailure(.decode, "the row was written by a newer version")
         }
     }

@@ -3,7 +3,9 @@ internal import Crypto
 package import FoundationEssentials
 package import KeychainCore
 
-/// Seals and opens the rows of one store. Holds the two keys that need no class key: for digests and for row tags.
+/// Seals and opens the rows of one store.
+///
+/// Holds the two keys that need no class key: for digests and for row tags.
 package final class RowCipher: ItemCipher, Sendable {
     package let storeID: StoreID
     let indexKey: HMACKey
