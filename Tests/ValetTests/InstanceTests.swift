@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import Testing
+import Valet
+
+@Suite("Instances")
+struct InstanceTests {
+    @Test("The same arguments give the same live instance")
+    func sameInstance() throws {
+        let name = try identifier("same instance")
+        let group = try sharedGroup()
+        #expect(Valet.valet(with: name, accessibility: .whenUnlocked) === Valet.valet(with: name, accessibility: .whenUnlocked))
+        #expect(Valet.iCloudValet(with: name, accessibility: .whenUnlocked) === Valet.iCloudValet(with: name, accessibility: .whenUnlocked))
+        #expect(
+            Valet.sharedGroupValet(with: group, identifier: name, accessibility: .afterFirstUnlock)
+                === Valet.sharedGroupValet(with: group, identifier: name, accessibility: .afterFirstUnlock))
+        #expect(
+            Valet.iCloudSharedGroupValet(with: group, accessibility: .whenUnlocked)
+                === Valet.iCloudSharedGroupValet(with: group, accessibility: .whenUnlocked))
+        #expect(
+            Valet.valet(withExplicitlySet: name, accessibility: .whenUnlocked)
+                === Valet.valet(withExplicitlySet: name, accessibility: .whenUnlocked))
+        #expect(
+            Valet.sharedGroupValet(withExplicitlySet: group, accessibility: .whenUnlocked)
+                === Valet.sharedGroupValet(withExplicitlySet: group, accessibility: .whenUnlocked))
+    }
+
+    @Test("Nobody holds a valet: it is let go, and made anew when asked for")
+    func letGo() throws {
+        weak var released: Valet?
+        do {
+            let valet = try valet("let go")
+            released = valet
+            #expect(released != nil)
+        }
+        #expect(released == nil)
+        #expect(try valet("let go").identifier.description == "let go")
+    }
+
+    @Test("Many valets come and go, and the live ones stay the same")
+    func manyInstances() throws {
+        let kept = try valet("kept")
+        for index in 0..<1_000 { _ = try valet("passing \(index)") }
+        #expect(try valet("kept") === kept)
+    }
+
+    @Test("Threads that ask at once get one instance")
+    func concurrentRequests() async throws {
+        let valets = try await withThrowingTaskGroup(of: Valet.self) { group in
+            for _ in 0..<64 { group.addTask { try valet("asked at once") } }
+            return try await group.reduce(into: [Valet]()) { $0.append($1) }
+        }
+        #expect(Set(valets.map(ObjectIdentifier.init)).count == 1)
+    }
+
+    @Test("Every kind, name and accessibility is a sandbox of its own; equality and hash go by sandbox")
+    func equality() throws {
+        let name = try identifier("Druidia")
+        let other = try identifier("Spaceball")
+        let group = try sharedGroup()
+        let appGroup = try #require(SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: "Druidia"))
+        let all = [
+            Valet.valet(with: name, accessibility: .whenUnlocked),
+            Valet.valet(with: name, accessibility: .afterFirstUnlock),
+            Valet.valet(with: other, accessibility: .whenUnlocked),
+            Valet.iCloudValet(with: name, accessibility: .whenUnlocked),
+            Valet.sharedGroupValet(with: group, accessibility: .whenUnlocked),
+            Valet.sharedGroupValet(with: group, identifier: name, accessibility: .whenUnlocked),
+            Valet.sharedGroupValet(with: appGroup, accessibility: .whenUnlocked),
+            Valet.iCloudSharedGroupValet(with: group, accessibility: .whenUnlocked),
+            Valet.valet(withExplicitlySet: name, accessibility: .whenUnlocked),
+            Valet.valet(withExplicitlySet: name, accessibility: .afterFirstUnlock),
+            Valet.iCloudValet(withExplicitlySet: name, accessibility: .whenUnlocked),
+            Valet.sharedGroupValet(withExplicitlySet: group, accessibility: .whenUnlocked),
+            Valet.iCloudSharedGroupValet(withExplicitlySet: group, accessibility: .whenUnlocked),
+        ]
+        #expect(Set(all).count == all.count)
+        #expect(Set(all.map(ObjectIdentifier.init)).count == all.count)
+        #expect(Valet.valet(with: name, accessibility: .whenUnlocked).hashValue == all[0].hashValue)
+    }
+
+    @Test("An explicitly set name that spells out another valet's service is the same sandbox, and keeps its own identifier")
+    func sameSandboxByOtherArguments() throws {
+        let standard = try valet("Druidia")
+        let explicit = try explicitValet("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked", .whenUnlocked)
+        #expect(standard == explicit)
+        #expect(standard.hashValue == explicit.hashValue)
+        #expect(standard !== explicit)
+        #expect(standard.identifier.description == "Druidia")
+    }
+
+    @Test("Names are told apart by their bytes, as the keychain does")
+    func normalisation() throws {
+        let composed = "caf\u{E9}"
+        let decomposed = "cafe\u{301}"
+        try #require(composed == decomposed)
+        let first = try valet(composed)
+        let second = try valet(decomposed)
+        #expect(first !== second)
+        #expect(first != second)
+        #expect(second.identifier.description.utf8.elementsEqual(decomposed.utf8))
+    }
+
+    @Test("A valet says what it was made with")
+    func properties() throws {
+        let name = try identifier("Druidia")
+        let group = try sharedGroup()
+        let standard = Valet.valet(with: name, accessibility: .afterFirstUnlockThisDeviceOnly)
+        #expect(standard.accessibility == .afterFirstUnlockThisDeviceOnly)
+        #expect(standard.identifier.description == "Druidia")
+        #expect(Valet.iCloudValet(with: name, accessibility: .afterFirstUnlock).accessibility == .afterFirstUnlock)
+        #expect(Valet.sharedGroupValet(with: group, accessibility: .whenUnlocked).identifier.description == "Druidia")
+        let several = Valet.sharedGroupValet(with: group, identifier: try identifier("Skroob"), accessibility: .whenUnlocked)
+        #expect(several.identifier.description == "Skroob")
+    }
+
+    @Test("The description tells identifier, accessibility and kind")
+    func description() throws {
+        let standard = try valet("Druidia", .whenUnlockedThisDeviceOnly)
+        #expect(standard.description.contains("Druidia"))
+        #expect(standard.description.contains("AccessibleWhenUnlockedThisDeviceOnly"))
+        #expect(standard.description.contains("(Valet)"))
+        let cloud = Valet.iCloudValet(with: try identifier("Druidia"), accessibility: .afterFirstUnlock)
+        #expect(cloud.description.contains("Druidia"))
+        #expect(cloud.description.contains("AccessibleAfterFirstUnlock"))
+        #expect(cloud.description.contains("(iCloud)"))
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// swift-format-ignore-file: the examples stand here as a reader meets them, forced unwrapping included.
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Testing
+import Valet
+
+/// The examples that readers of Valet 4's introduction copy, word for word.
+@Suite("Examples for users of Valet 4", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct ReadmeExamplesTests {
+    @Test("Basic initialization; reading and writing")
+    func basics() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+
+        let username = "Skroob"
+        try? myValet.setString("12345", forKey: username)
+        // The introduction leaves `try?` out here, which was already wrong with Valet 4: the method throws.
+        let myLuggageCombination = try? myValet.string(forKey: username)
+
+        #expect(myLuggageCombination == "12345")
+        #expect(try Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked).string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("A user-friendly identifier")
+    func explicitlySet() throws {
+        let myValet = Valet.valet(withExplicitlySet: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+
+        try myValet.setString("12345", forKey: "Skroob")
+        #expect(try RawItems.only()[kSecAttrService as String] as? String == "Druidia")
+    }
+
+    @Test("Changing an accessibility value after persisting data")
+    func changingAccessibility() throws {
+        try Valet.valet(withExplicitlySet: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked).setString("12345", forKey: "Skroob")
+
+        let myOldValet = Valet.valet(withExplicitlySet: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let myNewValet = Valet.valet(withExplicitlySet: Identifier(nonEmpty: "Druidia")!, accessibility: .afterFirstUnlock)
+        try? myNewValet.migrateObjects(from: myOldValet, removeOnCompletion: true)
+
+        #expect(try myNewValet.string(forKey: "Skroob") == "12345")
+        #expect(try !myOldValet.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("Sharing by a keychain sharing entitlement")
+    func keychainSharing() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let mySharedValet = Valet.sharedGroupValet(with: SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Druidia")!, accessibility: .whenUnlocked)
+
+        try mySharedValet.setString("12345", forKey: "Skroob")
+        #expect(try RawItems.only()[kSecAttrAccessGroup as String] as? String == "AppID12345.Druidia")
+        #expect(try !myValet.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("Sharing by an app groups entitlement")
+    func appGroups() throws {
+        let mySharedValet = Valet.sharedGroupValet(with: SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: "Druidia")!, accessibility: .whenUnlocked)
+
+        try mySharedValet.setString("12345", forKey: "Skroob")
+        #expect(try RawItems.only()[kSecAttrAccessGroup as String] as? String == "group.Druidia")
+    }
+
+    @Test("Sharing across devices with iCloud")
+    func iCloud() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let myCloudValet = Valet.iCloudValet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+
+        try myCloudValet.setString("12345", forKey: "Skroob")
+        #expect(try myCloudValet.string(forKey: "Skroob") == "12345")
+        #expect(try !myValet.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("Migrating existing keychain values")
+    func migrating() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        #expect(RawItems.add(account: "Skroob", service: "My own keychain code", value: bytes("12345")) == errSecSuccess)
+
+        let query: [String : AnyHashable] = [
+            kSecClass as String: kSecClassGenericPassword as String,
+            kSecAttrService as String: "My own keychain code",
+        ]
+        try myValet.migrateObjects(matching: query, compactMap: { (pair: MigratableKeyValuePair<AnyHashable>) -> MigratableKeyValuePair<String>? in
+            guard let key = pair.key as? String else { return nil }
+            return MigratableKeyValuePair(key: "President " + key, value: pair.value)
+        })
+        try myValet.migrateObjects(matching: query, removeOnCompletion: true)
+
+        #expect(try myValet.allKeys() == ["President Skroob", "Skroob"])
+    }
+
+    @Test("From before macOS Catalina, and from accessibilities of Valet 3")
+    func olderValets() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+
+        try? myValet.migrateObjectsFromPreCatalina()
+        try? myValet.migrateObjectsFromAlwaysAccessibleValet(removeOnCompletion: true)
+        try? myValet.migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValet(removeOnCompletion: true)
+
+        #expect(myValet.canAccessKeychain())
+        #expect(try myValet.allKeys().isEmpty)
+    }
+
+    @Test("From Valet 3: ignoring the error gives an optional")
+    func optionals() throws {
+        let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let myKey = "Skroob"
+
+        let secret: String? = try? myValet.string(forKey: myKey)
+
+        #expect(secret == nil)
+    }
+}

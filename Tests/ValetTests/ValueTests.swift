@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Testing
+import Valet
+
+@Suite("Values", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct ValueTests {
+    static let makers: [@Sendable () throws -> Valet] = [
+        { try valet() },
+        { Valet.iCloudValet(with: try identifier("Druidia"), accessibility: .afterFirstUnlock) },
+        { Valet.sharedGroupValet(with: try sharedGroup(), accessibility: .whenUnlockedThisDeviceOnly) },
+        { Valet.iCloudSharedGroupValet(with: try sharedGroup(), accessibility: .whenUnlocked) },
+        { try explicitValet("Druidia", .afterFirstUnlockThisDeviceOnly) },
+        { Valet.iCloudValet(withExplicitlySet: try identifier("Druidia"), accessibility: .whenUnlocked) },
+        { Valet.sharedGroupValet(withExplicitlySet: try sharedGroup(), accessibility: .whenUnlocked) },
+        { Valet.iCloudSharedGroupValet(withExplicitlySet: try sharedGroup(), accessibility: .whenUnlocked) },
+    ]
+
+    @Test("Every kind of valet stores, finds, lists and removes", arguments: makers.indices)
+    func roundTrip(maker: Int) throws {
+        let valet = try Self.makers[maker]()
+        #expect(valet.canAccessKeychain())
+        #expect(try valet.allKeys().isEmpty)
+        #expect(try !valet.containsObject(forKey: "Skroob"))
+        try valet.setString("12345", forKey: "Skroob")
+        try valet.setObject(bytes("melon"), forKey: "Helmet")
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+        #expect(try valet.object(forKey: "Helmet") == bytes("melon"))
+        #expect(try valet.containsObject(forKey: "Skroob"))
+        #expect(try valet.allKeys() == ["Skroob", "Helmet"])
+        try valet.removeObject(forKey: "Skroob")
+        #expect(try valet.allKeys() == ["Helmet"])
+        try valet.removeAllObjects()
+        #expect(try valet.allKeys().isEmpty)
+        #expect(valet.canAccessKeychain())
+    }
+
+    @Test("No valet sees the values of another")
+    func isolation() throws {
+        let valets = try Self.makers.map { try $0() } + [try valet("Druidia", .afterFirstUnlock), try valet("Spaceball")]
+        for (index, valet) in valets.enumerated() { try valet.setString("value \(index)", forKey: "Skroob") }
+        for (index, valet) in valets.enumerated() {
+            #expect(try valet.string(forKey: "Skroob") == "value \(index)")
+            #expect(try valet.allKeys() == ["Skroob"])
+        }
+        try valets[0].removeAllObjects()
+        for valet in valets.dropFirst() { #expect(try valet.containsObject(forKey: "Skroob")) }
+    }
+
+    @Test("Writing again replaces the value, in the same item")
+    func overwriting() throws {
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        let before = try #require(RawItems.only()[kSecValuePersistentRef as String] as? Data)
+        try valet.setString("54321", forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob") == "54321")
+        #expect(try RawItems.only()[kSecValuePersistentRef as String] as? Data == before)
+    }
+
+    @Test("An absent key is not found, and removing it is no error")
+    func absentKey() throws {
+        let valet = try valet()
+        #expect(throws: KeychainError.itemNotFound) { try valet.string(forKey: "Skroob") }
+        #expect(throws: KeychainError.itemNotFound) { try valet.object(forKey: "Skroob") }
+        #expect(try !valet.containsObject(forKey: "Skroob"))
+        try valet.removeObject(forKey: "Skroob")
+        try valet.removeAllObjects()
+    }
+
+    @Test("An empty key is refused everywhere")
+    func emptyKey() throws {
+        let valet = try valet()
+        #expect(throws: KeychainError.emptyKey) { try valet.setString("12345", forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.setObject(bytes("12345"), forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.string(forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.object(forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.containsObject(forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.removeObject(forKey: "") }
+    }
+
+    @Test("An empty value is refused, and the old one stays")
+    func emptyValue() throws {
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        #expect(throws: KeychainError.emptyValue) { try valet.setString("", forKey: "Skroob") }
+        #expect(throws: KeychainError.emptyValue) { try valet.setObject(Data(), forKey: "Skroob") }
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("Bytes that are not UTF-8 are not found as text, and are there as bytes")
+    func notText() throws {
+        let valet = try valet()
+        let value = Data([0x66, 0xFF, 0xFE])
+        try valet.setObject(value, forKey: "Skroob")
+        #expect(throws: KeychainError.itemNotFound) { try valet.string(forKey: "Skroob") }
+        #expect(try valet.object(forKey: "Skroob") == value)
+    }
+
+    @Test(
+        "Text comes back byte for byte",
+        arguments: ["\u{FEFF}with a byte order mark", "cafe\u{301}", "a\u{0}b\nc\r\n", "\u{FFFD}", " ", "🍉 مرحبا"])
+    func exactText(text: String) throws {
+        let valet = try valet()
+        try valet.setString(text, forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob").utf8.elementsEqual(text.utf8))
+    }
+
+    @Test("Keys are told apart by their bytes", arguments: ["caf\u{E9}", "a\u{0}b", " ", "🍉", "skroob", String(repeating: "k", count: 65_536)])
+    func exactKeys(key: String) throws {
+        let valet = try valet()
+        try valet.setString("other", forKey: "Skroob")
+        try valet.setString("other", forKey: "cafe\u{301}")
+        try valet.setString("12345", forKey: key)
+        #expect(try valet.string(forKey: key) == "12345")
+        #expect(try valet.string(forKey: "cafe\u{301}") == "other")
+        #expect(try RawItems.all().count == 3)
+    }
+
+    @Test("A value of one mebibyte survives, and can be replaced by a small one")
+    func largeValue() throws {
+        let valet = try valet()
+        let large = Data((0..<1_048_576).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+        try valet.setObject(large, forKey: "Skroob")
+        #expect(try valet.object(forKey: "Skroob") == large)
+        try valet.setString("12345", forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("A slice of data is stored as what it shows")
+    func slice() throws {
+        let valet = try valet()
+        try valet.setObject(bytes("--12345--")[2..<7], forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("An item without a value, from another program, is not found when read")
+    func itemWithoutValue() throws {
+        let valet = try explicitValet("Druidia", .whenUnlocked)
+        #expect(RawItems.add(account: "Skroob", service: "Druidia", value: nil) == errSecSuccess)
+        #expect(throws: KeychainError.itemNotFound) { try valet.object(forKey: "Skroob") }
+        try valet.setString("12345", forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("Explicitly named valets of two accessibilities cannot both have a key; the value that is there stays")
+    func oneItemForTwoAccessibilities() throws {
+        let old = try explicitValet("Druidia", .whenUnlocked)
+        let new = try explicitValet("Druidia", .afterFirstUnlock)
+        try old.setString("12345", forKey: "Skroob")
+        #expect(try !new.containsObject(forKey: "Skroob"))
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try new.setString("54321", forKey: "Skroob") }
+        #expect(try old.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("Two instances of one sandbox share their values")
+    func sharedSandbox() throws {
+        try valet().setString("12345", forKey: "Skroob")
+        #expect(try valet().string(forKey: "Skroob") == "12345")
+    }
+}
