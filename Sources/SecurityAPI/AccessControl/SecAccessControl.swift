@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 public import Foundation
 internal import KeychainCore
 
@@ -11,9 +14,22 @@ internal import KeychainCore
 /// It is an `NSObject` so that it compares by content inside an `NSDictionary` too.
 public final class SecAccessControl: NSObject, Sendable {
     let accessControl: AccessControl
+    /// Whether the object may stand beside `kSecAttrAccessible` and in a synchronizable item: one that was made by flags may not, even by
+    /// none.
+    ///
+    /// The one that comes with the attributes of an item without constraints says nothing but the protection class.
+    let carriesConstraints: Bool
 
+    /// An object made by flags.
     init(_ accessControl: AccessControl) {
         self.accessControl = accessControl
+        carriesConstraints = true
+    }
+
+    /// The object that comes with the attributes of an item.
+    init(of item: KeychainItem) {
+        accessControl = item.accessControl
+        carriesConstraints = !item.accessControl.isUnconstrained
     }
 
     /// Whether `object` is an access control object that says the same.

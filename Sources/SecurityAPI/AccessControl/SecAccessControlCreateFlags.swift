@@ -24,7 +24,9 @@ public struct SecAccessControlCreateFlags: OptionSet, Sendable {
     public static let or = SecAccessControlCreateFlags(rawValue: 1 << 14)
     /// All constraints are needed; the default.
     public static let and = SecAccessControlCreateFlags(rawValue: 1 << 15)
-    /// A private key may be used to sign and to agree on keys. Means nothing for a password but that it cannot be read back.
+    /// A private key may be used to sign and to agree on keys.
+    ///
+    /// Means nothing for a password but that it cannot be read back.
     public static let privateKeyUsage = SecAccessControlCreateFlags(rawValue: 1 << 30)
     /// A password that the program itself supplies, besides the constraints.
     public static let applicationPassword = SecAccessControlCreateFlags(rawValue: 1 << 31)

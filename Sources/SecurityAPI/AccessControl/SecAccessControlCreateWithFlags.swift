@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 public import Foundation
 internal import KeychainCore
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Foundation
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, NeverUseImplicitlyUnwrappedOptionals
+// The names are Apple's, and both `kCFBooleanTrue` and `kCFBooleanTrue!` are written.
 
-// Implicitly unwrapped, as Apple declares them: both `kCFBooleanTrue` and `kCFBooleanTrue!` are written.
+public import Foundation
 
 /// True, as an object.
 public let kCFBooleanTrue: CFBoolean! = NSNumber(value: true)

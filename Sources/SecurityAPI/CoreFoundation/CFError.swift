@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, NeverUseImplicitlyUnwrappedOptionals
+// The names are Apple's, and so are the implicitly unwrapped results.
+
 public import Foundation
 
 /// The domain of an error.
@@ -33,3 +36,6 @@ public func CFErrorCopyUserInfo(_ error: CFError?) -> CFDictionary! {
 public func CFErrorCopyDescription(_ error: CFError?) -> CFString! {
     error?.localizedDescription ?? ""
 }
+
+/// The error domain of `OSStatus` codes: the one in which `SecAccessControlCreateWithFlags` reports.
+public let kCFErrorDomainOSStatus: CFErrorDomain! = NSOSStatusErrorDomain

@@ -1,83 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+public import Foundation
 
-/// Whether two objects are equal by content.
-///
-/// - Parameters:
-///   - first: An object, or nil.
-///   - second: An object, or nil.
-/// - Returns: Whether both are equal; two nils are.
-public func CFEqual(_ first: CFTypeRef?, _ second: CFTypeRef?) -> Bool {
-    guard let first, let second else { return first == nil && second == nil }
-    if first === second { return true }
-    guard let object = first as? NSObject else { return false }
-    return object.isEqual(second)
-}
+// The names of Core Foundation that code around Keychain Services uses. They are aliases of the Swift and Foundation types that Apple
+// bridges them to, so `as CFString`, `as CFDictionary` and `as? Data` mean here what they mean there.
 
-/// The hash of an object by content.
-///
-/// - Parameter object: An object, or nil.
-/// - Returns: The same number for equal objects; 0 for nil.
-public func CFHash(_ object: CFTypeRef?) -> CFHashCode {
-    guard let object else { return 0 }
-    guard let hashable = object as? NSObject else { return CFHashCode(bitPattern: ObjectIdentifier(object).hashValue) }
-    return CFHashCode(bitPattern: hashable.hash)
-}
-
-/// The number of an object's type, to be compared with what the `…GetTypeID` functions tell.
-///
-/// - Parameter object: An object, or nil.
-/// - Returns: The number of its type, 0 if Keychain Services has no such type.
-public func CFGetTypeID(_ object: CFTypeRef?) -> CFTypeID {
-    let type: CoreFoundationType? =
-        switch object {
-        case is SecAccessControl: .accessControl
-        case is NSString: .string
-        case is NSData: .data
-        case let number as NSNumber: number === kCFBooleanTrue || number === kCFBooleanFalse ? .boolean : .number
-        case is NSDictionary: .dictionary
-        case is NSArray: .array
-        case is NSDate: .date
-        case is NSError: .error
-        default: nil
-        }
-    return type?.rawValue ?? 0
-}
-
-/// The types an object around Keychain Services can have. The numbers are Core Foundation's own business: only equality counts.
-enum CoreFoundationType: CFTypeID {
-    case string = 1
-    case data
-    case number
-    case boolean
-    case dictionary
-    case array
-    case date
-    case error
-    case accessControl
-}
-
-/// The type number of strings.
-public func CFStringGetTypeID() -> CFTypeID { CoreFoundationType.string.rawValue }
-
-/// The type number of data.
-public func CFDataGetTypeID() -> CFTypeID { CoreFoundationType.data.rawValue }
-
-/// The type number of numbers. Booleans have their own.
-public func CFNumberGetTypeID() -> CFTypeID { CoreFoundationType.number.rawValue }
-
-/// The type number of Booleans.
-public func CFBooleanGetTypeID() -> CFTypeID { CoreFoundationType.boolean.rawValue }
-
-/// The type number of dictionaries.
-public func CFDictionaryGetTypeID() -> CFTypeID { CoreFoundationType.dictionary.rawValue }
-
-/// The type number of arrays.
-public func CFArrayGetTypeID() -> CFTypeID { CoreFoundationType.array.rawValue }
-
-/// The type number of dates.
-public func CFDateGetTypeID() -> CFTypeID { CoreFoundationType.date.rawValue }
-
-/// The type number of errors.
-public func CFErrorGetTypeID() -> CFTypeID { CoreFoundationType.error.rawValue }
+/// A status of Keychain Services: 0 is success, the `errSec…` constants name the others.
+public typealias OSStatus = Int32
+/// A set of bits.
+public typealias CFOptionFlags = UInt
+/// A count or a position.
+public typealias CFIndex = Int
+/// The number of a Core Foundation type, as `CFGetTypeID(_:)` tells it.
+public typealias CFTypeID = UInt
+/// The hash of an object.
+public typealias CFHashCode = UInt
+/// Any object: what `SecItemCopyMatching(_:_:)` delivers.
+public typealias CFTypeRef = AnyObject
+/// A string.
+public typealias CFString = String
+/// Bytes.
+public typealias CFData = Data
+/// A date.
+public typealias CFDate = Date
+/// A number.
+public typealias CFNumber = NSNumber
+/// A Boolean, as an object.
+public typealias CFBoolean = NSNumber
+/// A dictionary, as the SecItem functions take it.
+public typealias CFDictionary = [String: Any]
+/// A dictionary that can be changed; the SecItem functions take it as the `NSDictionary` it is.
+public typealias CFMutableDictionary = NSMutableDictionary
+/// An array.
+public typealias CFArray = [Any]
+/// An error: domain, code and user information.
+public typealias CFError = NSError
+/// The domain of an error.
+public typealias CFErrorDomain = CFString

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A source of random bytes. It has no values but `kSecRandomDefault`.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
+/// A source of random bytes.
+///
+/// It has no values but `kSecRandomDefault`.
 public final class SecRandom: Sendable {
     private init() {}
 }
@@ -8,7 +13,9 @@ public final class SecRandom: Sendable {
 /// A source of random bytes, as `SecRandomCopyBytes(_:_:_:)` takes it.
 public typealias SecRandomRef = SecRandom
 
-/// The system's own generator of cryptographically secure random bytes. As on Apple platforms it is nil.
+/// The system's own generator of cryptographically secure random bytes.
+///
+/// As on Apple platforms it is nil.
 public let kSecRandomDefault: SecRandomRef? = nil
 
 /// Fills memory with random bytes that are fit for keys.

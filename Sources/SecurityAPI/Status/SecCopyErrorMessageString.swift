@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 /// What a status means, as a sentence for a person to read.
 ///
 /// - Parameters:

@@ -2,25 +2,39 @@
 
 // How a call behaves towards the person (Apple: "Search result and authentication keys").
 
-/// Work on these items alone. Not accepted for passwords: `errSecParam`.
+/// Work on these items alone.
+///
+/// Not accepted for passwords: `errSecParam`.
 public let kSecUseItemList: CFString = "u_ItemList"
 /// What the person is told when asked for: a string.
 public let kSecUseOperationPrompt: CFString = "u_OpPrompt"
-/// Fail rather than ask the person: a Boolean. The older form of `kSecUseAuthenticationUIFail`.
+/// Fail rather than ask the person: a Boolean.
+///
+/// The older form of `kSecUseAuthenticationUIFail`.
 public let kSecUseNoAuthenticationUI: CFString = "u_NoAuthUI"
 /// Whether the person may be asked: one of the three values below.
 public let kSecUseAuthenticationUI: CFString = "u_AuthUI"
-/// A value of `kSecUseAuthenticationUI`: ask the person if need be. The default.
+/// A value of `kSecUseAuthenticationUI`: ask the person if need be.
+///
+/// The default.
 public let kSecUseAuthenticationUIAllow: CFString = "u_AuthUIA"
 /// A value of `kSecUseAuthenticationUI`: answer `errSecInteractionNotAllowed` rather than ask.
 public let kSecUseAuthenticationUIFail: CFString = "u_AuthUIF"
-/// A value of `kSecUseAuthenticationUI`: leave out items for which the person would be asked. Searches only.
+/// A value of `kSecUseAuthenticationUI`: leave out items for which the person would be asked.
+///
+/// Searches only.
 public let kSecUseAuthenticationUISkip: CFString = "u_AuthUIS"
 /// The `LAContext` whose earlier authentication counts for this call.
 public let kSecUseAuthenticationContext: CFString = "u_AuthCtx"
-/// Use the data protection keychain (macOS). Without effect: there is no other.
+/// Use the data protection keychain (macOS).
+///
+/// Without effect: there is no other.
 public let kSecUseDataProtectionKeychain: CFString = "nleg"
-/// Use the keychain shared by all people who use a device (tvOS). Accepted and without effect.
+/// Use the keychain shared by all people who use a device (tvOS).
+///
+/// Accepted and without effect.
 public let kSecUseUserIndependentKeychain: CFString = "u_UserIndependentKeychain"
-/// The password in a shared web credential dictionary. Not an attribute of any item.
+/// The password in a shared web credential dictionary.
+///
+/// Not an attribute of any item.
 public let kSecSharedPassword: CFString = "spwd"

@@ -6,29 +6,47 @@
 
 /// When the item can be read: one of the `kSecAttrAccessible…` values.
 public let kSecAttrAccessible: CFString = "pdmn"
-/// Who must be there to read the item: a `SecAccessControl`. Excludes `kSecAttrAccessible`.
+/// Who must be there to read the item: a `SecAccessControl`.
+///
+/// Excludes `kSecAttrAccessible`.
 public let kSecAttrAccessControl: CFString = "accc"
-/// The access group of the item: a string. Part of the primary key.
+/// The access group of the item: a string.
+///
+/// Part of the primary key.
 public let kSecAttrAccessGroup: CFString = "agrp"
-/// Whether the item may be copied to the person's other devices: a Boolean. Part of the primary key.
+/// Whether the item may be copied to the person's other devices: a Boolean.
+///
+/// Part of the primary key.
 public let kSecAttrSynchronizable: CFString = "sync"
 /// A value of `kSecAttrSynchronizable`: find the item whether it is synchronizable or not.
 public let kSecAttrSynchronizableAny: CFString = "syna"
-/// When the item was added: a date. Set by the keychain.
+/// When the item was added: a date.
+///
+/// Set by the keychain.
 public let kSecAttrCreationDate: CFString = "cdat"
-/// When the item was last changed: a date. Set by the keychain.
+/// When the item was last changed: a date.
+///
+/// Set by the keychain.
 public let kSecAttrModificationDate: CFString = "mdat"
 /// The name of the item that a person sees: a string.
 public let kSecAttrLabel: CFString = "labl"
-/// A hint for synchronization, which view the item belongs to: a string. Part of the primary key.
+/// A hint for synchronization, which view the item belongs to: a string.
+///
+/// Part of the primary key.
 public let kSecAttrSyncViewHint: CFString = "vwht"
-/// The token that holds the item: a string. Part of the primary key.
+/// The token that holds the item: a string.
+///
+/// Part of the primary key.
 public let kSecAttrTokenID: CFString = "tkid"
-/// The name of the persistent reference among the attributes. Never accepted in a query.
+/// The name of the persistent reference among the attributes.
+///
+/// Never accepted in a query.
 public let kSecAttrPersistentReference: CFString = "persistref"
 /// Apple's older, misspelt name of `kSecAttrPersistentReference`.
 public let kSecAttrPersistantReference: CFString = kSecAttrPersistentReference
-/// The legacy access list of a macOS keychain item. No class has it here: `errSecNoSuchAttr`.
+/// The legacy access list of a macOS keychain item.
+///
+/// No class has it here: `errSecNoSuchAttr`.
 public let kSecAttrAccess: CFString = "acls"
 
 // MARK: Attributes of passwords
@@ -45,27 +63,45 @@ public let kSecAttrType: CFString = "type"
 public let kSecAttrIsInvisible: CFString = "invi"
 /// Whether there is deliberately no password, so that one is asked for each time: a Boolean.
 public let kSecAttrIsNegative: CFString = "nega"
-/// The account the password belongs to: a string. Part of the primary key.
+/// The account the password belongs to: a string.
+///
+/// Part of the primary key.
 public let kSecAttrAccount: CFString = "acct"
 
 // MARK: Attributes of generic passwords
 
-/// The service the password belongs to: a string. Part of the primary key.
+/// The service the password belongs to: a string.
+///
+/// Part of the primary key.
 public let kSecAttrService: CFString = "svce"
-/// Data of the program's own, kept with the item. Not part of the primary key.
+/// Data of the program's own, kept with the item.
+///
+/// Not part of the primary key.
 public let kSecAttrGeneric: CFString = "gena"
 
 // MARK: Attributes of internet passwords
 
-/// The security domain (realm) of the account: a string. Part of the primary key.
+/// The security domain (realm) of the account: a string.
+///
+/// Part of the primary key.
 public let kSecAttrSecurityDomain: CFString = "sdmn"
-/// The host name or address of the server: a string. Part of the primary key.
+/// The host name or address of the server: a string.
+///
+/// Part of the primary key.
 public let kSecAttrServer: CFString = "srvr"
-/// The protocol: one of the `kSecAttrProtocol…` values. Part of the primary key.
+/// The protocol: one of the `kSecAttrProtocol…` values.
+///
+/// Part of the primary key.
 public let kSecAttrProtocol: CFString = "ptcl"
-/// How the person logs in: one of the `kSecAttrAuthenticationType…` values. Part of the primary key.
+/// How the person logs in: one of the `kSecAttrAuthenticationType…` values.
+///
+/// Part of the primary key.
 public let kSecAttrAuthenticationType: CFString = "atyp"
-/// The port of the server: a number. Part of the primary key.
+/// The port of the server: a number.
+///
+/// Part of the primary key.
 public let kSecAttrPort: CFString = "port"
-/// The path on the server: a string. Part of the primary key.
+/// The path on the server: a string.
+///
+/// Part of the primary key.
 public let kSecAttrPath: CFString = "path"

@@ -5,19 +5,33 @@
 
 // MARK: Attributes of certificates
 
-/// The X.500 subject name of a certificate: data. Read only.
+/// The X.500 subject name of a certificate: data.
+///
+/// Read only.
 public let kSecAttrSubject: CFString = "subj"
-/// The X.500 issuer name of a certificate: data. Read only.
+/// The X.500 issuer name of a certificate: data.
+///
+/// Read only.
 public let kSecAttrIssuer: CFString = "issr"
-/// The serial number of a certificate: data. Read only.
+/// The serial number of a certificate: data.
+///
+/// Read only.
 public let kSecAttrSerialNumber: CFString = "slnr"
-/// The subject key identifier of a certificate: data. Read only.
+/// The subject key identifier of a certificate: data.
+///
+/// Read only.
 public let kSecAttrSubjectKeyID: CFString = "skid"
-/// The hash of the public key of a certificate: data. Read only.
+/// The hash of the public key of a certificate: data.
+///
+/// Read only.
 public let kSecAttrPublicKeyHash: CFString = "pkhh"
-/// The type of a certificate: a number. Read only.
+/// The type of a certificate: a number.
+///
+/// Read only.
 public let kSecAttrCertificateType: CFString = "ctyp"
-/// The encoding of a certificate: a number. Read only.
+/// The encoding of a certificate: a number.
+///
+/// Read only.
 public let kSecAttrCertificateEncoding: CFString = "cenc"
 
 // MARK: Attributes of keys

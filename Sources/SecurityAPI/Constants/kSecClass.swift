@@ -8,9 +8,15 @@ public let kSecClass: CFString = "class"
 public let kSecClassGenericPassword: CFString = "genp"
 /// A password that belongs to a server, a port, a protocol and an account.
 public let kSecClassInternetPassword: CFString = "inet"
-/// A certificate. The SecItem functions answer `errSecUnimplemented` for it.
+/// A certificate.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
 public let kSecClassCertificate: CFString = "cert"
-/// A cryptographic key. The SecItem functions answer `errSecUnimplemented` for it.
+/// A cryptographic key.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
 public let kSecClassKey: CFString = "keys"
-/// A certificate with its private key. The SecItem functions answer `errSecUnimplemented` for it.
+/// A certificate with its private key.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
 public let kSecClassIdentity: CFString = "idnt"

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// A value of a caller's dictionary, parsed from whatever type it came in.
+///
+/// Everything behind this works on these cases alone.
+enum DictionaryValue {
+    case string(String)
+    case data(Data)
+    case boolean(Bool)
+    case integer(Int64)
+    /// A number that is no whole number of 64 bits: a fraction, infinite, not a number, or too large.
+    case unusableNumber
+    case date(Date)
+    case uuid(UUID)
+    case accessControl(SecAccessControl)
+    /// Nothing: `NSNull`, or an optional that is nil.
+    case null
+    /// A type that no key takes.
+    case other
+
+    /// Parses `value`.
+    ///
+    /// The types that programs use are told apart by their metatypes, which costs a few nanoseconds where a failed cast costs a hundred;
+    /// everything else goes the slow way.
+    init(_ value: Any) {
+        let type = type(of: value)
+        if type == String.self, let text = value as? String {
+            self = .string(text)
+        } else if type == Bool.self, let flag = value as? Bool {
+            self = .boolean(flag)
+        } else if type == Data.self, let data = value as? Data {
+            self = .data(data)
+        } else if type == Int.self, let number = value as? Int {
+            self = .integer(Int64(number))
+        } else if type == AnyHashable.self, let hashable = value as? AnyHashable {
+            self.init(hashable.base)
+        } else if let optional = value as? any OptionalValue {
+            guard let wrapped = optional.wrappedValue else {
+                self = .null
+                return
+            }
+            self.init(wrapped)
+        } else {
+            self.init(uncommon: value)
+        }
+    }
+
+    /// The order matters: with swift-corelibs-foundation a `Data` also casts to `NSNumber`.
+    private init(uncommon value: Any) {
+        switch value {
+        case let text as String: self = .string(text)
+        case let text as Substring: self = .string(String(text))
+        case let data as Data: self = .data(data)
+        case let date as Date: self = .date(date)
+        case let uuid as UUID: self = .uuid(uuid)
+        case is NSNull: self = .null
+        case let accessControl as SecAccessControl: self = .accessControl(accessControl)
+        case let integer as any BinaryInteger: self = Self.parse(integer)
+        case let number as any BinaryFloatingPoint: self = Self.parse(number)
+        case let number as NSNumber: self.init(number)
+        default: self = .other
+        }
+    }
+
+    private init(_ number: NSNumber) {
+        // There are two Boolean objects, and no number is one of them.
+        if number === kCFBooleanTrue {
+            self = .boolean(true)
+        } else if number === kCFBooleanFalse {
+            self = .boolean(false)
+        } else if let integer = Int64(exactly: number) {
+            self = .integer(integer)
+        } else {
+            self = .unusableNumber
+        }
+    }
+
+    private static func parse(_ number: some BinaryInteger) -> DictionaryValue {
+        Int64(exactly: number).map(DictionaryValue.integer) ?? .unusableNumber
+    }
+
+    private static func parse(_ number: some BinaryFloatingPoint) -> DictionaryValue {
+        Int64(exactly: number).map(DictionaryValue.integer) ?? .unusableNumber
+    }
+}
+
+/// Looks into an optional whose wrapped type is not known.
+private protocol OptionalValue {
+    var wrappedValue: Any? { get }
+}
+
+extension Optional: OptionalValue {
+    fileprivate var wrappedValue: Any? { map { $0 as Any } }
+}
