@@ -14,6 +14,7 @@ struct MigrationCheckTests {
         ("one item", SendableQuery(query(service: "old", [kSecMatchLimit as String: kSecMatchLimitOne as String]))),
         ("one item, as a number", SendableQuery(query(service: "old", [kSecMatchLimit as String: 1]))),
         ("returning data", SendableQuery(query(service: "old", [kSecReturnData as String: true]))),
+        ("returning data, as a Foundation object", SendableQuery(query(service: "old", [kSecReturnData as String: NSNumber(value: true)]))),
         ("no attributes", SendableQuery(query(service: "old", [kSecReturnAttributes as String: false]))),
         ("returning a reference", SendableQuery(query(service: "old", [kSecReturnRef as String: true]))),
         ("no persistent reference", SendableQuery(query(service: "old", [kSecReturnPersistentRef as String: false]))),
@@ -123,12 +124,14 @@ struct MigrationCheckTests {
         #expect(try destination.string(forKey: "cafe\u{301}") == "2")
     }
 
-    @Test("A mapping is checked like an item", arguments: [
-        ("", "12345", MigrationError.keyToMigrateInvalid),
-        ("same", "12345", .duplicateKeyToMigrate),
-        ("good", "", .dataToMigrateInvalid),
-        ("taken", "12345", .keyToMigrateAlreadyExistsInValet),
-    ])
+    @Test(
+        "A mapping is checked like an item",
+        arguments: [
+            ("", "12345", MigrationError.keyToMigrateInvalid),
+            ("same", "12345", .duplicateKeyToMigrate),
+            ("good", "", .dataToMigrateInvalid),
+            ("taken", "12345", .keyToMigrateAlreadyExistsInValet),
+        ])
     func badMapping(key: String, value: String, error: MigrationError) throws {
         let source = try valet("source")
         let destination = try valet("destination")

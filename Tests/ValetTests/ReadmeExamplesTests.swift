@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// swift-format-ignore-file: the examples stand here as a reader meets them, forced unwrapping included.
+
+// swift-format-ignore-file
+// The examples stand here as a reader meets them, forced unwrapping included.
+
 import Foundation
 import KeychainServices
 import KeychainTestingTraits

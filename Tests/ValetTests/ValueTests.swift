@@ -107,7 +107,9 @@ struct ValueTests {
         #expect(try valet.string(forKey: "Skroob").utf8.elementsEqual(text.utf8))
     }
 
-    @Test("Keys are told apart by their bytes", arguments: ["caf\u{E9}", "a\u{0}b", " ", "🍉", "skroob", String(repeating: "k", count: 65_536)])
+    @Test(
+        "Keys are told apart by their bytes",
+        arguments: ["caf\u{E9}", "a\u{0}b", " ", "🍉", "skroob", String(repeating: "k", count: 65_536)])
     func exactKeys(key: String) throws {
         let valet = try valet()
         try valet.setString("other", forKey: "Skroob")

@@ -24,5 +24,7 @@ func explicitValet(_ name: String = "Druidia", _ accessibility: Accessibility) t
     Valet.valet(withExplicitlySet: try identifier(name), accessibility: accessibility)
 }
 
-/// What the program under test is entitled to. The first group is where new items go that name none.
+/// What the program under test is entitled to.
+///
+/// The first group is where new items go that name none.
 let testAccessGroups = ["AppID12345.Own", "AppID12345.Druidia", "group.Druidia"]

@@ -58,11 +58,10 @@ enum RawItems {
 
     /// What an observer can tell of the whole keychain: where each value is, and that no item was made anew.
     static func fingerprint() throws -> Set<[String]> {
-        Set(
-            try all().map { item in
-                [kSecAttrService, kSecAttrAccount, kSecAttrAccessible, kSecAttrAccessGroup, kSecAttrLabel, kSecValueData, kSecValuePersistentRef]
-                    .map { key in String(describing: item[key as String].map(describe) ?? "-") }
-            })
+        let observed = [
+            kSecAttrService, kSecAttrAccount, kSecAttrAccessible, kSecAttrAccessGroup, kSecAttrLabel, kSecValueData, kSecValuePersistentRef,
+        ]
+        return Set(try all().map { item in observed.map { key in item[key as String].map(describe) ?? "-" } })
     }
 
     private static func describe(_ value: Any) -> String {
