@@ -22,7 +22,8 @@ private enum Program {
             kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: account, kSecReturnData as String: true,
         ]
         var result: CFTypeRef?
-        let status = SecItemCopyMatching(query as CFDictionary, &result)
+        // The pointer is read during the call only.
+        let status = unsafe SecItemCopyMatching(query as CFDictionary, &result)
         return (status, (result as? Data).map { String(decoding: $0, as: UTF8.self) })
     }
 }
@@ -100,7 +101,7 @@ struct InMemoryKeychainTests {
         let group = try #require(SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Druidia"))
         let valet = Valet.sharedGroupValet(with: group, accessibility: .whenUnlocked)
         try withInMemoryKeychain {
-            #expect(throws: KeychainError.missingEntitlement) { try valet.setString("12345", forKey: "Skroob") }
+            _ = #expect(throws: KeychainError.missingEntitlement) { try valet.setString("12345", forKey: "Skroob") }
         }
         try withInMemoryKeychain(accessGroups: ["AppID12345.Druidia"]) {
             try valet.setString("12345", forKey: "Skroob")
