@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+package import FoundationEssentials
+
+/// `SecItemUpdate`, typed.
+package struct UpdateRequest: Sendable {
+    package var query: ItemQuery
+    /// New values; may hold `agrp`, `sync`, `cdat`; never `pdmn`, `mdat`, `sha1`, `tomb` or `musr`.
+    package var changes: ItemAttributes
+    /// A new secret; nil leaves the old one.
+    package var secret: Data?
+    package var accessControl: AccessControl?
+    /// Overrides whether a moved synchronizable item leaves a tombstone; nil is the usual rule.
+    package var leavesTombstone: Bool?
+
+    package init(
+        query: ItemQuery, changes: ItemAttributes = ItemAttributes(), secret: Data? = nil, accessControl: AccessControl? = nil,
+        leavesTombstone: Bool? = nil
+    ) {
+        self.query = query
+        self.changes = changes
+        self.secret = secret
+        self.accessControl = accessControl
+        self.leavesTombstone = leavesTombstone
+    }
+}
