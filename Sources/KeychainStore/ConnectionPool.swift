@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The open connections of a store. Guarded by the store's mutex.
+/// The open connections of a store.
+///
+/// Guarded by the store's mutex.
 struct ConnectionPool {
     /// More readers than this may be at work, but only so many wait for the next call.
     private static let idleReaderLimit = 8
@@ -45,7 +47,9 @@ struct ConnectionPool {
         writer = session
     }
 
-    /// Parts from all sessions and gives them to the caller, who lets go of them. Only once for each epoch that failed.
+    /// Parts from all sessions and gives them to the caller, who lets go of them.
+    ///
+    /// Only once for each epoch that failed.
     mutating func startNewEpoch(after failed: UInt64?, outcomeIsUnknown: Bool) -> [StoreSession] {
         if outcomeIsUnknown { lastOutcomeIsUnknown = true }
         guard failed == nil || failed == epoch else { return [] }

@@ -2,7 +2,9 @@
 package import KeychainCore
 
 extension SQLiteItemStore {
-    /// Whether there is a store at an absolute path. Looks, and opens nothing.
+    /// Whether there is a store at an absolute path.
+    ///
+    /// Looks, and opens nothing.
     ///
     /// Throws `.notAvailable` for a file or directory that must not be used (not private, not this user's, a symbolic link, empty,
     /// on a network file system); the reason names it and says what to do.
@@ -12,7 +14,9 @@ extension SQLiteItemStore {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
-    /// Makes a store with nothing in it but its keybag, and the directories it needs. Never touches a file that is there.
+    /// Makes a store with nothing in it but its keybag, and the directories it needs.
+    ///
+    /// Never touches a file that is there.
     ///
     /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full or the place must not be used.
     package static func create(

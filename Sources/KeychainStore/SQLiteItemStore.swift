@@ -15,7 +15,9 @@ package final class SQLiteItemStore: ItemStore {
 
     private var options: StoreOptions { opening.options }
 
-    /// Opens an existing store. Never creates one.
+    /// Opens an existing store.
+    ///
+    /// Never creates one.
     ///
     /// Throws `.notAvailable` for a file that is absent, foreign, newer, damaged or not private, and says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
@@ -29,7 +31,9 @@ package final class SQLiteItemStore: ItemStore {
         if let scrubPending { retryScrub(scrubPending) }
     }
 
-    /// Closes every connection as soon as its call has ended. Later calls are refused.
+    /// Closes every connection as soon as its call has ended.
+    ///
+    /// Later calls are refused.
     package func close() {
         guard !keychain_process_is_forked() else { return }
         pool.withLock { $0.isClosed = true }
@@ -116,7 +120,9 @@ package final class SQLiteItemStore: ItemStore {
                 // A file without a name is gone when it is closed: nothing in it is durable.
                 guard session.isInPlace else {
                     session.health.breakConnection()
-                    throw KeychainFailure(.notAvailable, "the store's file was removed or replaced while it was open; nothing was changed")
+                    throw KeychainFailure(
+                        .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
+                        callsForReopening: true)
                 }
                 try session.commit()
                 return .written(result)
@@ -149,7 +155,9 @@ package final class SQLiteItemStore: ItemStore {
         }
     }
 
-    /// The writer's connection. The caller has the writer's turn.
+    /// The writer's connection.
+    ///
+    /// The caller has the writer's turn.
     private func takeWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
         let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
         if isClosed { throw Self.closedFailure }
@@ -159,14 +167,17 @@ package final class SQLiteItemStore: ItemStore {
             // What a failed flush left in the -wal may look written and not be on the disk. Behind it nothing would be durable,
             // so it is copied out and flushed elsewhere first.
             guard try session.connection.checkpointAndTruncate() else {
-                throw KeychainFailure(.notAvailable, "after a disk failure the store must be flushed first, and another process is reading it")
+                throw KeychainFailure(
+                    .notAvailable, "after a disk failure the store must be flushed first, and another process is reading it")
             }
         }
         pool.withLock { $0.put(writer: session) }
         return session
     }
 
-    /// Finishes what a change of keys left to do: an old keybag must not stay in the -wal file. Who cannot now, leaves it to a later opening.
+    /// Finishes what a change of keys left to do: an old keybag must not stay in the -wal file.
+    ///
+    /// Who cannot now, leaves it to a later opening.
     private func retryScrub(_ pending: Int64) {
         _ = try? withWriter { session, _ throws(KeychainFailure) in
             session.connection.busyWait.neverWait()
@@ -191,13 +202,15 @@ package final class SQLiteItemStore: ItemStore {
     ) throws(KeychainFailure) -> StoreSession {
         let session = try opening.openSession(role, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
         guard try session.storeID() == storeID else {
-            throw KeychainFailure(.notAvailable, "another store has taken the place of the one at \(opening.path)")
+            throw KeychainFailure(
+                .notAvailable, "another store has taken the place of the one at \(opening.path)", callsForReopening: true)
         }
         return session
     }
 
-    /// Closes all connections that are idle, and the others when they are given back. The next call opens new ones, of the epoch
-    /// that is answered.
+    /// Closes all connections that are idle, and the others when they are given back.
+    ///
+    /// The next call opens new ones, of the epoch that is answered.
     @discardableResult
     private func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
         let (dropped, epoch) = pool.withLock { pool in

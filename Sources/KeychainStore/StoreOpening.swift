@@ -37,7 +37,9 @@ struct StoreOpening {
             connection: connection, file: file, epoch: epoch, immutableFile: immutableFile)
     }
 
-    /// Looks at a file that may be anybody's, without a lock and without leaving a trace. Throws unless it is a store of ours.
+    /// Looks at a file that may be anybody's, without a lock and without leaving a trace.
+    ///
+    /// Throws unless it is a store of ours.
     func examine() throws(KeychainFailure) {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
             throw KeychainFailure(.notAvailable, "there is no store at \(path)")
@@ -69,7 +71,8 @@ struct StoreOpening {
     static func newer(_ version: Int64) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "the store was written by a newer version (format \(version), this one knows \(StoreSchema.formatVersion)); update this program")
+            "the store was written by a newer version (format \(version), this one knows \(StoreSchema.formatVersion)); update this program"
+        )
     }
 
     private static func foreign(_ path: String) -> KeychainFailure {

@@ -73,7 +73,9 @@ extension StoreSession: ItemReading {
         return numbers
     }
 
-    /// The row of that number, if it is still there and matches. The statement is free again when this returns.
+    /// The row of that number, if it is still there and matches.
+    ///
+    /// The statement is free again when this returns.
     private func row(
         _ number: Int64, matching query: RowQuery, includingSecrets: Bool
     ) throws(KeychainFailure) -> SealedRow? {

@@ -52,8 +52,10 @@ extension StoreSession: ItemWriting {
         try connection.run(.purgeQuarantine)
     }
 
-    /// What of a row is in an index. When its digests cannot be understood their entries stay behind, which is harmless: a search
-    /// believes the row it is led to, not the entry.
+    /// What of a row is in an index.
+    ///
+    /// When its digests cannot be understood their entries stay behind, which is harmless: a search believes the row it is led to,
+    /// not the entry.
     private func indexedValues(
         ofRow number: Int64
     ) throws(KeychainFailure) -> (
@@ -62,7 +64,7 @@ extension StoreSession: ItemWriting {
         let statement = try connection.statement(.indexedColumns)
         defer { statement.reset() }
         statement.bind(number, at: 1)
-        guard try statement.step() else { throw KeychainFailure(.itemNotFound, "the store has no row of that number") }
+        guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row of that number") }
         return (
             statement.identifier(at: 0), statement.identifier(at: 1), statement.identifier(at: 2), statement.identifier(at: 3),
             RowHeader.unpacked(statement.bytes(at: 4)) ?? []

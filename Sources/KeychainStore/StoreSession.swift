@@ -83,7 +83,9 @@ final class StoreSession: @unchecked Sendable {
         _ = try? connection.run(.rollback)
     }
 
-    /// Commits. What cannot be known is said: errSecIO when the disk failed while committing.
+    /// Commits.
+    ///
+    /// What cannot be known is said: errSecIO when the disk failed while committing.
     func commit() throws(KeychainFailure) {
         // A statement failed and the body went on regardless: what it wrote is not whole.
         if let failure = health.transactionFailure {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// A store in a place where nobody can write, read without locks. It is watched, because a place may be read-only for us alone.
+/// A store in a place where nobody can write, read without locks.
+///
+/// It is watched, because a place may be read-only for us alone.
 struct ImmutableFile {
     let location: StoreLocation
     let facts: POSIX.FileFacts
@@ -14,7 +16,9 @@ struct ImmutableFile {
         facts = file.facts
     }
 
-    /// Whether the file is what it was when it was opened. A writer would have made a -wal file, or changed the file itself.
+    /// Whether the file is what it was when it was opened.
+    ///
+    /// A writer would have made a -wal file, or changed the file itself.
     var isUnchanged: Bool {
         guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
         do throws(POSIX.ErrorNumber) {

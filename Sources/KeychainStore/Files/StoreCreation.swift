@@ -37,7 +37,9 @@ struct StoreCreation {
         return outcome
     }
 
-    /// Makes what is missing of the directory, from the top. Each new name is flushed before something is put below it.
+    /// Makes what is missing of the directory, from the top.
+    ///
+    /// Each new name is flushed before something is put below it.
     private func makeDirectories(upTo directory: String) throws(KeychainFailure) {
         guard directory != "/", try StoreFile.facts(of: directory) == nil else { return }
         let (parent, _) = try StoreLocation.split(directory)
@@ -52,7 +54,9 @@ struct StoreCreation {
         try naming(parent) { () throws(POSIX.ErrorNumber) in try POSIX.flush(parent) }
     }
 
-    /// Fills the temporary file. It needs no journal and no flush before it is whole: until then nobody knows it.
+    /// Fills the temporary file.
+    ///
+    /// It needs no journal and no flush before it is whole: until then nobody knows it.
     private func build(_ temporary: String) throws(KeychainFailure) {
         let connection = try SQLiteConnection(
             path: temporary, access: .readWrite, vfsName: options.vfsName,
@@ -76,7 +80,9 @@ struct StoreCreation {
         try connection.switchToWAL()
     }
 
-    /// Gives the finished file its name. Unlike a rename, a link never takes the place of what is there.
+    /// Gives the finished file its name.
+    ///
+    /// Unlike a rename, a link never takes the place of what is there.
     private func publish(_ temporary: String, as location: StoreLocation) throws(KeychainFailure) -> CreationOutcome {
         do throws(POSIX.ErrorNumber) {
             try POSIX.link(temporary, as: location.path)

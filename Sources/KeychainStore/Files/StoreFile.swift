@@ -13,7 +13,9 @@ struct StoreFile {
     let location: StoreLocation
     let facts: POSIX.FileFacts
 
-    /// Nil when there is none. Throws when there is one that must not be used, and says what to do about it.
+    /// Nil when there is none.
+    ///
+    /// Throws when there is one that must not be used, and says what to do about it.
     static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
         guard let location = try StoreLocation(path) else { return nil }
         try checkDirectory(location.directory, fileSystem: fileSystem)

@@ -38,7 +38,9 @@ enum RowColumn: Int32, CaseIterable {
         }
     }
 
-    /// Whether an index has the column. Naming it in an UPDATE rewrites the index even when the value stays.
+    /// Whether an index has the column.
+    ///
+    /// Naming it in an UPDATE rewrites the index even when the value stays.
     var isIndexed: Bool {
         switch self {
         case .id, .serviceDigest, .accountDigest, .remainingKeyDigest: true

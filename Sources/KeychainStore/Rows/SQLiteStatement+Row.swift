@@ -3,7 +3,9 @@ internal import KeychainCore
 
 /// Rows out of a statement's columns, and into its parameters.
 extension SQLiteStatement {
-    /// Stands for a format in rows whose columns cannot be understood. No row is written with it, so none opens.
+    /// Stands for a format in rows whose columns cannot be understood.
+    ///
+    /// No row is written with it, so none opens.
     private static let unreadableFormatVersion: UInt8 = 0
 
     /// Whether this is the row of NULLs that ends a short search.
@@ -13,7 +15,9 @@ extension SQLiteStatement {
 
     private func digest(_ column: RowColumn) -> IndexDigest? { identifier(at: column.rawValue) }
 
-    /// Whether the current row meets every condition. Looks only at clear columns, and copies none.
+    /// Whether the current row meets every condition.
+    ///
+    /// Looks only at clear columns, and copies none.
     ///
     /// A damaged column counts as meeting its condition: the row is then seen, and refused when it is opened.
     func rowMatches(_ query: RowQuery) -> Bool {
@@ -33,7 +37,9 @@ extension SQLiteStatement {
         return true
     }
 
-    /// The current row. One whose columns make no sense is handed over too, in a form that does not open.
+    /// The current row.
+    ///
+    /// One whose columns make no sense is handed over too, in a form that does not open.
     func row(includingSecret: Bool) -> SealedRow {
         let digests = RowHeader.unpacked(bytes(at: RowColumn.attributeDigests.rawValue))
         let itemClass = UInt8(exactly: integer(at: RowColumn.itemClass.rawValue)).flatMap(ItemClass.init(code:))
@@ -68,7 +74,9 @@ extension SQLiteStatement {
             tag: bytes(at: RowColumn.tag.rawValue))
     }
 
-    /// Runs a statement that writes a row. `includingIndexed` says whether it names the columns that have an index.
+    /// Runs a statement that writes a row.
+    ///
+    /// `includingIndexed` says whether it names the columns that have an index.
     func runBinding(_ row: SealedRow, includingIndexed: Bool) throws(KeychainFailure) {
         let header = row.header
         bind(Int64(header.reference.itemClass.code), at: RowColumn.itemClass.rawValue)

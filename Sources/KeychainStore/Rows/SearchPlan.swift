@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// How the rows of a query are found. Every other condition is checked on the rows found.
+/// How the rows of a query are found.
+///
+/// Every other condition is checked on the rows found.
 enum SearchPlan {
     /// An index gives a few rows at the most, usually one: read them as they come.
     case fewRows(StoreStatement, [IndexDigest])

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a connection waits for a lock that another one holds. SQLite asks it again and again: wait or give up?
+/// How long a connection waits for a lock that another one holds.
+///
+/// SQLite asks it again and again: wait or give up?
 ///
 /// SQLite's own timeout counts its sleeps and not the time, so that a loaded machine waits much longer than was said.
 final class BusyWait {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// What went wrong on a connection so far. Shared by the connection and its statements, used by one thread at a time.
+/// What went wrong on a connection so far.
+///
+/// Shared by the connection and its statements, used by one thread at a time.
 final class ConnectionHealth {
     /// The connection must not be used again.
     private(set) var isBroken = false

@@ -23,7 +23,9 @@ extension SQLiteConnection {
             """)
     }
 
-    /// Makes the database one with a -wal file. Does nothing when it is one.
+    /// Makes the database one with a -wal file.
+    ///
+    /// Does nothing when it is one.
     func switchToWAL() throws(KeychainFailure) {
         var mode = ""
         try query("PRAGMA journal_mode = WAL") { mode = $0.text(at: 0) }
@@ -39,9 +41,13 @@ extension SQLiteConnection {
     }
 }
 
-/// When a commit waits for the disk. The raw value is SQLite's.
+/// When a commit waits for the disk.
+///
+/// The raw value is SQLite's.
 package enum SynchronousMode: Int, Sendable {
-    /// Commits are not durable. For the test that proves that the other mode flushes; no configuration leads here.
+    /// Commits are not durable.
+    ///
+    /// For the test that proves that the other mode flushes; no configuration leads here.
     case normal = 1
     /// Every commit is on the disk when it returns.
     case full = 2

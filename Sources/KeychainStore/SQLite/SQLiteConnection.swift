@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CSQLite
 internal import CKeychainShims
+internal import CSQLite
 internal import KeychainCore
 
-/// An open database file with its prepared statements. One thread at a time.
+/// An open database file with its prepared statements.
+///
+/// One thread at a time.
 @safe final class SQLiteConnection {
     // Valid from `init` to `deinit`: nobody else closes it.
     private let handle: OpaquePointer
@@ -18,7 +20,9 @@ internal import KeychainCore
         case immutable
     }
 
-    /// Opens an existing file. Never creates one and follows no symbolic link, so `path` must have none.
+    /// Opens an existing file.
+    ///
+    /// Never creates one and follows no symbolic link, so `path` must have none.
     init(path: String, access: Access, vfsName: String? = nil, busyTimeoutMilliseconds: Int) throws(KeychainFailure) {
         try Self.checkLibrary()
         let name: String
@@ -32,8 +36,7 @@ internal import KeychainCore
             flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         }
         var opened: OpaquePointer?
-        let code: Int32 =
-            if let vfsName { unsafe sqlite3_open_v2(name, &opened, flags, vfsName) } else { unsafe sqlite3_open_v2(name, &opened, flags, nil) }
+        let code = unsafe sqlite3_open_v2(name, &opened, flags, vfsName)
         guard code == SQLITE_OK, let opened = unsafe opened else {
             // SQLite gives a handle even when it fails, to be closed; nil is allowed too.
             unsafe sqlite3_close_v2(opened)
@@ -130,7 +133,9 @@ internal import KeychainCore
     /// The number of the row inserted last.
     var lastInsertedNumber: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
 
-    /// Copies the -wal file's content into the database, flushes that, and empties the -wal. False: another connection was in the way.
+    /// Copies the -wal file's content into the database, flushes that, and empties the -wal.
+    ///
+    /// False: another connection was in the way.
     func checkpointAndTruncate() throws(KeychainFailure) -> Bool {
         let code = unsafe sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
         let failure = SQLiteFailure(code: code, action: "emptying the -wal file")

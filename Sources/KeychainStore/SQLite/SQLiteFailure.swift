@@ -41,7 +41,9 @@ struct SQLiteFailure: Equatable {
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 
-    /// What callers see. Source of the pairs: secitem semantics, section 1.9.
+    /// What callers see.
+    ///
+    /// Source of the pairs: secitem semantics, section 1.9.
     var keychainFailure: KeychainFailure {
         switch primaryCode {
         case SQLITE_READONLY where code != Self.fileWasMoved:

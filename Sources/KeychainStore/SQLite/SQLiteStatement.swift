@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CSQLite
 internal import CKeychainShims
+internal import CSQLite
 internal import KeychainCore
 
-/// A statement prepared once and run many times. Used by one thread at a time, as its connection is.
+/// A statement prepared once and run many times.
+///
+/// Used by one thread at a time, as its connection is.
 ///
 /// Nothing is copied that need not be: identifiers are bound from room of the statement's own, blobs from where they lie,
 /// and columns are read where SQLite has them.
@@ -41,12 +43,16 @@ internal import KeychainCore
         }
     }
 
-    /// Ends the run. Its result says again what the last step said, so it is no news.
+    /// Ends the run.
+    ///
+    /// Its result says again what the last step said, so it is no news.
     func reset() {
         unsafe sqlite3_reset(handle)
     }
 
-    /// Runs the statement to its end. Rows that it yields are passed over.
+    /// Runs the statement to its end.
+    ///
+    /// Rows that it yields are passed over.
     func run() throws(KeychainFailure) {
         defer { reset() }
         while try step() {}

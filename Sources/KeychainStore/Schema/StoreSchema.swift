@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables of a store and the numbers in its file header. Part of the on-disk format.
+/// The tables of a store and the numbers in its file header.
+///
+/// Part of the on-disk format.
 enum StoreSchema {
     /// "KCHN", in the header field that says whose file this is.
     static let applicationID: Int64 = 0x4B43_484E
@@ -11,7 +13,9 @@ enum StoreSchema {
     /// A value of 64 MiB, padded and sealed, with its attributes.
     static let largestRowByteCount: Int32 = 80 * 1024 * 1024
 
-    /// The columns of a stored row, without its number. The secret is last: a search passes over rows without touching its pages.
+    /// The columns of a stored row, without its number.
+    ///
+    /// The secret is last: a search passes over rows without touching its pages.
     private static let rowColumns = """
         class INTEGER NOT NULL,
         id BLOB NOT NULL CHECK (length(id) = 16),
@@ -34,8 +38,9 @@ enum StoreSchema {
         """
 
     /// `item_attributes` only makes searches fast: each row's own `attribute_digests` is what counts.
-    /// `quarantine` takes every value as it is, for what lies there is damaged.
-    /// The two copies of the keybag have a table each, so that they never share a page.
+    ///
+    /// `quarantine` takes every value as it is, for what lies there is damaged. The two copies of the keybag have a table each, so
+    /// that they never share a page.
     static let statements = """
         CREATE TABLE items (number INTEGER PRIMARY KEY, \(rowColumns)) STRICT;
         CREATE UNIQUE INDEX items_primary_key ON items (service_digest, account_digest, remaining_key_digest);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells which kind of file system a directory is on. A port, so that a test can say "nfs".
+/// Tells which kind of file system a directory is on.
+///
+/// A port, so that a test can say "nfs".
 package struct FileSystemProbe: Sendable {
     /// The number that statfs(2) gives as `f_type`; nil when it cannot be told.
     package let typeNumber: @Sendable (_ directory: String) -> UInt32?

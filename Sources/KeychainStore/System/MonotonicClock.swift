@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #if canImport(Glibc)
-    internal import Glibc
+internal import Glibc
 #elseif canImport(Musl)
-    internal import Musl
+internal import Musl
 #elseif canImport(Android)
-    internal import Android
+internal import Android
 #endif
 
 /// Time that only goes forward, for deadlines: setting the wall clock shortens or stretches no wait.

@@ -2,11 +2,11 @@
 internal import CKeychainShims
 
 #if canImport(Glibc)
-    internal import Glibc
+internal import Glibc
 #elseif canImport(Musl)
-    internal import Musl
+internal import Musl
 #elseif canImport(Android)
-    internal import Android
+internal import Android
 #endif
 
 /// The few system calls of the store, as functions that answer an error number instead of setting one.
@@ -112,11 +112,11 @@ enum POSIX {
     /// Gives an existing file a second name, unless that name is taken.
     static func link(_ existing: String, as name: String) throws(ErrorNumber) {
         #if canImport(Glibc)
-            let result = unsafe Glibc.link(existing, name)
+        let result = unsafe Glibc.link(existing, name)
         #elseif canImport(Musl)
-            let result = unsafe Musl.link(existing, name)
+        let result = unsafe Musl.link(existing, name)
         #elseif canImport(Android)
-            let result = unsafe Android.link(existing, name)
+        let result = unsafe Android.link(existing, name)
         #endif
         guard result == 0 else { throw ErrorNumber(rawValue: errno) }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #if canImport(Glibc)
-    internal import Glibc
+internal import Glibc
 #elseif canImport(Musl)
-    internal import Musl
+internal import Musl
 #elseif canImport(Android)
-    internal import Android
+internal import Android
 #endif
 
 /// A lock whose waiters give up at a deadline.
