@@ -2,6 +2,7 @@
 /* What Swift's Glibc overlay hides, one header per concern. */
 #ifndef CKEYCHAINSHIMS_H
 #define CKEYCHAINSHIMS_H
+#include "file_shims.h"
 #include "process_shims.h"
 #include "secret_memory_shims.h"
 #include "testing_scope_shims.h"

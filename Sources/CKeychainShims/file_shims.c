@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "file_shims.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+volatile const unsigned char *volatile keychain_process_mark;
+
+static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
+static volatile unsigned char *writable_mark;
+
+static void clear_mark(void) { *writable_mark = 0; }
+
+static void make_mark(void) {
+    size_t byte_count = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    writable_mark = page;
+    /* The kernel clears the page in every child, however it was made. Kernels before 4.14 cannot: then libc tells. */
+    if (madvise(page, byte_count, MADV_WIPEONFORK) != 0 && pthread_atfork(NULL, NULL, clear_mark) != 0) {
+        (void)munmap(page, byte_count);
+        return;
+    }
+    *writable_mark = 1;
+    keychain_process_mark = page;
+}
+
+bool keychain_mark_process(void) {
+    (void)pthread_once(&mark_once, make_mark);
+    return keychain_process_mark != NULL;
+}
+
+int keychain_file_system_type(const char *path, uint32_t *type) {
+    struct statfs facts;
+    while (statfs(path, &facts) != 0) {
+        if (errno != EINTR) return errno;
+    }
+    *type = (uint32_t)facts.f_type;
+    return 0;
+}

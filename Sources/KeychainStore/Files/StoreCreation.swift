@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import KeychainCore
+
+/// What became of an attempt to make a store.
+package enum CreationOutcome: Equatable, Sendable {
+    case created
+    /// Somebody else was faster, or it was there before: open that one.
+    case alreadyThere
+}
+
+/// Makes a store: complete under a name nobody knows, flushed, and then published under its own name or not at all.
+struct StoreCreation {
+    let path: String
+    let storeID: StoreID
+    let keybag: [UInt8]
+    let keybagGeneration: UInt64
+    let options: StoreOptions
+
+    func run() throws(KeychainFailure) -> CreationOutcome {
+        guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
+        let (directory, _) = try StoreLocation.split(path)
+        try makeDirectories(upTo: directory)
+        guard let location = try StoreLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
+        try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
+        if try StoreFile.facts(of: location.path) != nil { return .alreadyThere }
+
+        // A name that nobody can guess or have left behind.
+        let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
+        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.makeFile(temporary) }
+        defer { for suffix in ["", "-wal", "-shm", "-journal"] { POSIX.removeName(temporary + suffix) } }
+        try build(temporary)
+        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.flush(temporary) }
+        let outcome = try publish(temporary, as: location)
+        POSIX.removeName(temporary)
+        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.flush(location.directory) }
+        return outcome
+    }
+
+    /// Makes what is missing of the directory, from the top.
+    ///
+    /// Each new name is flushed before something is put below it.
+    private func makeDirectories(upTo directory: String) throws(KeychainFailure) {
+        guard directory != "/", try StoreFile.facts(of: directory) == nil else { return }
+        let (parent, _) = try StoreLocation.split(directory)
+        try makeDirectories(upTo: parent)
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.makeDirectory(directory)
+        } catch .exists {
+            return
+        } catch {
+            throw Self.failure(error, directory)
+        }
+        try naming(parent) { () throws(POSIX.ErrorNumber) in try POSIX.flush(parent) }
+    }
+
+    /// Fills the temporary file.
+    ///
+    /// It needs no journal and no flush before it is whole: until then nobody knows it.
+    private func build(_ temporary: String) throws(KeychainFailure) {
+        let connection = try SQLiteConnection(
+            path: temporary, access: .readWrite, vfsName: options.vfsName,
+            busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+        try connection.applySafetySettings()
+        try connection.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA page_size = \(StoreSchema.pageByteCount)")
+        try connection.reserveBytesPerPage(StoreSchema.reservedByteCountPerPage)
+        try connection.execute("BEGIN IMMEDIATE; \(StoreSchema.statements)")
+        for name in [StoreStatement.insertKeybag, .insertKeybagCopy] {
+            let statement = try connection.statement(name)
+            try statement.withBound([SQLiteStatement.Blob(index: 1, bytes: keybag)]) { () throws(KeychainFailure) in
+                try statement.run()
+            }
+        }
+        let meta = try connection.statement(.insertMeta)
+        meta.bind(storeID, at: 1)
+        meta.bind(Int64(bitPattern: keybagGeneration), at: 2)
+        try meta.run()
+        try connection.execute("COMMIT")
+        // Last, so that the file is complete without a -wal beside it.
+        try connection.switchToWAL()
+    }
+
+    /// Gives the finished file its name.
+    ///
+    /// Unlike a rename, a link never takes the place of what is there.
+    private func publish(_ temporary: String, as location: StoreLocation) throws(KeychainFailure) -> CreationOutcome {
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.link(temporary, as: location.path)
+            return .created
+        } catch .exists {
+            return .alreadyThere
+        } catch {
+            throw Self.failure(error, location.directory)
+        }
+    }
+
+    private func naming(
+        _ directory: String, _ body: () throws(POSIX.ErrorNumber) -> Void
+    ) throws(KeychainFailure) {
+        do throws(POSIX.ErrorNumber) { try body() } catch { throw Self.failure(error, directory) }
+    }
+
+    private static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
+        if error.meansFull { return KeychainFailure(.notAvailable, "the disk is full: no store was made in \(directory)") }
+        let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
+        return KeychainFailure(status, "no store can be made in \(directory): \(error.message)")
+    }
+}

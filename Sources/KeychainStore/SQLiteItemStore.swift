@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+package import KeychainCore
+internal import Synchronization
+
+/// A store in one SQLite file, shared by any number of threads and processes.
+///
+/// Reads run side by side on a few connections; writes run one at a time on one more. Every wait ends at a deadline.
+/// Should the file be replaced or removed, writes notice before they commit and reads within a second.
+package final class SQLiteItemStore: ItemStore {
+    package let storeID: StoreID
+    private let opening: StoreOpening
+    private let writerTurn = TimedLock()
+    private let pool: Mutex<ConnectionPool>
+
+    private var options: StoreOptions { opening.options }
+
+    /// Opens an existing store.
+    ///
+    /// Never creates one.
+    ///
+    /// Throws `.notAvailable` for a file that is absent, foreign, newer, damaged or not private, and says which.
+    package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
+        guard keychain_mark_process(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        opening = StoreOpening(path: path, options: options)
+        try opening.examine()
+        let session = try opening.openSession(.reader, epoch: 0, deadlineNanoseconds: nil)
+        storeID = try session.storeID()
+        let scrubPending = try session.scrubPending()
+        pool = Mutex(ConnectionPool(first: session))
+        if let scrubPending { retryScrub(scrubPending) }
+    }
+
+    /// Closes every connection as soon as its call has ended.
+    ///
+    /// Later calls are refused.
+    package func close() {
+        guard !keychain_process_is_forked() else { return }
+        pool.withLock { $0.isClosed = true }
+        drop()
+    }
+
+    static var forkedChildFailure: KeychainFailure {
+        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
+    }
+
+    private func refuseForkedChild() throws(KeychainFailure) {
+        guard !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+    }
+
+    // MARK: Reading
+
+    package func read<Result>(
+        _ body: (any ItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try withReader { session throws(KeychainFailure) in try body(session) }
+    }
+
+    /// The keybag as stored, with both its copies.
+    package func keybag() throws(KeychainFailure) -> StoredKeybag {
+        try withReader { session throws(KeychainFailure) in try session.keybag() }
+    }
+
+    /// What is wrong with the file itself, a line each; empty when nothing is.
+    package func integrityProblems() throws(KeychainFailure) -> [String] {
+        try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
+    }
+
+    private func withReader<Result>(
+        _ body: (StoreSession) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try refuseForkedChild()
+        let session = try takeReader()
+        defer { giveBack(session) }
+        let result = try body(session)
+        if let file = session.immutableFile, !file.isUnchanged {
+            drop()
+            throw KeychainFailure(.notAvailable, "the store was changed while it was read without locks; try again")
+        }
+        return result
+    }
+
+    private func takeReader() throws(KeychainFailure) -> StoreSession {
+        let now = MonotonicClock.coarseNowNanoseconds()
+        let found = pool.withLock { $0.takeReader(nowNanoseconds: now) }
+        switch found {
+        case .closed: throw Self.closedFailure
+        case .open(let epoch): return try openSession(.reader, epoch: epoch)
+        case .ready(let session):
+            session.startReading()
+            return session
+        case .unchecked(let session):
+            guard session.isInPlace else { return try openSession(.reader, epoch: drop(ifEpoch: session.epoch)) }
+            session.startReading()
+            return session
+        }
+    }
+
+    private func giveBack(_ session: StoreSession) {
+        session.finishReading()
+        if session.health.isBroken { drop(ifEpoch: session.epoch) }
+        pool.withLock { $0.giveBack(reader: session) }
+    }
+
+    // MARK: Writing
+
+    package func write<Result>(
+        ifKeybagGeneration expected: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result> {
+        try refuseForkedChild()
+        return try withWriter { session, deadline throws(KeychainFailure) in
+            try session.beginWriting(deadlineNanoseconds: deadline)
+            do throws(KeychainFailure) {
+                try session.checkFormat()
+                guard try session.keybagGeneration() == expected else {
+                    session.undo()
+                    return .keybagChanged
+                }
+                let result = try body(session)
+                // A file without a name is gone when it is closed: nothing in it is durable.
+                guard session.isInPlace else {
+                    session.health.breakConnection()
+                    throw KeychainFailure(
+                        .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
+                        callsForReopening: true)
+                }
+                try session.commit()
+                return .written(result)
+            } catch {
+                session.undo()
+                throw error
+            }
+        }
+    }
+
+    private func withWriter<Result>(
+        _ body: (_ session: StoreSession, _ deadlineNanoseconds: UInt64) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
+        guard writerTurn.take(untilNanoseconds: deadline) else {
+            throw KeychainFailure(
+                .notAvailable, "another thread has been writing to the store for \(options.busyTimeoutMilliseconds) ms")
+        }
+        defer { writerTurn.giveBack() }
+        let session = try takeWriter(deadlineNanoseconds: deadline)
+        defer {
+            if session.health.isBroken { drop(ifEpoch: session.epoch, outcomeIsUnknown: session.outcomeIsUnknown) }
+        }
+        do throws(KeychainFailure) {
+            return try body(session, deadline)
+        } catch {
+            guard session.health.transactionFailure?.isBusy == true else { throw error }
+            throw KeychainFailure(
+                .notAvailable, "another process has held the store's write lock for \(options.busyTimeoutMilliseconds) ms")
+        }
+    }
+
+    /// The writer's connection.
+    ///
+    /// The caller has the writer's turn.
+    private func takeWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
+        let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
+        if isClosed { throw Self.closedFailure }
+        if let existing { return existing }
+        let session = try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
+        if mustRewrite {
+            // What a failed flush left in the -wal may look written and not be on the disk. Behind it nothing would be durable,
+            // so it is copied out and flushed elsewhere first.
+            guard try session.connection.checkpointAndTruncate() else {
+                throw KeychainFailure(
+                    .notAvailable, "after a disk failure the store must be flushed first, and another process is reading it")
+            }
+        }
+        pool.withLock { $0.put(writer: session) }
+        return session
+    }
+
+    /// Finishes what a change of keys left to do: an old keybag must not stay in the -wal file.
+    ///
+    /// Who cannot now, leaves it to a later opening.
+    private func retryScrub(_ pending: Int64) {
+        _ = try? withWriter { session, _ throws(KeychainFailure) in
+            session.connection.busyWait.neverWait()
+            guard try session.connection.checkpointAndTruncate() else { return }
+            try session.beginWriting(deadlineNanoseconds: 0)
+            do throws(KeychainFailure) {
+                try session.clearScrubPending(pending)
+                try session.commit()
+            } catch {
+                session.undo()
+                throw error
+            }
+        }
+    }
+
+    // MARK: Connections
+
+    private static var closedFailure: KeychainFailure { KeychainFailure(.notAvailable, "the store was closed") }
+
+    private func openSession(
+        _ role: StoreOpening.Role, epoch: UInt64, deadlineNanoseconds: UInt64? = nil
+    ) throws(KeychainFailure) -> StoreSession {
+        let session = try opening.openSession(role, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
+        guard try session.storeID() == storeID else {
+            throw KeychainFailure(
+                .notAvailable, "another store has taken the place of the one at \(opening.path)", callsForReopening: true)
+        }
+        return session
+    }
+
+    /// Closes all connections that are idle, and the others when they are given back.
+    ///
+    /// The next call opens new ones, of the epoch that is answered.
+    @discardableResult
+    private func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
+        let (dropped, epoch) = pool.withLock { pool in
+            (pool.startNewEpoch(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.epoch)
+        }
+        // Closed here, outside the lock.
+        withExtendedLifetime(dropped) {}
+        return epoch
+    }
+}

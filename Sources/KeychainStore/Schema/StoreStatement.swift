@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Every statement that runs more than once on a connection.
+enum StoreStatement: Int, CaseIterable {
+    case begin, beginImmediate, commit, rollback
+    case formatVersion, keybagGeneration, keybag, keybagCopy
+    // Few rows at the most, ended by a row of NULLs.
+    case rowsByID, rowsByIDWithSecret
+    case rowsByServiceAndAccount, rowsByServiceAndAccountWithSecret
+    case rowsByPrimaryKey, rowsByPrimaryKeyWithSecret
+    case rowByNumber, rowByNumberWithSecret
+    case numbersByService, numbersByAccount, numbersByAttribute, numbersByClass, allNumbers
+    case itemCount, quarantinedRows
+    case insert, replaceContent, replaceAll, remove, indexedColumns
+    case insertAttribute, removeAttribute
+    case quarantine, trimQuarantine, purgeQuarantine
+    case insertKeybag, insertKeybagCopy, insertMeta, scrubPending, clearScrubPending
+
+    var sql: String {
+        switch self {
+        case .begin: "BEGIN"
+        case .beginImmediate: "BEGIN IMMEDIATE"
+        case .commit: "COMMIT"
+        case .rollback: "ROLLBACK"
+        case .formatVersion: "PRAGMA user_version"
+        case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
+        case .keybag: "SELECT bytes FROM keybag WHERE number = 1"
+        case .keybagCopy: "SELECT bytes FROM keybag_copy WHERE number = 1"
+        case .rowsByID: Self.fewRows(where: "id = ?1", withSecret: false)
+        case .rowsByIDWithSecret: Self.fewRows(where: "id = ?1", withSecret: true)
+        case .rowsByServiceAndAccount: Self.fewRows(where: "service_digest = ?1 AND account_digest = ?2", withSecret: false)
+        case .rowsByServiceAndAccountWithSecret: Self.fewRows(where: "service_digest = ?1 AND account_digest = ?2", withSecret: true)
+        case .rowsByPrimaryKey: Self.fewRows(where: Self.primaryKeyCondition, withSecret: false)
+        case .rowsByPrimaryKeyWithSecret: Self.fewRows(where: Self.primaryKeyCondition, withSecret: true)
+        case .rowByNumber: Self.select(withSecret: false) + " WHERE number = ?1"
+        case .rowByNumberWithSecret: Self.select(withSecret: true) + " WHERE number = ?1"
+        case .numbersByService: "SELECT number FROM items WHERE service_digest = ?1"
+        case .numbersByAccount: "SELECT number FROM items WHERE account_digest = ?1 ORDER BY number"
+        case .numbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2 ORDER BY item"
+        case .numbersByClass: "SELECT number FROM items NOT INDEXED WHERE class = ?1 ORDER BY number"
+        case .allNumbers: "SELECT number FROM items NOT INDEXED ORDER BY number"
+        case .itemCount: "SELECT count(*) FROM items WHERE is_tombstone = 0"
+        case .quarantinedRows: "SELECT NULL, \(RowColumn.list(withSecret: true)), seconds FROM quarantine ORDER BY number"
+        case .insert: "INSERT INTO items (\(RowColumn.list(withSecret: true))) VALUES (\(RowColumn.parameters))"
+        case .replaceContent:
+            "UPDATE items SET \(RowColumn.assignments { !$0.isIndexed }) WHERE number = ?\(RowColumn.numberParameter)"
+        case .replaceAll:
+            "UPDATE items SET \(RowColumn.assignments { _ in true }) WHERE number = ?\(RowColumn.numberParameter)"
+        case .remove: "DELETE FROM items WHERE number = ?1"
+        case .indexedColumns:
+            "SELECT id, service_digest, account_digest, remaining_key_digest, attribute_digests FROM items WHERE number = ?1"
+        case .insertAttribute: "INSERT OR IGNORE INTO item_attributes (attribute, digest, item) VALUES (?1, ?2, ?3)"
+        case .removeAttribute: "DELETE FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3"
+        case .quarantine:
+            "INSERT INTO quarantine (seconds, \(RowColumn.list(withSecret: true))) "
+                + "SELECT ?2, \(RowColumn.list(withSecret: true)) FROM items WHERE number = ?1"
+        case .trimQuarantine:
+            "DELETE FROM quarantine WHERE number NOT IN (SELECT number FROM quarantine ORDER BY number DESC LIMIT ?1)"
+        case .purgeQuarantine: "DELETE FROM quarantine"
+        case .insertKeybag: "INSERT INTO keybag (number, bytes) VALUES (1, ?1)"
+        case .insertKeybagCopy: "INSERT INTO keybag_copy (number, bytes) VALUES (1, ?1)"
+        case .insertMeta: "INSERT INTO meta (number, store_id, keybag_generation, scrub_pending, lock_epoch) VALUES (1, ?1, ?2, 0, 0)"
+        case .scrubPending: "SELECT scrub_pending FROM meta WHERE number = 1"
+        case .clearScrubPending: "UPDATE meta SET scrub_pending = 0 WHERE number = 1 AND scrub_pending = ?1"
+        }
+    }
+
+    private static let primaryKeyCondition = "service_digest = ?1 AND account_digest = ?2 AND remaining_key_digest = ?3"
+
+    private static func select(withSecret: Bool) -> String {
+        "SELECT number, \(RowColumn.list(withSecret: withSecret)) FROM items"
+    }
+
+    /// A search whose last row is made of NULLs: standing on it, the statement still holds its read transaction.
+    private static func fewRows(where condition: String, withSecret: Bool) -> String {
+        let nulls = Array(repeating: "NULL", count: RowColumn.count(withSecret: withSecret) + 1).joined(separator: ", ")
+        return select(withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Opens connections to a store: file first, then what is in it, then the settings.
+struct StoreOpening {
+    let path: String
+    let options: StoreOptions
+
+    enum Role { case reader, writer }
+
+    func openSession(_ role: Role, epoch: UInt64, deadlineNanoseconds: UInt64?) throws(KeychainFailure) -> StoreSession {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
+            throw KeychainFailure(.notAvailable, "there is no store at \(path) any more")
+        }
+        let immutableFile = try ImmutableFile(file)
+        if role == .writer, immutableFile != nil {
+            throw KeychainFailure(.readOnly, "\(file.location.directory) is read-only: nothing can be stored there")
+        }
+        let connection = try openConnection(file, immutableFile == nil ? .readWrite : .immutable)
+        if let deadlineNanoseconds { connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds) }
+        try connection.applySafetySettings()
+        try checkHeader(of: connection, path: file.location.path)
+        try connection.apply(options.synchronous)
+        switch role {
+        case .reader: try connection.execute("PRAGMA query_only = ON")
+        case .writer:
+            guard !connection.isReadOnly else {
+                throw KeychainFailure(.readOnly, "\(file.location.path) is read-only: nothing can be stored in it")
+            }
+            try connection.switchToWAL()
+        }
+        // The same file before and after: so it is the one that was opened in between.
+        guard try StoreFile.facts(of: file.location.path)?.identity == file.facts.identity else {
+            throw KeychainFailure(.notAvailable, "\(file.location.path) was replaced while it was being opened")
+        }
+        return StoreSession(
+            connection: connection, file: file, epoch: epoch, immutableFile: immutableFile)
+    }
+
+    /// Looks at a file that may be anybody's, without a lock and without leaving a trace.
+    ///
+    /// Throws unless it is a store of ours.
+    func examine() throws(KeychainFailure) {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
+            throw KeychainFailure(.notAvailable, "there is no store at \(path)")
+        }
+        try checkHeader(of: openConnection(file, .immutable), path: file.location.path)
+    }
+
+    private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {
+        try SQLiteConnection(
+            path: file.location.path, access: access, vfsName: options.vfsName,
+            busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+    }
+
+    private func checkHeader(of connection: SQLiteConnection, path: String) throws(KeychainFailure) {
+        let applicationID: Int64?
+        do throws(KeychainFailure) {
+            applicationID = try connection.integer(of: "PRAGMA application_id")
+        } catch {
+            if connection.health.transactionFailure?.isNotADatabase == true { throw Self.foreign(path) }
+            throw error
+        }
+        guard applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
+        let version = try connection.integer(of: "PRAGMA user_version") ?? 0
+        guard version <= StoreSchema.formatVersion else { throw Self.newer(version) }
+        guard version == StoreSchema.formatVersion else { throw Self.foreign(path) }
+    }
+
+    /// A newer version may have made rules that this one would break.
+    static func newer(_ version: Int64) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable,
+            "the store was written by a newer version (format \(version), this one knows \(StoreSchema.formatVersion)); update this program"
+        )
+    }
+
+    private static func foreign(_ path: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "\(path) is not a keychain store; it is left as it is. Move it away, or choose another place")
+    }
+}

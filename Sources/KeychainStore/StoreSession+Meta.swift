@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// What a store knows about itself.
+extension StoreSession {
+    func storeID() throws(KeychainFailure) -> StoreID {
+        var id: StoreID?
+        try connection.query("SELECT store_id FROM meta WHERE number = 1") { id = $0.identifier(at: 0) }
+        guard let id else { throw KeychainFailure(.notAvailable, "the store is damaged: it has no identifier") }
+        return id
+    }
+
+    /// The format may have changed since the connection was opened.
+    func checkFormat() throws(KeychainFailure) {
+        let version = try singleInteger(.formatVersion) ?? 0
+        guard version <= StoreSchema.formatVersion else { throw StoreOpening.newer(version) }
+    }
+
+    /// Names the change of keys after which the -wal file is still to be emptied; nil when there is none.
+    func scrubPending() throws(KeychainFailure) -> Int64? {
+        let pending = try singleInteger(.scrubPending) ?? 0
+        return pending == 0 ? nil : pending
+    }
+
+    /// Only if no later change asked for another one.
+    func clearScrubPending(_ pending: Int64) throws(KeychainFailure) {
+        let statement = try connection.statement(.clearScrubPending)
+        statement.bind(pending, at: 1)
+        try statement.run()
+    }
+
+    /// What is wrong with the file, a line each: SQLite's own check, then what SQLite cannot know.
+    func integrityProblems() throws(KeychainFailure) -> [String] {
+        try joinState()
+        var problems: [String] = []
+        try connection.query("PRAGMA integrity_check(100)") { problems.append($0.text(at: 0)) }
+        if problems == ["ok"] { problems = [] }
+        problems += try searchEntryProblems()
+        let copies = try keybag().copies
+        if copies.count < 2 || copies.first != copies.last { problems.append("the two copies of the keybag differ") }
+        return problems
+    }
+
+    /// Rows that a search by attribute would miss.
+    private func searchEntryProblems() throws(KeychainFailure) -> [String] {
+        let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
+        var problems: [String] = []
+        try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
+            guard let digests = RowHeader.unpacked(row.bytes(at: 1)) else {
+                problems.append("row \(row.rowNumber): its search digests cannot be read")
+                return
+            }
+            for digest in digests {
+                entry.bind(Int64(digest.attribute.rawValue), at: 1)
+                entry.bind(digest.digest, at: 2)
+                entry.bind(row.rowNumber, at: 3)
+                defer { entry.reset() }
+                guard try !entry.step() else { continue }
+                problems.append("row \(row.rowNumber) is missing from the search index of its attributes")
+                return
+            }
+        }
+        return problems
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+extension StoreSession: ItemReading {
+    func forEachRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) {
+        var numbers: [Int64]
+        switch SearchPlan(query, includingSecrets: includingSecrets) {
+        case .fewRows(let name, let digests):
+            let found = try fewRows(name, digests, matching: query, includingSecrets: includingSecrets)
+            guard let first = found.first else { return }
+            if found.others.isEmpty {
+                _ = try body(first)
+                return
+            }
+            numbers = found.others
+            if let number = first.number { numbers.append(number) }
+        case .byNumbers(let name, let parameters):
+            numbers = try self.numbers(name, parameters)
+        }
+        numbers.sort()
+        try joinState()
+        for number in numbers {
+            guard let row = try row(number, matching: query, includingSecrets: includingSecrets) else { continue }
+            guard try body(row) == .proceed else { return }
+        }
+    }
+
+    /// The first row that matches, and the numbers of the others, which are rare.
+    private func fewRows(
+        _ name: StoreStatement, _ digests: [IndexDigest], matching query: RowQuery, includingSecrets: Bool
+    ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64]) {
+        let mayHoldState = canAnchor
+        if !mayHoldState { try joinState() }
+        let statement = try connection.statement(name)
+        for (position, digest) in digests.enumerated() { statement.bind(digest, at: Int32(position) + 1) }
+        var first: SealedRow?
+        var others: [Int64] = []
+        do throws(KeychainFailure) {
+            while try statement.step(), !statement.isEndMarker {
+                guard statement.rowMatches(query) else { continue }
+                if first == nil {
+                    first = statement.row(includingSecret: includingSecrets)
+                } else {
+                    others.append(statement.rowNumber)
+                }
+            }
+        } catch {
+            statement.reset()
+            throw error
+        }
+        if mayHoldState { holdState(with: statement) } else { statement.reset() }
+        return (first, others)
+    }
+
+    private func numbers(
+        _ name: StoreStatement, _ parameters: SearchPlan.NumberParameters
+    ) throws(KeychainFailure) -> [Int64] {
+        try joinState()
+        let statement = try connection.statement(name)
+        defer { statement.reset() }
+        switch parameters {
+        case .digest(let digest): statement.bind(digest, at: 1)
+        case .attribute(let attribute):
+            statement.bind(Int64(attribute.attribute.rawValue), at: 1)
+            statement.bind(attribute.digest, at: 2)
+        case .itemClass(let itemClass): statement.bind(Int64(itemClass.code), at: 1)
+        case .none: break
+        }
+        var numbers: [Int64] = []
+        while try statement.step() { numbers.append(statement.rowNumber) }
+        return numbers
+    }
+
+    /// The row of that number, if it is still there and matches.
+    ///
+    /// The statement is free again when this returns.
+    private func row(
+        _ number: Int64, matching query: RowQuery, includingSecrets: Bool
+    ) throws(KeychainFailure) -> SealedRow? {
+        let statement = try connection.statement(includingSecrets ? .rowByNumberWithSecret : .rowByNumber)
+        defer { statement.reset() }
+        statement.bind(number, at: 1)
+        guard try statement.step(), statement.rowMatches(query) else { return nil }
+        return statement.row(includingSecret: includingSecrets)
+    }
+
+    func itemCount() throws(KeychainFailure) -> Int {
+        try joinState()
+        return Int(try singleInteger(.itemCount) ?? 0)
+    }
+
+    func keybag() throws(KeychainFailure) -> StoredKeybag {
+        try joinState()
+        let generation = try keybagGeneration()
+        let copies = [try? keybagCopy(.keybag), try? keybagCopy(.keybagCopy)].compactMap(\.self)
+        guard !copies.isEmpty else { throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read") }
+        return StoredKeybag(generation: generation, copies: copies)
+    }
+
+    func keybagGeneration() throws(KeychainFailure) -> UInt64 {
+        guard let generation = try singleInteger(.keybagGeneration) else {
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no keybag generation")
+        }
+        return UInt64(bitPattern: generation)
+    }
+
+    private func keybagCopy(_ name: StoreStatement) throws(KeychainFailure) -> [UInt8]? {
+        let statement = try connection.statement(name)
+        defer { statement.reset() }
+        return try statement.step() ? statement.bytes(at: 0) : nil
+    }
+
+    func singleInteger(_ name: StoreStatement) throws(KeychainFailure) -> Int64? {
+        let statement = try connection.statement(name)
+        defer { statement.reset() }
+        return try statement.step() ? statement.integer(at: 0) : nil
+    }
+
+    func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow] {
+        try joinState()
+        let statement = try connection.statement(.quarantinedRows)
+        defer { statement.reset() }
+        var rows: [QuarantinedRow] = []
+        while try statement.step() {
+            rows.append(
+                QuarantinedRow(row: statement.row(includingSecret: true), seconds: statement.real(at: RowColumn.secondsPosition)))
+        }
+        return rows
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// A connection at work: what a read or a write is given.
+final class StoreSession: @unchecked Sendable {
+    // Unchecked: one thread uses a session at a time, the one that took it out of the store's pool or holds the writer's turn.
+    let connection: SQLiteConnection
+    private let file: StoreFile
+    /// Sessions of an older epoch than the store's are closed instead of being used again.
+    let epoch: UInt64
+    /// What is watched when the file is read without locks.
+    let immutableFile: ImmutableFile?
+
+    /// The statement that stands on its end marker and so keeps the read transaction open.
+    private var anchor: SQLiteStatement?
+    private var isInTransaction = false
+    /// A commit ended without an answer from the disk: what it wrote may be there or not.
+    private(set) var outcomeIsUnknown = false
+
+    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?) {
+        self.connection = connection
+        self.file = file
+        self.epoch = epoch
+        self.immutableFile = immutableFile
+    }
+
+    var health: ConnectionHealth { connection.health }
+
+    /// Whether the path still leads to the file the connection has open.
+    var isInPlace: Bool {
+        if let immutableFile { return immutableFile.isUnchanged }
+        return (try? POSIX.facts(of: file.location.path))?.identity == file.facts.identity
+    }
+
+    // MARK: Reading one state
+
+    func startReading() {
+        connection.busyWait.startWithFirstWait()
+    }
+
+    /// Makes the statements that follow see the state that the first one saw.
+    ///
+    /// A read of one short search needs no transaction of its own: its statement, left on its last row, holds the state.
+    /// Only a read that goes on begins one, and joins that state because the statement is still active.
+    func joinState() throws(KeychainFailure) {
+        guard !isInTransaction else { return }
+        try connection.run(.begin)
+        isInTransaction = true
+        anchor?.reset()
+        anchor = nil
+    }
+
+    /// Whether a search that comes now may hold the state by itself.
+    var canAnchor: Bool { anchor == nil && !isInTransaction }
+
+    func holdState(with statement: SQLiteStatement) {
+        anchor = statement
+    }
+
+    func finishReading() {
+        anchor?.reset()
+        anchor = nil
+        guard isInTransaction else { return }
+        isInTransaction = false
+        // The end of a read changes nothing. Should it fail, `health` has taken note and the connection is closed.
+        _ = try? connection.run(.commit)
+    }
+
+    // MARK: Writing
+
+    func beginWriting(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
+        connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds)
+        health.transactionBegins()
+        try connection.run(.beginImmediate)
+        isInTransaction = true
+    }
+
+    func undo() {
+        isInTransaction = false
+        // SQLite ends the transaction by itself after some failures; then there is nothing left to undo.
+        guard connection.isInTransaction else { return }
+        // A failed rollback breaks the connection, and closing it undoes what is open.
+        _ = try? connection.run(.rollback)
+    }
+
+    /// Commits.
+    ///
+    /// What cannot be known is said: errSecIO when the disk failed while committing.
+    func commit() throws(KeychainFailure) {
+        // A statement failed and the body went on regardless: what it wrote is not whole.
+        if let failure = health.transactionFailure {
+            undo()
+            throw failure.keychainFailure
+        }
+        do throws(KeychainFailure) {
+            try connection.run(.commit)
+            isInTransaction = false
+        } catch {
+            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly } ?? false
+            undo()
+            if isUndone { throw error }
+            outcomeIsUnknown = true
+            health.breakConnection()
+            throw KeychainFailure(
+                .inputOutput, "the disk failed while the change was being made durable; outcome unknown: read again, then repeat if needed")
+        }
+    }
+}
