@@ -3,5 +3,9 @@ internal import Logging
 
 /// What the engine has to say to whoever runs the program: never a secret, never an attribute's value.
 enum EngineLog {
-    static let logger = Logger(label: "keychain")
+    private static let logger = Logger(label: "keychain")
+
+    static func warn(_ message: String) {
+        logger.warning("\(message)")
+    }
 }

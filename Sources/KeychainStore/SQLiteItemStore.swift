@@ -61,6 +61,11 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.keybag() }
     }
 
+    /// Whether the -wal file may still hold what a change of keys was to remove; a later opening finishes that.
+    package func isScrubPending() throws(KeychainFailure) -> Bool {
+        try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
+    }
+
     /// What is wrong with the file itself, a line each; empty when nothing is.
     package func integrityProblems() throws(KeychainFailure) -> [String] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }

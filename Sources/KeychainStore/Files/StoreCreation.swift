@@ -20,7 +20,7 @@ struct StoreCreation {
     func run() throws(KeychainFailure) -> CreationOutcome {
         guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
         let (directory, _) = try StoreLocation.split(path)
-        try makeDirectories(upTo: directory)
+        try PrivateDirectory.make(directory)
         guard let location = try StoreLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
         if try StoreFile.facts(of: location.path) != nil { return .alreadyThere }
@@ -35,23 +35,6 @@ struct StoreCreation {
         POSIX.removeName(temporary)
         try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.flush(location.directory) }
         return outcome
-    }
-
-    /// Makes what is missing of the directory, from the top.
-    ///
-    /// Each new name is flushed before something is put below it.
-    private func makeDirectories(upTo directory: String) throws(KeychainFailure) {
-        guard directory != "/", try StoreFile.facts(of: directory) == nil else { return }
-        let (parent, _) = try StoreLocation.split(directory)
-        try makeDirectories(upTo: parent)
-        do throws(POSIX.ErrorNumber) {
-            try POSIX.makeDirectory(directory)
-        } catch .exists {
-            return
-        } catch {
-            throw Self.failure(error, directory)
-        }
-        try naming(parent) { () throws(POSIX.ErrorNumber) in try POSIX.flush(parent) }
     }
 
     /// Fills the temporary file.
@@ -90,19 +73,13 @@ struct StoreCreation {
         } catch .exists {
             return .alreadyThere
         } catch {
-            throw Self.failure(error, location.directory)
+            throw PrivateDirectory.failure(error, location.directory)
         }
     }
 
     private func naming(
         _ directory: String, _ body: () throws(POSIX.ErrorNumber) -> Void
     ) throws(KeychainFailure) {
-        do throws(POSIX.ErrorNumber) { try body() } catch { throw Self.failure(error, directory) }
-    }
-
-    private static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
-        if error.meansFull { return KeychainFailure(.notAvailable, "the disk is full: no store was made in \(directory)") }
-        let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "no store can be made in \(directory): \(error.message)")
+        do throws(POSIX.ErrorNumber) { try body() } catch { throw PrivateDirectory.failure(error, directory) }
     }
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Keybag
+internal import KeychainCore
+internal import KeychainStore
+
+/// The way from a configuration to an open keychain, and the making of a new one.
+///
+/// Order of making: device secret (flushed, under a provisional name), then the store with its keybag (published whole),
+/// then the device secret's final name. Dying anywhere in between leaves either no keychain or a complete one.
+struct KeychainOpening {
+    let configuration: KeychainConfiguration
+    let entitlements: Entitlements
+
+    private var keyFile: KeyFile {
+        KeyFile(directory: configuration.keyDirectory, storePath: configuration.storePath)
+    }
+
+    private var credential: SystemdCredential {
+        SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
+    }
+
+    private var options: StoreOptions {
+        StoreOptions(busyTimeoutMilliseconds: configuration.busyTimeoutMilliseconds)
+    }
+
+    func run(creating: Bool) throws(KeychainFailure) -> LocalKeychain.Opened {
+        // A store can be made by another process between looking and making; then it is simply there the next time.
+        switch try SQLiteItemStore.inspect(configuration.storePath) {
+        case .present:
+            return try openExisting()
+        case .absent:
+            try requireNoOrphan()
+            guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
+            try make()
+            return try openExisting()
+        }
+    }
+
+    private func openExisting() throws(KeychainFailure) -> LocalKeychain.Opened {
+        let store = try SQLiteItemStore(openingAt: configuration.storePath, options: options)
+        let stored = try store.keybag()
+        let (keybag, protector) = try openKeybag(stored, storeID: store.storeID)
+        let keychain = SealedKeychain(
+            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
+            log: EngineLog.warn
+        )
+        return LocalKeychain.Opened(store: store, keybag: keybag, keychain: keychain, protector: protector)
+    }
+
+    /// What a keybag says about its protector cannot be authenticated before the protector gave its secret; a wrong word
+    /// there only ends in a keybag that does not open.
+    private func openKeybag(
+        _ stored: StoredKeybag, storeID: StoreID
+    ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
+        var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed")
+        for hint in try KeybagDocument.protectorHints(in: stored.copies) {
+            let protector = protector(of: hint.kind)
+            do throws(KeychainFailure) {
+                let secret = try protector.deviceSecret(for: storeID)
+                return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret), protector)
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    private func protector(of kind: DeviceProtectorKind) -> any DeviceProtector {
+        switch kind {
+        case .keyFile: keyFile
+        case .systemdCredential: credential
+        }
+    }
+
+    /// A key file that says its store was here, and no store: the store was lost, and a new one would hide that.
+    private func requireNoOrphan() throws(KeychainFailure) {
+        guard let orphan = keyFile.orphanPath() else { return }
+        throw KeychainFailure(
+            .notAvailable,
+            "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: restore the keychain, or move the key file away to start anew"
+        )
+    }
+
+    private func make() throws(KeychainFailure) {
+        let storeID = StoreID.random()
+        switch configuration.protectorForNewStore ?? (credential.isPresent ? .systemdCredential : .keyFile) {
+        case .systemdCredential:
+            _ = try makeStore(storeID, deviceSecret: try credential.deviceSecret(for: storeID), protector: .systemdCredential)
+        case .keyFile:
+            let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
+            try PrivateDirectory.make(configuration.keyDirectory)
+            try keyFile.prepare(secret, for: storeID)
+            let outcome: CreationOutcome
+            do throws(KeychainFailure) {
+                outcome = try makeStore(storeID, deviceSecret: secret, protector: .keyFile)
+            } catch {
+                keyFile.discard(for: storeID)
+                throw error
+            }
+            switch outcome {
+            case .created: try keyFile.confirm(for: storeID)
+            case .alreadyThere: keyFile.discard(for: storeID)
+            }
+        }
+    }
+
+    private func makeStore(
+        _ storeID: StoreID, deviceSecret: borrowing SecretBytes, protector: DeviceProtectorKind
+    ) throws(KeychainFailure) -> CreationOutcome {
+        let document = try OpenKeybag.make(
+            storeID: storeID, deviceSecret: deviceSecret, protector: KeybagDocument.ProtectorRecord(kind: protector))
+        return try SQLiteItemStore.create(
+            at: configuration.storePath, storeID: storeID, keybag: document.encoded, generation: document.generation,
+            options: options)
+    }
+}

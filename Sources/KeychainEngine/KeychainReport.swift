@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import Keybag
+internal import KeychainStore
+
+/// What there is to say about a keychain without touching it: for `valet status`.
+package struct KeychainReport: Sendable {
+    package struct Store: Sendable {
+        package let id: StoreID
+        package let itemCount: Int
+        package let quarantinedCount: Int
+        package let keybagGeneration: UInt64
+        /// One copy of two is damaged: the other serves.
+        package let damagedKeybagCopyCount: Int
+        package let protector: DeviceProtectorKind
+        /// Where the protector keeps the device secret.
+        package let protectorLocation: String
+        /// Old bytes of the database may still be in its write-ahead log until a later opening scrubs them.
+        package let isScrubPending: Bool
+    }
+
+    package let storePath: String
+    /// Nil: there is no keychain yet; the first write makes one.
+    package let store: Store?
+    /// Whether keys stay out of swap: false once the kernel refused to lock memory for them.
+    package let isKeyMemoryLocked: Bool
+    package let applicationIdentifier: String
+    package let accessGroups: [String]
+}
+
+extension LocalKeychain {
+    /// Looks, and creates nothing. Throws what opening throws when the keychain is there and cannot be used.
+    package func report() throws(KeychainFailure) -> KeychainReport {
+        let store: KeychainReport.Store?
+        do throws(KeychainFailure) {
+            store = try describe(try open(creating: false))
+        } catch where error.status == .itemNotFound {
+            store = nil
+        }
+        return KeychainReport(
+            storePath: configuration.storePath, store: store, isKeyMemoryLocked: SecretArena.isFullyLocked,
+            applicationIdentifier: entitlements.applicationIdentifier, accessGroups: entitlements.accessGroups
+        )
+    }
+
+    private func describe(_ opened: Opened) throws(KeychainFailure) -> KeychainReport.Store {
+        let (itemCount, quarantinedCount) = try opened.store.read { reading throws(KeychainFailure) in
+            (try reading.itemCount(), try reading.quarantinedRows().count)
+        }
+        return KeychainReport.Store(
+            id: opened.store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
+            keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
+            protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
+            isScrubPending: try opened.store.isScrubPending()
+        )
+    }
+
+    /// Authenticates every row, of all programs, and asks the database about its structure. Purges only when told to.
+    package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
+        let opened = try open(creating: false)
+        var report = try opened.keychain.verify()
+        report.structuralProblems = try opened.store.integrityProblems()
+        if opened.keybag.damagedCopyCount > 0 {
+            report.structuralProblems.append("a copy of the keybag is damaged; the other one serves")
+        }
+        if purgingQuarantine { _ = try opened.keychain.purgeQuarantine() }
+        return report
+    }
+}

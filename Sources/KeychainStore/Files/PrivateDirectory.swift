@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// Directories that only their owner can use, made so that they survive a power cut.
+package enum PrivateDirectory {
+    /// Makes what is missing of the directory, from the top. Each new name is flushed before something is put below it.
+    ///
+    /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full.
+    package static func make(_ directory: String) throws(KeychainFailure) {
+        guard directory != "/", try StoreFile.facts(of: directory) == nil else { return }
+        let (parent, _) = try StoreLocation.split(directory)
+        try make(parent)
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.makeDirectory(directory)
+            try POSIX.flush(parent)
+        } catch .exists {
+            return
+        } catch {
+            throw failure(error, directory)
+        }
+    }
+
+    /// What an error number means to whoever wanted to put something into a directory.
+    static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
+        if error.meansFull { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
+        let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
+        return KeychainFailure(status, "nothing can be made in \(directory): \(error.message)")
+    }
+}
