@@ -31,7 +31,8 @@ extension CommandFailure {
         case .emptyKey:
             self.init(.usage, "the key is empty", advice: "Give a key of at least one character.")
         case .emptyValue:
-            self.init(.usage, "the secret is empty, and nothing was stored", advice: "Give a secret of at least one byte, or use `valet remove`.")
+            self.init(
+                .usage, "the secret is empty, and nothing was stored", advice: "Give a secret of at least one byte, or use `valet remove`.")
         case .itemNotFound:
             self.init(KeychainFailure(.itemNotFound, "no such item"))
         case .couldNotAccessKeychain where failure?.status == .duplicateItem:
@@ -54,7 +55,9 @@ extension CommandFailure {
         case .duplicateKeyToMigrate:
             self.init(.alreadyThere, "two items have the same key; nothing was moved", advice: "Remove one of them first.")
         case .keyToMigrateInvalid:
-            self.init(.usage, "an item has no account that is text; nothing was moved", advice: "Remove it first; `valet verify` tells if it is damaged.")
+            self.init(
+                .usage, "an item has no account that is text; nothing was moved",
+                advice: "Remove it first; `valet verify` tells if it is damaged.")
         case .dataToMigrateInvalid:
             self.init(.usage, "an item has an empty value; nothing was moved", advice: "Remove it first: a valet holds no empty values.")
         case .invalidQuery:

@@ -8,7 +8,7 @@ enum FileDescriptor {
         // The buffer is used within the closure only.
         unsafe data.withUnsafeBytes { buffer in
             var rest = unsafe buffer[...]
-            while !rest.isEmpty {
+            while unsafe !rest.isEmpty {
                 let count = unsafe Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
                 if count < 0 {
                     if errno == EINTR { continue }

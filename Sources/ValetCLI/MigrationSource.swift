@@ -50,9 +50,10 @@ enum MigrationSource {
         guard status == errSecSuccess, let found = result as? [[String: Any]] else {
             throw KeychainFailure(KeychainStatus(rawValue: status), "the items could not be read")
         }
-        return try Set(found.map { attributes in
-            guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
-            return account
-        })
+        return try Set(
+            found.map { attributes in
+                guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
+                return account
+            })
     }
 }

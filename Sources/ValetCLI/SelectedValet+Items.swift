@@ -35,8 +35,7 @@ extension SelectedValet {
         var attributes = valet.itemQuery
         attributes[kSecAttrAccount as String] = key
         attributes[kSecValueData as String] = secret
-        // The pointer is nil.
-        let status = unsafe SecItemAdd(attributes as CFDictionary, nil)
+        let status = SecItemAdd(attributes as CFDictionary, nil)
         guard status == errSecSuccess else { throw Self.failure(status) }
     }
 

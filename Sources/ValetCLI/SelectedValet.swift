@@ -6,8 +6,9 @@ import Valet
 struct SelectedValet {
     let valet: Valet
     let accessibility: AccessibilityOption
-    /// What the program may reach: its own items, and those of the group that was named.
-    let entitlements: Entitlements
+    /// The application identifier of the program whose items these are.
+    let application: String
+    private let group: String?
 
     init(
         identifier: String?, accessibility: AccessibilityOption, group: String?, isCloud: Bool, isExplicit: Bool, application: String
@@ -18,13 +19,26 @@ struct SelectedValet {
                 try Self.sharedGroupValet(
                     try Self.parse(group: group), identifier, accessibility, isCloud: isCloud, isExplicit: isExplicit)
             } else {
-                try Self.ownValet(try Self.parse(identifier: identifier ?? "default"), accessibility, isCloud: isCloud, isExplicit: isExplicit)
+                try Self.ownValet(
+                    try Self.parse(identifier: identifier ?? "default"), accessibility, isCloud: isCloud, isExplicit: isExplicit)
             }
         guard !application.isEmpty else {
-            throw CommandFailure(.usage, "the application identifier is empty", advice: "Give --app the name of a program, or leave it out.")
+            throw CommandFailure(
+                .usage, "the application identifier is empty", advice: "Give --app the name of a program, or leave it out.")
         }
-        entitlements = Entitlements(
-            applicationIdentifier: application, applicationGroups: group.map { [$0] } ?? [], origin: "the options of this command")
+        self.application = application
+        self.group = group
+    }
+
+    /// What the program may reach: its own items, and those of the groups that were named.
+    var entitlements: Entitlements { entitlements(alsoReaching: nil) }
+
+    /// The same for a command that works on `other` too.
+    func entitlements(alsoReaching other: SelectedValet?) -> Entitlements {
+        Entitlements(
+            applicationIdentifier: application, applicationGroups: [group, other?.group].compactMap(\.self),
+            origin: "the options of this command"
+        )
     }
 
     private static func ownValet(

@@ -92,7 +92,9 @@ final class Terminal {
         // The newline that ended the line was not shown either.
         defer { if isSilent { show("\n") } }
         while line.end == nil {
-            var waiting = [pollfd(fd: signals, events: Int16(POLLIN), revents: 0), pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+            var waiting = [
+                pollfd(fd: signals, events: Int16(POLLIN), revents: 0), pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            ]
             let count = unsafe poll(&waiting, nfds_t(waiting.count), Self.patienceMilliseconds)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Self.gone }

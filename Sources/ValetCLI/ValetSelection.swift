@@ -27,11 +27,13 @@ struct ValetSelection: ParsableArguments {
     func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
         let group = group ?? defaults.group
+        var chosen = accessibility
+        if chosen == nil { chosen = try defaults.accessibility }
         // A default from the environment gives way where it has no meaning; what was typed does not.
         let usesIdentifier = !(group != nil && explicit)
         return try SelectedValet(
             identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
-            accessibility: try accessibility ?? defaults.accessibility ?? .whenUnlocked,
+            accessibility: chosen ?? .whenUnlocked,
             group: group, isCloud: cloud, isExplicit: explicit, application: app ?? defaults.application ?? "valet"
         )
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import Valet
 
 struct ExistsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

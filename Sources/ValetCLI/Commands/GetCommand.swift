@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import Valet
 
 struct GetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,7 +14,8 @@ struct GetCommand: ParsableCommand {
     var key: String
 
     @Option(
-        help: ArgumentHelp("Write to a file that only you can read. It is there whole or not at all, and replaces a file of that name.", valueName: "file"),
+        help: ArgumentHelp(
+            "Write to a file that only you can read. It is there whole or not at all, and replaces a file of that name.", valueName: "file"),
         completion: .file()
     )
     var output: String?

@@ -23,7 +23,9 @@ struct MigrateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The access group of the source.", valueName: "prefix.group"))
     var fromGroup: String?
 
-    @Option(help: ArgumentHelp("Not from a valet, but from all generic passwords with this service; their accounts become keys.", valueName: "service"))
+    @Option(
+        help: ArgumentHelp(
+            "Not from a valet, but from all generic passwords with this service; their accounts become keys.", valueName: "service"))
     var fromService: String?
 
     @Flag(help: "Remove the originals once all of them are copied.")
@@ -38,7 +40,8 @@ struct MigrateCommand: ParsableCommand {
     func validate() throws {
         let namesValet = fromIdentifier != nil || fromAccessibility != nil || fromGroup != nil
         if namesValet == (fromService != nil) {
-            throw ValidationError("Say where from: --from-identifier, --from-accessibility and --from-group name a valet, --from-service any items.")
+            throw ValidationError(
+                "Say where from: --from-identifier, --from-accessibility and --from-group name a valet, --from-service any items.")
         }
     }
 
@@ -57,12 +60,13 @@ struct MigrateCommand: ParsableCommand {
         if let fromService { return .service(fromService, destination.entitlements) }
         let source = try SelectedValet(
             identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: false,
-            isExplicit: false, application: destination.entitlements.applicationIdentifier
+            isExplicit: false, application: destination.application
         )
         guard source.valet != destination.valet else {
-            throw CommandFailure(.usage, "source and destination are the same valet", advice: "Choose another one with --identifier or --accessibility.")
+            throw CommandFailure(
+                .usage, "source and destination are the same valet", advice: "Choose another one with --identifier or --accessibility.")
         }
-        return .valet(source.valet, destination.entitlements.union(source.entitlements))
+        return .valet(source.valet, destination.entitlements(alsoReaching: source))
     }
 
     private func showPlan(_ session: CommandSession, from source: MigrationSource, to destination: SelectedValet) throws {

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainCore
+import Valet
 
 struct RemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@
 import ArgumentParser
 import CKeychainShims
 import Foundation
+import Valet
 
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -56,7 +57,9 @@ struct RunCommand: ParsableCommand {
         try execute()
     }
 
-    private func secret(of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession) throws(CommandFailure) -> Data {
+    private func secret(
+        of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession
+    ) throws(CommandFailure) -> Data {
         do {
             return try session.perform { try selected.valet.object(forKey: assignment.key) }
         } catch {
@@ -65,11 +68,13 @@ struct RunCommand: ParsableCommand {
     }
 
     /// The environment holds C strings, so a secret with a NUL would be cut short there.
-    private func text(of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession) throws(CommandFailure) -> Data {
+    private func text(of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession) throws(CommandFailure) -> Data
+    {
         let secret = try secret(of: assignment, selected, session)
         guard !secret.contains(0) else {
             throw CommandFailure(
-                .usage, "the secret for \(assignment.name) holds a NUL, which the environment cannot; nothing was run", advice: "Use --fd for it.")
+                .usage, "the secret for \(assignment.name) holds a NUL, which the environment cannot; nothing was run",
+                advice: "Use --fd for it.")
         }
         return secret
     }
@@ -83,7 +88,8 @@ struct RunCommand: ParsableCommand {
         defer { characters.wipe() }
         // The C library copies both; the buffer is used during the call only.
         let result = unsafe characters.withUnsafeBytes { buffer in
-            unsafe setenv(name, buffer.assumingMemoryBound(to: CChar.self).baseAddress, 1)
+            guard let value = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return Int32(-1) }
+            return unsafe setenv(name, value, 1)
         }
         guard result == 0 else {
             throw CommandFailure(.unavailable, "the environment could not be changed; nothing was run", advice: "Use --fd.")
@@ -93,10 +99,7 @@ struct RunCommand: ParsableCommand {
     /// Does not return unless it fails.
     private func execute() throws(CommandFailure) {
         ProcessHardening.restoreForExecution()
-        // The bytes that the system gave us, not Swift's reading of them: file names need not be UTF-8.
-        let arguments = unsafe ArgumentText.afterTerminator
-        guard let program = unsafe arguments.first ?? nil else { return }
-        let errorNumber = unsafe keychain_execute(program, arguments)
+        let errorNumber = ArgumentText.executeWhatFollowsTerminator()
         let isMissing = errorNumber == ENOENT
         throw CommandFailure(
             isMissing ? .commandNotFound : .notExecutable,
