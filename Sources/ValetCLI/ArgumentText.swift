@@ -2,9 +2,13 @@
 import CKeychainShims
 import Foundation
 
-/// The arguments as the system gave them. Swift repairs what is not UTF-8, and so two different keys would become one.
+/// The arguments as the system gave them.
+///
+/// Swift repairs what is not UTF-8, and so two different keys would become one.
 enum ArgumentText {
-    /// Throws if an argument of ours is not UTF-8. What follows `--` after `run` belongs to the command to run, and may be any bytes.
+    /// Throws if an argument of ours is not UTF-8.
+    ///
+    /// What follows `--` after `run` belongs to the command to run, and may be any bytes.
     static func requireUTF8() throws(CommandFailure) {
         let isRun = count > 1 && text(1) == "run"
         let own = isRun ? terminator ?? count : count
@@ -13,7 +17,9 @@ enum ArgumentText {
         }
     }
 
-    /// Replaces this process by the command after the first `--`, byte for byte as it was given. Returns the error number, only if that failed.
+    /// Replaces this process by the command after the first `--`, byte for byte as it was given.
+    ///
+    /// Returns the error number, only if that failed.
     static func executeWhatFollowsTerminator() -> Int32 {
         guard let terminator, terminator + 1 < count else { return ENOENT }
         // The system ends the arguments with a null pointer.

@@ -2,7 +2,9 @@
 import CKeychainShims
 
 extension [UInt8] {
-    /// Overwrites the bytes so that the optimiser may not leave it out. Copies made before are not reached.
+    /// Overwrites the bytes so that the optimiser may not leave it out.
+    ///
+    /// Copies made before are not reached.
     mutating func wipe() {
         // The buffer is used within the closure only.
         unsafe withUnsafeMutableBytes { buffer in

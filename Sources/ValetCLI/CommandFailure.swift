@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why the command did not do what was asked: one line what is wrong, one line what to do. Neither holds a secret.
+/// Why the command did not do what was asked: one line what is wrong, one line what to do.
+///
+/// Neither holds a secret.
 struct CommandFailure: Error {
     let status: ExitStatus
     let problem: String

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Defaults of options from the environment. An empty variable counts as absent.
+/// Defaults of options from the environment.
+///
+/// An empty variable counts as absent.
 struct EnvironmentDefaults {
     private let environment: [String: String]
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the command answers to whoever started it. Documented in `valet help`: never renumber.
+/// What the command answers to whoever started it.
+///
+/// Documented in `valet help`: never renumber.
 enum ExitStatus: Int32 {
     case done = 0
     case notFound = 1

@@ -20,7 +20,9 @@ enum FileDescriptor {
         }
     }
 
-    /// Reads to the end; nil if there are more than `limit` bytes. Throws the error number.
+    /// Reads to the end; nil if there are more than `limit` bytes.
+    ///
+    /// Throws the error number.
     static func readToEnd(of descriptor: Int32, limit: Int) throws(ReadError) -> Data? {
         var data = Data()
         var chunk = [UInt8](repeating: 0, count: 65_536)

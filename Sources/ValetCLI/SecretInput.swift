@@ -3,7 +3,9 @@ import Foundation
 
 /// Where `valet set` takes the secret from: standard input as it is, or the person at the terminal, twice and without echo.
 enum SecretInput {
-    /// A secret is small. The limit keeps an endless input from filling the memory.
+    /// A secret is small.
+    ///
+    /// The limit keeps an endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
     static func read() throws(CommandFailure) -> Data {

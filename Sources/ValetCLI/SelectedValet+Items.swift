@@ -7,7 +7,9 @@ import Valet
 // What a valet cannot say or do, asked of Keychain Services with the valet's own query.
 
 extension SelectedValet {
-    /// Every item of the valet. Secrets are opened one at a time, only to be measured.
+    /// Every item of the valet.
+    ///
+    /// Secrets are opened one at a time, only to be measured.
     func items() throws -> [ListedItem] {
         var query = valet.itemQuery
         query[kSecMatchLimit as String] = kSecMatchLimitAll as String

@@ -18,7 +18,9 @@ enum StandardOutput {
     }
 }
 
-/// Standard error. If it cannot be written there is nobody left to tell.
+/// Standard error.
+///
+/// If it cannot be written there is nobody left to tell.
 enum StandardError {
     static func write(_ text: String) {
         _ = FileDescriptor.write(Data((text + "\n").utf8), to: STDERR_FILENO)

@@ -28,7 +28,9 @@ final class Terminal {
         if isOwned { close(descriptor) }
     }
 
-    /// What a person types in one line, unseen. The caller wipes it.
+    /// What a person types in one line, unseen.
+    ///
+    /// The caller wipes it.
     func readWithoutEcho(prompt: String) throws(CommandFailure) -> [UInt8] {
         var found = termios()
         // The pointers of this function are used during the calls only.
@@ -39,7 +41,9 @@ final class Terminal {
         return try read(prompt: prompt, mode: silent, restoring: found)
     }
 
-    /// Whether the person answers yes. Anything else is no.
+    /// Whether the person answers yes.
+    ///
+    /// Anything else is no.
     func confirm(_ question: String) throws(CommandFailure) -> Bool {
         var found = termios()
         guard unsafe tcgetattr(descriptor, &found) == 0 else { throw Self.gone }
