@@ -82,6 +82,8 @@ struct ChildProcess {
 private func withCStrings<Result>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
     // Copies of the texts that live as long as the call.
     let pointers = unsafe texts.map { unsafe strdup($0) }
-    defer { unsafe pointers.forEach { unsafe free($0) } }
+    defer {
+        for index in unsafe pointers.indices { unsafe free(pointers[index]) }
+    }
     return unsafe body(pointers + [nil])
 }

@@ -65,7 +65,8 @@ struct TerminalRun {
         let bytes = Array(typed.text.utf8)
         // The pointer is used during the call only.
         guard unsafe write(screen, bytes, bytes.count) == bytes.count else { return false }
-        let echo = typed.isShown ? Array(typed.text.replacingOccurrences(of: "\n", with: "\r\n").utf8) : Array("\r\n".utf8)
+        let shown = typed.isShown ? typed.text : typed.text.filter { $0 == "\n" }
+        let echo = shown.replacingOccurrences(of: "\n", with: "\r\n").utf8
         for expected in echo {
             var request = [pollfd(fd: screen, events: Int16(POLLIN), revents: 0)]
             var byte: UInt8 = 0
