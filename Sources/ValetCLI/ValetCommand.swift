@@ -33,14 +33,18 @@ struct ValetCommand: ParsableCommand {
 
     static func main() {
         ProcessHardening.apply()
+        WarningLog.start()
         do {
             try ArgumentText.requireUTF8()
             var command = try parseAsRoot()
             try command.run()
+            WarningLog.report()
         } catch let failure as CommandFailure {
+            WarningLog.report(except: failure)
             failure.report()
             Foundation.exit(failure.status.rawValue)
         } catch let code as ExitCode {
+            WarningLog.report()
             Foundation.exit(code.rawValue)
         } catch {
             report(parserError: error)

@@ -54,6 +54,7 @@ struct RunCommand: ParsableCommand {
             throw CommandFailure(.unavailable, "open files cannot be kept from the command", advice: "Nothing was run.")
         }
         for file in files { try file.keepAcrossExecution() }
+        WarningLog.report()
         try execute()
     }
 
