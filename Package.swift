@@ -84,7 +84,13 @@ let package = Package(
             dependencies: ["KeychainTesting", "KeychainTestingTraits", "KeychainServices", "Valet"]
         ),
         .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
-        .testTarget(name: "ValetCLITests", dependencies: ["ValetCLI"], exclude: ["Scripts"]),
+        .testTarget(
+            name: "ValetCLITests",
+            dependencies: [
+                "ValetCLI", "Valet", "KeychainCore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            exclude: ["Scripts"]
+        ),
         .testTarget(
             name: "ConformanceTests",
             dependencies: ["KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine"]

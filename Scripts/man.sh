@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$PWD/.build/man
 mkdir -p "$target"
-swift package --allow-writing-to-directory "$target" generate-manual --multi-page --output-directory "$target"
+swift package --allow-writing-to-directory "$target" generate-manual --multi-page --configuration debug --output-directory "$target"
 echo "Manual pages: $target. Read one with: man -l $target/valet.1"

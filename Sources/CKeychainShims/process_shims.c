@@ -83,7 +83,7 @@ int keychain_signals_next(int descriptor) {
     return (int)information.ssi_signo;
 }
 
-int keychain_execute(const char *path, char *const *arguments) {
-    (void)execvp(path, arguments);
+int keychain_execute(char *const *arguments) {
+    (void)execvp(arguments[0], arguments);
     return errno;
 }

@@ -109,6 +109,7 @@ extension String {
         if self == name || self == name.prefix(1).lowercased() + name.dropFirst() || hasSuffix("." + name) || hasPrefix(name + ".") {
             return true
         }
+        if name.hasSuffix("s"), hasSuffix(name.dropLast()) { return true }
         guard hasPrefix(name), let next = dropFirst(name.count).first else { return false }
         return next.isUppercase
     }

@@ -31,7 +31,7 @@ void keychain_signals_release(int descriptor, const keychain_signal_mask *previo
 /* The number of the next signal that was reported; 0 if there is none. */
 int keychain_signals_next(int descriptor);
 
-/* Replaces this process by `path` looked up along PATH, as a shell does. Returns errno: only on failure. */
-int keychain_execute(const char *path, char *const *arguments);
+/* Replaces this process by arguments[0], looked up along PATH as a shell does. Returns errno: only on failure. */
+int keychain_execute(char *const *arguments);
 
 #endif

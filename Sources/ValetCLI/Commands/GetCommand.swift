@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+import Valet
+
+struct GetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Write the secret of a key to standard output.",
+        discussion: "The bytes are written as they are. Only on a terminal a newline follows."
+    )
+
+    @Argument(help: "The key of the secret.")
+    var key: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Write to a file that only you can read. It is there whole or not at all, and replaces a file of that name.", valueName: "file"),
+        completion: .file()
+    )
+    var output: String?
+
+    @OptionGroup(title: "Which valet")
+    var selection: ValetSelection
+
+    func run() throws {
+        let selected = try selection.resolve()
+        var secret = try CommandSession(selected.entitlements).perform { try selected.valet.object(forKey: key) }
+        if let output {
+            try WholeFile.write(secret, to: output)
+        } else {
+            if StandardOutput.isTerminal { secret.append(UInt8(ascii: "\n")) }
+            try StandardOutput.write(secret)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import CKeychainShims
+import Foundation
+import Valet
+
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Run a command that is given secrets.",
+        usage: "valet run [--fd <name=key>] ... [--env <name=key>] ... [<options>] -- <command> ...",
+        discussion: """
+            The command takes the place of valet, so its exit code and signals are its own; 127 if it is not found, 126 if it cannot be executed.
+
+            --fd is the better way: the command finds the secret in a sealed memory file, and NAME in its environment is the number of the
+            descriptor. A shell reads it with: cat <&"$NAME". --env puts the secret itself into the environment, where every
+            program of the same user can read it, and all children inherit it. Every other descriptor from 3 on is closed.
+            """
+    )
+
+    @Option(help: ArgumentHelp("Give the secret of KEY as a file descriptor, whose number is in NAME.", valueName: "name=key"))
+    var fd: [SecretAssignment] = []
+
+    @Option(help: ArgumentHelp("Put the secret of KEY into the environment as NAME.", valueName: "name=key"))
+    var env: [SecretAssignment] = []
+
+    @OptionGroup(title: "Which valet")
+    var selection: ValetSelection
+
+    @Argument(parsing: .postTerminator, help: "The command and its arguments.")
+    var command: [String] = []
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("Give the command to run after --.") }
+        var names: Set<String> = []
+        for assignment in fd + env where !names.insert(assignment.name).inserted {
+            throw ValidationError("\(assignment.name) is given twice.")
+        }
+    }
+
+    func run() throws {
+        let selected = try selection.resolve()
+        // First of all, so that they get the lowest numbers.
+        let files = try fd.map { _ in try SealedMemory() }
+        let session = try CommandSession(selected.entitlements)
+        for (assignment, file) in zip(fd, files) {
+            try file.fill(with: try secret(of: assignment, selected, session))
+            try setEnvironment(assignment.name, "\(file.descriptor)")
+        }
+        for assignment in env {
+            try setEnvironment(assignment.name, try text(of: assignment, selected, session))
+        }
+        guard keychain_close_on_exec_from(3) else {
+            throw CommandFailure(.unavailable, "open files cannot be kept from the command", advice: "Nothing was run.")
+        }
+        for file in files { try file.keepAcrossExecution() }
+        WarningLog.report()
+        try execute()
+    }
+
+    private func secret(
+        of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession
+    ) throws(CommandFailure) -> Data {
+        do {
+            return try session.perform { try selected.valet.object(forKey: assignment.key) }
+        } catch {
+            throw CommandFailure(error.status, "\(error.problem) (for \(assignment.name)); nothing was run", advice: error.advice)
+        }
+    }
+
+    /// The environment holds C strings, so a secret with a NUL would be cut short there.
+    private func text(of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession) throws(CommandFailure) -> Data
+    {
+        let secret = try secret(of: assignment, selected, session)
+        guard !secret.contains(0) else {
+            throw CommandFailure(
+                .usage, "the secret for \(assignment.name) holds a NUL, which the environment cannot; nothing was run",
+                advice: "Use --fd for it.")
+        }
+        return secret
+    }
+
+    private func setEnvironment(_ name: String, _ value: String) throws(CommandFailure) {
+        try setEnvironment(name, Data(value.utf8))
+    }
+
+    private func setEnvironment(_ name: String, _ value: Data) throws(CommandFailure) {
+        var characters = [UInt8](value) + [0]
+        defer { characters.wipe() }
+        // The C library copies both; the buffer is used during the call only.
+        let result = unsafe characters.withUnsafeBytes { buffer in
+            guard let value = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return Int32(-1) }
+            return unsafe setenv(name, value, 1)
+        }
+        guard result == 0 else {
+            throw CommandFailure(.unavailable, "the environment could not be changed; nothing was run", advice: "Use --fd.")
+        }
+    }
+
+    /// Does not return unless it fails.
+    private func execute() throws(CommandFailure) {
+        ProcessHardening.restoreForExecution()
+        let errorNumber = ArgumentText.executeWhatFollowsTerminator()
+        let isMissing = errorNumber == ENOENT
+        throw CommandFailure(
+            isMissing ? .commandNotFound : .notExecutable,
+            isMissing ? "the command was not found" : "the command cannot be executed: \(FileDescriptor.message(errorNumber))",
+            advice: isMissing ? "Check its name and PATH." : "Check that it is an executable file, and how large its arguments are."
+        )
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// An item as `valet list` shows it.
+struct ListedItem {
+    let key: String
+    let accessibility: AccessibilityOption
+    let created: Date?
+    let modified: Date?
+    /// Nil: the secret cannot be read just now.
+    let byteCount: Int?
+}
+
+/// The forms in which items are listed, sorted by the bytes of their keys.
+enum ItemListing {
+    static func lines(_ keys: Set<String>) -> String {
+        keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { $0 + "\n" }.joined()
+    }
+
+    static func table(_ items: [ListedItem]) -> String {
+        let header = ["KEY", "ACCESSIBILITY", "MODIFIED", "SIZE"]
+        let rows = sorted(items).map { item in
+            [
+                printable(item.key), item.accessibility.rawValue, item.modified.map(localTime) ?? "-",
+                item.byteCount.map { "\($0)" } ?? "unreadable",
+            ]
+        }
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        return ([header] + rows).map { row in
+            // The last column is not padded.
+            let cells = zip(row.dropLast(), widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            return (cells + row.suffix(1)).joined(separator: "  ") + "\n"
+        }.joined()
+    }
+
+    static func json(_ items: [ListedItem]) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        return try encoder.encode(sorted(items).map(JSONItem.init)) + Data("\n".utf8)
+    }
+
+    private struct JSONItem: Encodable {
+        let key: String
+        let accessibility: String
+        let created: Date?
+        let modified: Date?
+        let size: Int?
+
+        init(_ item: ListedItem) {
+            key = item.key
+            accessibility = item.accessibility.rawValue
+            created = item.created
+            modified = item.modified
+            size = item.byteCount
+        }
+    }
+
+    private static func sorted(_ items: [ListedItem]) -> [ListedItem] {
+        items.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    }
+
+    /// A key must not move the cursor or change colours: what is not text is shown as Swift writes it.
+    static func printable(_ key: String) -> String {
+        key.unicodeScalars.map { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse:
+                scalar.escaped(asASCII: true)
+            default: String(scalar)
+            }
+        }.joined()
+    }
+
+    private static func localTime(_ date: Date) -> String {
+        let style = Date.VerbatimFormatStyle(
+            format:
+                "\(year: .defaultDigits)-\(month: .twoDigits)-\(day: .twoDigits) \(hour: .twoDigits(clock: .twentyFourHour, hourCycle: .zeroBased)):\(minute: .twoDigits)",
+            locale: Locale(identifier: "en_US_POSIX"), timeZone: .current, calendar: Calendar(identifier: .gregorian)
+        )
+        return date.formatted(style)
+    }
+}

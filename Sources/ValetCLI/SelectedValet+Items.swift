@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainServices
+import Valet
+
+// What a valet cannot say or do, asked of Keychain Services with the valet's own query.
+
+extension SelectedValet {
+    /// Every item of the valet.
+    ///
+    /// Secrets are opened one at a time, only to be measured.
+    func items() throws -> [ListedItem] {
+        var query = valet.itemQuery
+        query[kSecMatchLimit as String] = kSecMatchLimitAll as String
+        query[kSecReturnAttributes as String] = true
+        var result: CFTypeRef?
+        // The pointer is used during the call only.
+        let status = unsafe SecItemCopyMatching(query as CFDictionary, &result)
+        if status == errSecItemNotFound { return [] }
+        guard status == errSecSuccess, let found = result as? [[String: Any]] else { throw Self.failure(status) }
+        let keys = try valet.allKeys()
+        return found.compactMap { attributes in
+            guard let key = attributes[kSecAttrAccount as String] as? String, keys.contains(key) else { return nil }
+            return ListedItem(
+                key: key, accessibility: accessibility,
+                created: attributes[kSecAttrCreationDate as String] as? Date,
+                modified: attributes[kSecAttrModificationDate as String] as? Date,
+                byteCount: try? valet.object(forKey: key).count
+            )
+        }
+    }
+
+    /// Stores a secret only if there is none under the key: whether there is one is decided by the write itself.
+    func add(_ secret: Data, forKey key: String) throws {
+        guard !secret.isEmpty else { throw KeychainError.emptyValue }
+        var attributes = valet.itemQuery
+        attributes[kSecAttrAccount as String] = key
+        attributes[kSecValueData as String] = secret
+        let status = SecItemAdd(attributes as CFDictionary, nil)
+        guard status == errSecSuccess else { throw Self.failure(status) }
+    }
+
+    private static func failure(_ status: OSStatus) -> KeychainFailure {
+        KeychainFailure(KeychainStatus(rawValue: status), SecCopyErrorMessageString(status, nil) ?? "status \(status)")
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// One line as it is typed, with the editing that the kernel does in canonical mode: erase, kill, end of file.
+struct TypedLine {
+    enum End {
+        case complete, cancelled, tooLong
+    }
+
+    private(set) var bytes: [UInt8] = []
+    private(set) var end: End?
+
+    private let erase: UInt8
+    private let kill: UInt8
+    private let endOfFile: UInt8
+    private let limit: Int
+
+    init(mode: termios, limit: Int) {
+        var characters = mode.c_cc
+        // The buffer is used within the closure only.
+        (erase, kill, endOfFile) = unsafe withUnsafeBytes(of: &characters) { unsafe ($0[Int(VERASE)], $0[Int(VKILL)], $0[Int(VEOF)]) }
+        self.limit = limit
+        // Never moved while it grows, so that no copy is left behind.
+        bytes.reserveCapacity(limit)
+    }
+
+    /// Takes what can be read now.
+    mutating func take(from descriptor: Int32) {
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        defer { chunk.wipe() }
+        let count = unsafe read(descriptor, &chunk, chunk.count)
+        guard count > 0 else {
+            if count == 0 || (errno != EINTR && errno != EAGAIN) { end = .cancelled }
+            return
+        }
+        for byte in chunk[..<count] where end == nil { take(byte) }
+    }
+
+    mutating func take(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
+            end = .complete
+        case endOfFile:
+            end = bytes.isEmpty ? .cancelled : .complete
+        case erase, 0x08:
+            // A whole character, not a byte of one.
+            while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+        case kill:
+            clear()
+        default:
+            if bytes.count < limit { bytes.append(byte) } else { end = .tooLong }
+        }
+    }
+
+    mutating func clear() {
+        bytes.wipe()
+        bytes.removeAll(keepingCapacity: true)
+    }
+}

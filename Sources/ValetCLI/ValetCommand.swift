@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+
+/// The command `valet` itself: parses, runs the subcommand, and turns what went wrong into two lines and an exit code.
+@main
+struct ValetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "valet",
+        abstract: "Keep secrets in the keychain, and read them back.",
+        discussion: """
+            Secrets are read from standard input or asked for without echo; they are never arguments.
+
+            EXIT CODES
+              0  done
+              1  not found
+              2  wrong usage
+              3  the keychain is locked or unavailable
+              4  something stored is damaged
+              5  already there
+
+            ENVIRONMENT
+              VALET_IDENTIFIER, VALET_ACCESSIBILITY, VALET_GROUP, VALET_APP
+                             defaults of the options of the same names
+              KEYCHAIN_HOME  a folder that holds the keychain in place of the usual one
+            """,
+        version: "0.1.0",
+        subcommands: [
+            SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
+            RunCommand.self, StatusCommand.self, VerifyCommand.self,
+        ]
+    )
+
+    static func main() {
+        ProcessHardening.apply()
+        WarningLog.start()
+        do {
+            try ArgumentText.requireUTF8()
+            var command = try parseAsRoot()
+            try command.run()
+            WarningLog.report()
+        } catch let failure as CommandFailure {
+            WarningLog.report(except: failure)
+            failure.report()
+            Foundation.exit(failure.status.rawValue)
+        } catch let code as ExitCode {
+            WarningLog.report()
+            Foundation.exit(code.rawValue)
+        } catch {
+            report(parserError: error)
+        }
+    }
+
+    /// Help and versions go to standard output with success, wrong usage to standard error with the documented code.
+    private static func report(parserError error: any Error) -> Never {
+        let message = fullMessage(for: error)
+        if exitCode(for: error).isSuccess {
+            do {
+                try StandardOutput.write(Data((message + "\n").utf8))
+            } catch {
+                error.report()
+                Foundation.exit(error.status.rawValue)
+            }
+            Foundation.exit(ExitStatus.done.rawValue)
+        }
+        StandardError.write(message)
+        Foundation.exit(ExitStatus.usage.rawValue)
+    }
+}

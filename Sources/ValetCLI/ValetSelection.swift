@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+import Valet
+
+/// The options that say which valet is meant.
+struct ValetSelection: ParsableArguments {
+    @Option(help: ArgumentHelp("The valet's identifier. (default: default; with --group: none)", valueName: "name"))
+    var identifier: String?
+
+    @Option(help: ArgumentHelp("When its items can be read. (default: when-unlocked)", valueName: "class"))
+    var accessibility: AccessibilityOption?
+
+    @Option(help: ArgumentHelp("The access group of a shared group valet.", valueName: "prefix.group"))
+    var group: String?
+
+    @Flag(help: "The iCloud valet: its items are marked to be synchronised.")
+    var cloud = false
+
+    @Flag(help: "The valet whose items have the identifier, or the group, as their service and nothing else.")
+    var explicit = false
+
+    @Option(help: ArgumentHelp("Look into the items of the program with this application identifier. (default: valet)", valueName: "id"))
+    var app: String?
+
+    /// The valet that the options name, completed from the environment.
+    func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
+        let defaults = EnvironmentDefaults(environment)
+        let group = group ?? defaults.group
+        var chosen = accessibility
+        if chosen == nil { chosen = try defaults.accessibility }
+        // A default from the environment gives way where it has no meaning; what was typed does not.
+        let usesIdentifier = !(group != nil && explicit)
+        return try SelectedValet(
+            identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
+            accessibility: chosen ?? .whenUnlocked,
+            group: group, isCloud: cloud, isExplicit: explicit, application: app ?? defaults.application ?? "valet"
+        )
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+// Each file in Scripts/ is a story: commands, what is typed, what comes out, how they exit. It runs in an empty folder of its own,
+// which is HOME and the working directory; KEYCHAIN_HOME is a folder in it, and `valet` is on the PATH.
+//
+//   # text       a comment
+//   $ command    run by /bin/sh; standard output and standard error are pipes, standard input is /dev/null
+//   % command    run by /bin/sh on a pseudo-terminal
+//   text         the next line that comes out: on standard output, or on the screen
+//   ! text       the next line on standard error (after $)
+//   << text      typed, with Enter, once the lines above have come out, and shown on the screen (after %)
+//   < text       the same, but the screen must not show it
+//   <^C          one control character, which the screen must not show
+//   ? number     how it exits, if not with 0; 128 + n for signal n
+//   \c           the line above does not end in a line break
+//   \text        the line `text`, whatever it begins with; \ alone is an empty line
+//
+// In a line that is expected, … stands for any text. The folder is shown as $HOME. Blanks at the end of a line do not count, and empty
+// lines are for the eye only.
+
+@Suite("The command")
+struct TranscriptTests {
+    @Test("A story runs as it is written", arguments: try Transcript.all())
+    func story(_ transcript: Transcript) throws {
+        try TemporaryFolder.with { folder in
+            for step in transcript.steps {
+                let run = try step.isOnTerminal ? TerminalRun.run(step, in: folder) : PipedRun.run(step, in: folder)
+                let difference = run.difference(from: step)
+                #expect(difference == nil, "\(transcript.name), line \(step.line): \(step.command)\n\(difference ?? "")")
+                // What follows builds on it.
+                if difference != nil { return }
+            }
+        }
+    }
+
+    @Test("There are stories")
+    func storiesAreFound() throws {
+        #expect(try Transcript.all().count > 10)
+    }
+}
