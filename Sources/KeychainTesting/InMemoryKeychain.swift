@@ -50,6 +50,15 @@ public final class InMemoryKeychain: Sendable {
             store: store, keys: keybag, cipher: keybag.cipher, clock: clock, entitlements: entitlements, log: { _ in })
     }
 
+    private init(keychain: SealedKeychain) {
+        self.keychain = keychain
+    }
+
+    /// The same keychain, for what another program does with it.
+    package func sharedWithProgram(entitledTo entitlements: Entitlements) -> InMemoryKeychain {
+        InMemoryKeychain(keychain: keychain.entitled(to: entitlements))
+    }
+
     /// Runs `body` on this keychain. Use it to carry a scope into a detached task, a Dispatch queue or a thread.
     public func perform<Result>(_ body: () throws -> Result) rethrows -> Result {
         try Self.$scope.withValue(self) {

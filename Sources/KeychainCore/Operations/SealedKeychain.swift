@@ -2,7 +2,7 @@
 
 /// A keychain over its ports: the rules of Keychain Services, applied to rows that only the cipher can read.
 package struct SealedKeychain: Keychain {
-    let store: any ItemStore
+    package let store: any ItemStore
     let keys: any KeyProvider
     let cipher: any ItemCipher
     let clock: any WallClock
@@ -22,6 +22,11 @@ package struct SealedKeychain: Keychain {
         self.digests = DigestCache(cipher: cipher)
         self.entitlements = entitlements
         self.log = log
+    }
+
+    /// The same keychain as a program with other entitlements sees it.
+    package func entitled(to entitlements: Entitlements) -> SealedKeychain {
+        SealedKeychain(store: store, keys: keys, cipher: cipher, clock: clock, entitlements: entitlements, log: log)
     }
 
     func write<Result>(

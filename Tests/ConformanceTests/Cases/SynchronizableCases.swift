@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Testing
+
+@Suite("Synchronizable items and tombstones, cases of the specification", .inMemoryKeychain)
+struct SynchronizableCases {
+    private let item = Item.generic().with(kSecAttrSynchronizable, true)
+    private let query = Item.genericQuery().with(kSecAttrSynchronizable, true)
+    private let tombstone = Item.genericQuery().with([kSecAttrSynchronizable: kSecAttrSynchronizableAny, PrivateKey.tombstone: true])
+
+    @Test("Case 19: a synchronizable item is deleted by a query that says so, and can be added again")
+    func deleteSynchronizable() {
+        #expect(add(item).status == errSecSuccess)
+        #expect(delete(Item.genericQuery()) == errSecItemNotFound)
+        #expect(delete(query) == errSecSuccess)
+        #expect(add(item).status == errSecSuccess)
+    }
+
+    @Test("Case 20: a synchronizable item is found by true and by any, and updated and deleted like every other")
+    func lifeOfSynchronizable() {
+        #expect(add(item).status == errSecSuccess)
+        #expect(find(query).status == errSecSuccess)
+        #expect(find(Item.genericQuery().with(kSecAttrSynchronizable, kSecAttrSynchronizableAny)).status == errSecSuccess)
+        #expect(update(query, [kSecAttrComment: "changed"]) == errSecSuccess)
+        let byComment = query.with(kSecAttrComment, "changed")
+        #expect(find(byComment).status == errSecSuccess)
+        #expect(delete(byComment) == errSecSuccess)
+    }
+
+    @Test("Case 21: a query that does not mention synchronizing finds no synchronizable item")
+    func plainQuery() {
+        add(item)
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+    }
+
+    @Test("Case 35: a deleted synchronizable item leaves a tombstone, which can be found and deleted by asking for it")
+    func leavesTombstone() {
+        add(item)
+        #expect(delete(query) == errSecSuccess)
+        #expect(find(query).status == errSecItemNotFound)
+        #expect(find(tombstone).status == errSecSuccess)
+        #expect(delete(tombstone) == errSecSuccess)
+        #expect(find(tombstone).status == errSecItemNotFound)
+    }
+
+    @Test("Case 36: a synchronizable item can be deleted without a tombstone")
+    func withoutTombstone() {
+        add(item)
+        #expect(delete(query.with(PrivateKey.useTombstones, false)) == errSecSuccess)
+        #expect(find(tombstone).status == errSecItemNotFound)
+    }
+
+    @Test("Case 37: a deleted local item leaves no tombstone")
+    func localItem() {
+        add(Item.generic())
+        #expect(delete(Item.genericQuery()) == errSecSuccess)
+        #expect(find(tombstone).status == errSecItemNotFound)
+        #expect(delete(tombstone) == errSecItemNotFound)
+    }
+
+    @Test("Case 38: a local item leaves a tombstone when asked to")
+    func localItemWithTombstone() {
+        add(Item.generic())
+        #expect(delete(Item.genericQuery().with(PrivateKey.useTombstones, true)) == errSecSuccess)
+        #expect(find(tombstone).status == errSecSuccess)
+    }
+
+    @Test("Case 39: an item can be added over its tombstone, and takes up its persistent reference")
+    func addOverTombstone() throws {
+        let old = try #require(add(item.with(kSecReturnPersistentRef, true)).data)
+        #expect(delete(query) == errSecSuccess)
+        let new = add(item.with(kSecReturnPersistentRef, true))
+        #expect(new.status == errSecSuccess)
+        #expect(new.data == old)
+        #expect(find(tombstone).status == errSecItemNotFound)
+    }
+
+    @Test("Case 67: the items of two users do not see each other")
+    func twoUsers() {
+        let other = Data(repeating: 1, count: 16)
+        #expect(add(Item.generic()).status == errSecSuccess)
+        #expect(add(Item.generic().with(PrivateKey.user, other)).status == errSecSuccess)
+        #expect(delete([kSecClass: kSecClassGenericPassword]) == errSecSuccess)
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+        #expect(find(Item.genericQuery().with(PrivateKey.user, other)).status == errSecSuccess)
+    }
+}
