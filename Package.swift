@@ -75,7 +75,7 @@ let package = Package(
         .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
         .testTarget(
             name: "KeychainEngineTests",
-            dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting"]
+            dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),
@@ -99,9 +99,16 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting",
-                "CSQLite",
+                "KeychainTestSupport", "KeychainTestChild", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
+        // What a test that needs a second process runs in it. It must not link KeychainTesting.
+        .executableTarget(
+            name: "KeychainTestChild",
+            dependencies: ["Valet", "KeychainServices", "KeychainEngine", "KeychainCore"],
+            path: "Tests/KeychainTestChild"
+        ),
+        .target(name: "KeychainTestSupport", path: "Tests/KeychainTestSupport"),
         .testTarget(name: "ArchitectureTests"),
     ]
 )

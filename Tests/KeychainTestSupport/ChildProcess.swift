@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+package import Glibc
+
+/// A process that a test has started and talks to line by line. Nothing waits longer than its deadline.
+///
+/// Foundation's `Process` lets the ends of its pipes slip into children that other tests start at the same moment; the end of
+/// a child's output would then be seen late. Here both ends are close-on-exec from their first moment.
+package final class ChildProcess {
+    package enum Failure: Error {
+        case couldNotStart(String, errorNumber: Int32)
+        case gaveNoLine(output: String)
+        case didNotEnd
+    }
+
+    /// How a process ended.
+    package enum Ending: Equatable, Sendable {
+        case exited(Int32)
+        case killed(bySignal: Int32)
+    }
+
+    package let processID: pid_t
+    private let connection: Int32
+    private var pending: [UInt8] = []
+    private var ending: Ending?
+
+    /// Starts a program. The child's environment is `environment` and nothing else; its standard error joins its standard output.
+    package init(_ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
+        var ends: [Int32] = [-1, -1]
+        // Two places, as socketpair fills them. A socket, because pipe2 is not among what Swift sees of the C library.
+        guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw Failure.couldNotStart(executable, errorNumber: errno)
+        }
+        let spawned = Self.spawn(executable, arguments, environment, standardStreams: ends[1])
+        close(ends[1])
+        guard let processID = spawned.processID else {
+            close(ends[0])
+            throw Failure.couldNotStart(executable, errorNumber: spawned.errorNumber)
+        }
+        self.processID = processID
+        connection = ends[0]
+    }
+
+    deinit {
+        if ending == nil {
+            kill(processID, SIGKILL)
+            _ = reap(options: 0)
+        }
+        close(connection)
+    }
+
+    /// Writes one line to the child's standard input.
+    package func send(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        // A line is short and goes in whole. A child that has ended is seen when it is read from.
+        _ = unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Ends the child's standard input.
+    package func closeInput() {
+        shutdown(connection, Int32(SHUT_WR))
+    }
+
+    /// The next line that the child writes; nil at the end of its output.
+    package func readLine(withinSeconds seconds: Double = 60) throws -> String? {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+        while true {
+            if let end = pending.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { pending.removeFirst(end + 1) }
+                return String(decoding: pending[..<end], as: UTF8.self)
+            }
+            switch readMore(until: deadline) {
+            case .some(true): continue
+            case .some(false):
+                defer { pending = [] }
+                return pending.isEmpty ? nil : String(decoding: pending, as: UTF8.self)
+            case .none: throw Failure.gaveNoLine(output: String(decoding: pending, as: UTF8.self))
+            }
+        }
+    }
+
+    /// All that the child still writes, until it ends its output.
+    package func readToEnd(withinSeconds seconds: Double = 60) throws -> String {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+        while let hasMore = readMore(until: deadline) {
+            guard !hasMore else { continue }
+            defer { pending = [] }
+            return String(decoding: pending, as: UTF8.self)
+        }
+        throw Failure.gaveNoLine(output: String(decoding: pending, as: UTF8.self))
+    }
+
+    package func send(signal: Int32) {
+        kill(processID, signal)
+    }
+
+    /// Waits for the end of the process.
+    package func waitUntilEnded(withinSeconds seconds: Double = 60) throws -> Ending {
+        if let ending { return ending }
+        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+        while ContinuousClock.now < deadline {
+            if let ending = reap(options: WNOHANG) { return ending }
+            usleep(500)
+        }
+        throw Failure.didNotEnd
+    }
+
+    /// Runs a program to its end; gives all it wrote.
+    package static func run(
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]
+    ) throws -> (ending: Ending, output: String) {
+        let child = try ChildProcess(executable, arguments, environment: environment)
+        child.closeInput()
+        let output = try child.readToEnd()
+        return (try child.waitUntilEnded(), output)
+    }
+
+    /// True when something came, false at the end of the output, nil at the deadline.
+    private func readMore(until deadline: ContinuousClock.Instant) -> Bool? {
+        var request = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+        while true {
+            let left = (deadline - ContinuousClock.now) / .milliseconds(1)
+            guard left > 0 else { return nil }
+            // One request, which is ours.
+            if unsafe poll(&request, 1, Int32(left.rounded(.up))) > 0 { break }
+        }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe read(connection, &buffer, buffer.count)
+        guard count > 0 else { return false }
+        pending.append(contentsOf: buffer.prefix(count))
+        return true
+    }
+
+    private func reap(options: Int32) -> Ending? {
+        var status: Int32 = 0
+        guard unsafe waitpid(processID, &status, options) == processID else { return nil }
+        // The layout of the status is that of wait(2): a signal in the low seven bits, an exit code in the next byte.
+        let ending: Ending = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .killed(bySignal: status & 0x7f)
+        self.ending = ending
+        return ending
+    }
+
+    private static func spawn(
+        _ executable: String, _ arguments: [String], _ environment: [String: String], standardStreams: Int32
+    ) -> (processID: pid_t?, errorNumber: Int32) {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        for standardStream: Int32 in 0...2 { unsafe posix_spawn_file_actions_adddup2(&actions, standardStreams, standardStream) }
+        // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
+        let argumentCopies = unsafe ([executable] + arguments).map { unsafe strdup($0) }
+        let environmentCopies = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
+        defer { unsafe (argumentCopies + environmentCopies).forEach { unsafe free($0) } }
+        var processID: pid_t = 0
+        let code = unsafe posix_spawnp(&processID, executable, &actions, nil, argumentCopies + [nil], environmentCopies + [nil])
+        return code == 0 ? (processID, 0) : (nil, code)
+    }
+}
