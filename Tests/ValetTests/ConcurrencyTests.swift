@@ -19,6 +19,18 @@ struct ConcurrencyTests {
         #expect(try RawItems.all().count == 1)
     }
 
+    @Test("All write keys that are new at the same moment: none fails")
+    func newKeys() async throws {
+        let valet = try valet()
+        for round in 0..<200 {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for writer in 0..<4 { group.addTask { try valet.setString("\(writer)", forKey: "key \(round)") } }
+                try await group.waitForAll()
+            }
+        }
+        #expect(try valet.allKeys().count == 200)
+    }
+
     @Test("While a value is written over and over, a reader always finds one")
     func neverAbsent() async throws {
         let valet = try valet()

@@ -49,6 +49,29 @@ struct MigrationRollbackTests {
         #expect(after[kSecAttrService as String] as? String == "old")
     }
 
+    @Test("A copy stays when its original cannot be put back: the value is never lost")
+    func originalNotRestorable() throws {
+        let destination = try valet("destination")
+        try addOriginals(["a", "b"])
+        var journal = MigrationJournal(destination: destination.keychain)
+        for item in try RawItems.all() {
+            var attributes = item
+            let key = try #require(item[kSecAttrAccount as String] as? String)
+            if key == "a" {
+                // As if the passcode had been removed since: an item of this class cannot be added.
+                attributes[kSecAttrAccessControl as String] = nil
+                attributes[kSecAttrAccessible as String] = kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String
+            }
+            let original = StoredItem(attributes: attributes, value: bytes("value of \(key)"), keychainSelector: [:])
+            try journal.write(PlannedCopy(original: original, key: key, value: bytes("value of \(key)")), removingOriginal: true)
+        }
+        try journal.removeOriginals()
+        journal.undo()
+        #expect(try values(service: "old") == ["b": "value of b"])
+        #expect(try destination.allKeys() == ["a"])
+        #expect(try destination.string(forKey: "a") == "value of a")
+    }
+
     @Test("A synchronizable original put back is synchronizable")
     func synchronizableOriginalRestored() throws {
         let source = Valet.iCloudValet(with: try identifier("source"), accessibility: .afterFirstUnlock)

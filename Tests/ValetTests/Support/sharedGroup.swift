@@ -2,10 +2,6 @@
 import Testing
 import Valet
 
-func identifier(_ name: String) throws -> Identifier {
-    try #require(Identifier(nonEmpty: name))
-}
-
 /// A group that the entitlements of the keychain under test list.
 func sharedGroup() throws -> SharedGroupIdentifier {
     try #require(SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Druidia"))
@@ -14,14 +10,6 @@ func sharedGroup() throws -> SharedGroupIdentifier {
 /// A group that they do not list.
 func foreignGroup() throws -> SharedGroupIdentifier {
     try #require(SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Spaceball"))
-}
-
-func valet(_ name: String = "Druidia", _ accessibility: Accessibility = .whenUnlocked) throws -> Valet {
-    Valet.valet(with: try identifier(name), accessibility: accessibility)
-}
-
-func explicitValet(_ name: String = "Druidia", _ accessibility: Accessibility) throws -> Valet {
-    Valet.valet(withExplicitlySet: try identifier(name), accessibility: accessibility)
 }
 
 /// What the program under test is entitled to.
