@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Foundation
 package import KeychainCore
 
 /// Where a keychain is and how it behaves. Parsed once from the environment.
@@ -27,6 +28,11 @@ package struct KeychainConfiguration: Sendable {
     /// A keychain wholly below one directory, as `KEYCHAIN_HOME` says it.
     package init(home: String) {
         self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
+    }
+
+    /// The configuration that this process's environment gives. Throws as `init(environment:)`.
+    package static func fromEnvironment() throws(KeychainFailure) -> KeychainConfiguration {
+        try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
     }
 
     /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`; and

@@ -15,10 +15,9 @@ package enum ProcessKeychain {
 
     // Made once: the environment and the program do not change beneath a running process.
     private static let own: Result<LocalKeychain, KeychainFailure> = Result { () throws(KeychainFailure) in
-        let environment = ProcessInfo.processInfo.environment
-        return LocalKeychain(
-            configuration: try KeychainConfiguration(environment: environment),
-            entitlements: try CallerEntitlements.ofThisProcess(environment: environment).resolve()
+        LocalKeychain(
+            configuration: try .fromEnvironment(),
+            entitlements: try CallerEntitlements.ofThisProcess(environment: ProcessInfo.processInfo.environment).resolve()
         )
     }
 }

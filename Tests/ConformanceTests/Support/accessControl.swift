@@ -5,6 +5,6 @@ import Testing
 
 /// An access control object, or the test's failure.
 func accessControl(_ protection: CFString, _ flags: SecAccessControlCreateFlags) throws -> SecAccessControl {
-    let control = unsafe SecAccessControlCreateWithFlags(kCFAllocatorDefault, protection, flags, nil)
+    let control = SecAccessControlCreateWithFlags(kCFAllocatorDefault, protection, flags, nil)
     return try #require(control)
 }
