@@ -26,7 +26,9 @@ enum Verb: CaseIterable {
         return (status, keychain.requests)
     }
 
-    /// The status alone. A refused call never reaches the keychain; an accepted one reaches it once.
+    /// The status alone.
+    ///
+    /// A refused call never reaches the keychain; an accepted one reaches it once.
     func status(_ dictionary: [String: Any]) -> OSStatus {
         let (status, requests) = call(dictionary)
         let count = requests.added.count + requests.matched.count + requests.updated.count + requests.deleted.count

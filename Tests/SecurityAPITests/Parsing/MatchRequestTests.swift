@@ -25,7 +25,8 @@ struct MatchRequestTests {
     @Test(
         "The limit is one, all or a number",
         arguments: [
-            (kSecMatchLimitOne, 1), (1, 1), (NSNumber(value: 1), 1), (kSecMatchLimitAll, nil), (-1, nil), (NSNumber(value: -1), nil), (2, 2),
+            (kSecMatchLimitOne, 1), (1, 1), (NSNumber(value: 1), 1), (kSecMatchLimitAll, nil), (-1, nil), (NSNumber(value: -1), nil),
+            (2, 2),
             (1000, 1000), (UInt8(7), 7), (2.0, 2), (AnyHashable(kSecMatchLimitAll), nil), (Int64.max, Int.max),
         ].map { (Unchecked(any: $0 as Any), $1) } as [(Unchecked, Int?)])
     func limit(value: Unchecked, limit: Int?) throws {

@@ -28,7 +28,8 @@ struct PersistentReferenceTests {
     @Test("What is no reference is a wrong parameter", arguments: Verb.allCases)
     func malformed(verb: Verb) {
         let data = [
-            Data(), Data([1]), Data("genp".utf8), Data("xxxx".utf8) + Data(count: 16), Data(count: 20), reference + Data([0]), reference.dropLast(),
+            Data(), Data([1]), Data("genp".utf8), Data("xxxx".utf8) + Data(count: 16), Data(count: 20), reference + Data([0]),
+            reference.dropLast(),
             Data("xxxx".utf8) + Data(count: 8), Data(count: 12),
         ]
         for value in data as [Any] + ["genp", 1, NSNull(), true] {
@@ -46,7 +47,8 @@ struct PersistentReferenceTests {
         #expect(query.attributes.isEmpty)
 
         let attributes: [String: Any] = [
-            kSecAttrAccount: "a", kSecAttrAccessGroup: "a", kSecAttrSynchronizable: false, kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked,
+            kSecAttrAccount: "a", kSecAttrAccessGroup: "a", kSecAttrSynchronizable: false,
+            kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked,
             "tomb": true, kSecAttrAccessControl: SecAccessControl(of: .password()),
         ]
         for (key, value) in attributes {

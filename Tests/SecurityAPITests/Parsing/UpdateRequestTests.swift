@@ -76,7 +76,8 @@ struct UpdateRequestTests {
     @Test(
         "What is no attribute cannot be changed",
         arguments: [
-            kSecClass, kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef, kSecMatchLimit, "m_Unknown", kSecValueRef,
+            kSecClass, kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef, kSecMatchLimit, "m_Unknown",
+            kSecValueRef,
             kSecValuePersistentRef, kSecUseAuthenticationUI, kSecUseOperationPrompt, kSecUseAuthenticationContext, "u_CredRef", "u_Tomb",
             kSecAttrServer, "subj", "persistref", "xxxxx", "f_Callback", "",
         ])

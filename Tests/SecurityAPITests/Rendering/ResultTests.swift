@@ -189,7 +189,8 @@ struct ResultTests {
     @Test("An array of persistent references")
     func arrayOfReferences() {
         let query = keys([kSecReturnPersistentRef]).merging([kSecMatchLimit: kSecMatchLimitAll]) { $1 }
-        #expect(find([.password(), .password()], query) as? [Data] == [KeychainItem.persistentReference, KeychainItem.persistentReference])
+        #expect(
+            find([.password(), .password()], query) as? [Data] == [KeychainItem.persistentReference, KeychainItem.persistentReference])
     }
 
     @Test("An array of nothing, when nothing is asked for", arguments: [[], [kSecReturnRef]])
