@@ -45,11 +45,9 @@ enum DictionaryKey {
     private static func unlisted(_ name: String) -> DictionaryKey {
         if name.utf16.count == 4 { return .unknownAttribute }
         guard name.utf16.count > 1 else { return .unknown }
-        return switch name.utf8.first {
-        case UInt8(ascii: "m"): .match(.ignored)
-        case UInt8(ascii: "f"): .ignored
-        default: .unknown
-        }
+        if name.hasPrefix("m") { return .match(.ignored) }
+        // A slot for callbacks, which means nothing to passwords.
+        return name.hasPrefix("f_") ? .ignored : .unknown
     }
 
     private static let byName: [String: DictionaryKey] = {

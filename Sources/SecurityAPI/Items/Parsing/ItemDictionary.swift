@@ -78,7 +78,8 @@ struct ItemDictionary {
             throw KeychainFailure(.noSuchClass, "kSecClass is not the class of the persistent reference")
         }
         guard itemClass.isPassword else {
-            throw KeychainFailure(.unimplemented, "only generic and internet passwords are stored, not the class \(itemClass)")
+            throw KeychainFailure(
+                .unimplemented, "only generic and internet passwords are stored, not items of the class \(itemClass.rawValue)")
         }
         return (itemClass, referenced?.reference)
     }
@@ -112,14 +113,14 @@ struct ItemDictionary {
             switch DictionaryKey(key) {
             case .itemClass, .persistentReference, .ignored: break
             case .attribute(let attribute) where !attribute.belongs(to: itemClass):
-                fault.note(.name, key, .noSuchAttribute, "is no attribute of a \(itemClass)")
+                fault.note(.name, key, .noSuchAttribute, "is no attribute of the class \(itemClass.rawValue)")
             case .attribute(let attribute): try parse(attribute, DictionaryValue(value))
             case .accessControl: accessControl = try DictionaryValue(value).asAccessControl()
             case .sharingGroup: namesSharingGroup = true
             case .restrictedInternetAttribute where itemClass == .internetPassword:
                 fault.note(.name, key, .missingEntitlement, "needs an entitlement that no program here has")
             case .unknownAttribute, .restrictedInternetAttribute:
-                fault.note(.name, key, .noSuchAttribute, "is no attribute of a \(itemClass)")
+                fault.note(.name, key, .noSuchAttribute, "is no attribute of the class \(itemClass.rawValue)")
             case .match(let match): try parse(match, key, value)
             case .returns(let part): returns.set(part, to: try DictionaryValue(value).asBoolean())
             case .secret: secret = try DictionaryValue(value).asData()
