@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 package import KeychainCore
+package import KeychainStore
 
 /// Where a keychain is and how it behaves. Parsed once from the environment.
 package struct KeychainConfiguration: Sendable {
@@ -12,8 +13,8 @@ package struct KeychainConfiguration: Sendable {
     package var protectorForNewStore: DeviceProtectorKind?
     /// Where systemd put the service's credentials, if it did.
     package var credentialsDirectory: String?
-    /// How long a call waits for another process's write.
-    package var busyTimeoutMilliseconds: Int = 5_000
+    /// How the store is opened. The environment has no say in it; tests do.
+    package var storeOptions = StoreOptions()
 
     package init(
         storePath: String, keyDirectory: String, protectorForNewStore: DeviceProtectorKind? = nil,

@@ -19,25 +19,25 @@ struct KeychainOpening {
         SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
     }
 
-    private var options: StoreOptions {
-        StoreOptions(busyTimeoutMilliseconds: configuration.busyTimeoutMilliseconds)
+    func run(creating: Bool) throws(KeychainFailure) -> LocalKeychain.Opened {
+        if try isStorePresent() { return try openExisting() }
+        if let orphan = try keyFile.orphanPath() {
+            // The store may have been published, and its key file named, after the first look.
+            if try isStorePresent() { return try openExisting() }
+            throw storeLost(orphan)
+        }
+        guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
+        // Another process may be making one too: the slower one opens what the faster one has made.
+        try make()
+        return try openExisting()
     }
 
-    func run(creating: Bool) throws(KeychainFailure) -> LocalKeychain.Opened {
-        // A store can be made by another process between looking and making; then it is simply there the next time.
-        switch try SQLiteItemStore.inspect(configuration.storePath) {
-        case .present:
-            return try openExisting()
-        case .absent:
-            try requireNoOrphan()
-            guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
-            try make()
-            return try openExisting()
-        }
+    private func isStorePresent() throws(KeychainFailure) -> Bool {
+        try SQLiteItemStore.inspect(configuration.storePath, fileSystem: configuration.storeOptions.fileSystem) == .present
     }
 
     private func openExisting() throws(KeychainFailure) -> LocalKeychain.Opened {
-        let store = try SQLiteItemStore(openingAt: configuration.storePath, options: options)
+        let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let stored = try store.keybag()
         let (keybag, protector) = try openKeybag(stored, storeID: store.storeID)
         let keychain = SealedKeychain(
@@ -72,10 +72,9 @@ struct KeychainOpening {
         }
     }
 
-    /// A key file that says its store was here, and no store: the store was lost, and a new one would hide that.
-    private func requireNoOrphan() throws(KeychainFailure) {
-        guard let orphan = keyFile.orphanPath() else { return }
-        throw KeychainFailure(
+    /// A key file says that its store was here, and there is none: it was lost, and a new one would hide that.
+    private func storeLost(_ orphan: String) -> KeychainFailure {
+        KeychainFailure(
             .notAvailable,
             "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: restore the keychain, or move the key file away to start anew"
         )
@@ -94,7 +93,8 @@ struct KeychainOpening {
             do throws(KeychainFailure) {
                 outcome = try makeStore(storeID, deviceSecret: secret, protector: .keyFile)
             } catch {
-                keyFile.discard(for: storeID)
+                // A store that was published before the failure needs its secret; whoever opens it finishes what is left.
+                if (try? isStorePresent()) == false { keyFile.discard(for: storeID) }
                 throw error
             }
             switch outcome {
@@ -111,6 +111,6 @@ struct KeychainOpening {
             storeID: storeID, deviceSecret: deviceSecret, protector: KeybagDocument.ProtectorRecord(kind: protector))
         return try SQLiteItemStore.create(
             at: configuration.storePath, storeID: storeID, keybag: document.encoded, generation: document.generation,
-            options: options)
+            options: configuration.storeOptions)
     }
 }

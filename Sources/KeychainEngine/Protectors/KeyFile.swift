@@ -35,10 +35,15 @@ package struct KeyFile: DeviceProtector {
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         let path = path(for: storeID)
         if !PrivateFile.exists(atPath: path), PrivateFile.exists(atPath: newPath(for: storeID)) {
-            // The store was published and its maker died before the last step; the store is there, so the step is due.
-            let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
-            try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
-            return secret
+            do throws(KeychainFailure) {
+                // The store was published and its maker died before the last step; the store is there, so the step is due.
+                let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
+                try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+                return secret
+            } catch {
+                // Or its maker lives and has just taken the step.
+                guard PrivateFile.exists(atPath: path) else { throw error }
+            }
         }
         return try contents(atPath: path).secret(of: storeID)
     }
@@ -68,8 +73,14 @@ package struct KeyFile: DeviceProtector {
     }
 
     /// The key file of a store that was once at `storePath` and is there no more.
-    package func orphanPath() -> String? {
-        guard let stream = unsafe opendir(directory) else { return nil }
+    ///
+    /// Throws `.notAvailable` when that cannot be said, because the directory or a key file in it cannot be read.
+    package func orphanPath() throws(KeychainFailure) -> String? {
+        guard let stream = unsafe opendir(directory) else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw PrivateFile.readFailure(code, "the directory of key files", directory)
+        }
         defer { unsafe closedir(stream) }
         // readdir's entry is valid until the next call; the name is copied at once.
         while let entry = unsafe readdir(stream) {
@@ -77,8 +88,7 @@ package struct KeyFile: DeviceProtector {
                 unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
             }
             let path = "\(directory)/\(name)"
-            guard name.hasSuffix(".key"), let file = try? contents(atPath: path), file.isFor(storePath: storePath) else { continue }
-            return path
+            if name.hasSuffix(".key"), try contents(atPath: path).isFor(storePath: storePath) { return path }
         }
         return nil
     }

@@ -18,7 +18,7 @@ enum PrivateFile {
             let code = errno
             if code == ENOENT { throw KeychainFailure(.notAvailable, "\(what) \(path) is gone: restore it, nothing can be read without it") }
             if code == ELOOP { throw KeychainFailure(.notAvailable, "\(what) \(path) is a symbolic link, which is not followed") }
-            throw KeychainFailure(.notAvailable, "\(what) \(path) cannot be read: \(systemMessage(code))")
+            throw readFailure(code, what, path)
         }
         defer { close(descriptor) }
         var information = stat()
@@ -88,6 +88,10 @@ enum PrivateFile {
     static func directory(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    static func readFailure(_ code: Int32, _ what: String, _ path: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "\(what) \(path) cannot be read: \(systemMessage(code))")
     }
 
     private static func writeFailure(_ code: Int32, _ what: String, _ path: String) -> KeychainFailure {

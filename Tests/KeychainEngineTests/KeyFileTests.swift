@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("The key file")
+struct KeyFileTests {
+    private let storeID = StoreID(high: 0x0123_4567_89ab_cdef, low: 0xfedc_ba98_7654_3210)
+    private let storePath = "/home/skroob/.local/share/keychain/keychain.db"
+
+    private func withKeyFile(_ body: (KeyFile, _ directory: String) throws -> Void) throws {
+        try withTemporaryDirectory { directory in try body(KeyFile(directory: directory, storePath: storePath), directory) }
+    }
+
+    private func secret(_ byte: UInt8) throws -> SecretBytes {
+        // The region is as long as the array.
+        try unsafe SecretBytes(byteCount: DeviceSecret.byteCount) { region in
+            unsafe region.copyBytes(from: [UInt8](repeating: byte, count: DeviceSecret.byteCount))
+        }
+    }
+
+    private func bytes(of secret: borrowing SecretBytes) -> [UInt8] { unsafe secret.withBytes { unsafe Array($0) } }
+
+    @Test("A confirmed secret is read back, from a file for its owner alone that bears the store's id")
+    func roundTrip() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(0x5a), for: storeID)
+            try keyFile.confirm(for: storeID)
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 0x5a, count: DeviceSecret.byteCount))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["0123456789abcdeffedcba9876543210.key"])
+            let attributes = try FileManager.default.attributesOfItem(atPath: keyFile.path(for: storeID))
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+    }
+
+    @Test("The layout is fixed: old files stay readable")
+    func layout() throws {
+        try withKeyFile { keyFile, _ in
+            var expected = Data("KCDEVKEY".utf8)
+            expected.append(1)
+            expected.append(contentsOf: storeID.bytes)
+            expected.append(contentsOf: [UInt8](repeating: 7, count: 32))
+            expected.append(contentsOf: [UInt8(storePath.utf8.count), 0])
+            expected.append(contentsOf: storePath.utf8)
+            try keyFile.prepare(secret(7), for: storeID)
+            try keyFile.confirm(for: storeID)
+            #expect(try Data(contentsOf: URL(filePath: keyFile.path(for: storeID))) == expected)
+        }
+    }
+
+    @Test("A secret whose maker died before confirming is found, and gets its name")
+    func unconfirmed() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(1), for: storeID)
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
+        }
+    }
+
+    @Test("Confirming after a reader has done so is no error")
+    func confirmedTwice() throws {
+        try withKeyFile { keyFile, _ in
+            try keyFile.prepare(secret(1), for: storeID)
+            _ = try keyFile.deviceSecret(for: storeID)
+            try keyFile.confirm(for: storeID)
+            try keyFile.confirm(for: storeID)
+        }
+    }
+
+    @Test("A discarded secret leaves nothing behind")
+    func discarded() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(1), for: storeID)
+            keyFile.discard(for: storeID)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+        }
+    }
+
+    @Test("A key file that is there is never overwritten")
+    func neverOverwritten() throws {
+        try withKeyFile { keyFile, _ in
+            try keyFile.prepare(secret(1), for: storeID)
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try keyFile.prepare(secret(2), for: storeID) }
+            try keyFile.confirm(for: storeID)
+            try keyFile.prepare(secret(2), for: storeID)
+            try keyFile.confirm(for: storeID)
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+        }
+    }
+
+    /// What may be wrong with a key file.
+    enum Defect: String, CaseIterable, CustomTestStringConvertible {
+        case gone, empty, shortened, foreign, newer, ofAnotherStore, oversized, readableByGroup, writableByOthers, symbolicLink, directory
+
+        var testDescription: String { rawValue }
+
+        func apply(to path: String) throws {
+            let file = URL(filePath: path)
+            var content = try Data(contentsOf: file)
+            switch self {
+            case .gone: try FileManager.default.removeItem(at: file)
+            case .empty: try replace(path, by: Data())
+            case .shortened: try replace(path, by: content.prefix(58))
+            case .foreign: try replace(path, by: Data("-----BEGIN PRIVATE KEY-----".utf8) + content)
+            case .newer:
+                content[8] = 2
+                try replace(path, by: content)
+            case .ofAnotherStore:
+                content[9] ^= 1
+                try replace(path, by: content)
+            case .oversized: try replace(path, by: content + Data(count: 1 << 20))
+            case .readableByGroup: try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+            case .writableByOthers: try FileManager.default.setAttributes([.posixPermissions: 0o602], ofItemAtPath: path)
+            case .symbolicLink:
+                try FileManager.default.moveItem(atPath: path, toPath: path + ".real")
+                try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path + ".real")
+            case .directory:
+                try FileManager.default.removeItem(at: file)
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            }
+        }
+
+        private func replace(_ path: String, by content: Data) throws {
+            try content.write(to: URL(filePath: path))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        }
+    }
+
+    @Test("A key file that cannot serve is an error that names it, and is left as it is", arguments: Defect.allCases)
+    func defect(_ defect: Defect) throws {
+        try withKeyFile { keyFile, _ in
+            try keyFile.prepare(secret(1), for: storeID)
+            try keyFile.confirm(for: storeID)
+            let path = keyFile.path(for: storeID)
+            try defect.apply(to: path)
+            let before = try? Data(contentsOf: URL(filePath: path))
+            let failure = #expect(throws: KeychainFailure.self) { _ = try keyFile.deviceSecret(for: storeID) }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(path) == true, "\(failure?.reason ?? "")")
+            #expect((try? Data(contentsOf: URL(filePath: path))) == before)
+        }
+    }
+
+    @Test("The key file of a store that is gone is recognised by the store's path")
+    func orphan() throws {
+        try withKeyFile { keyFile, directory in
+            #expect(try keyFile.orphanPath() == nil)
+            let elsewhere = KeyFile(directory: directory, storePath: "/elsewhere/keychain.db")
+            try elsewhere.prepare(secret(1), for: StoreID(high: 1, low: 1))
+            try elsewhere.confirm(for: StoreID(high: 1, low: 1))
+            #expect(try keyFile.orphanPath() == nil)
+
+            try keyFile.prepare(secret(1), for: storeID)
+            #expect(try keyFile.orphanPath() == nil, "its store was never published")
+            try keyFile.confirm(for: storeID)
+            #expect(try keyFile.orphanPath() == keyFile.path(for: storeID))
+        }
+    }
+
+    @Test("Where there is no key directory there is no orphan")
+    func noDirectory() throws {
+        try withTemporaryDirectory { directory in
+            #expect(try KeyFile(directory: directory + "/absent", storePath: storePath).orphanPath() == nil)
+        }
+    }
+
+    @Test("A key file that cannot be read is not taken for none")
+    func unreadableOrphan() throws {
+        try withKeyFile { keyFile, _ in
+            try keyFile.prepare(secret(1), for: storeID)
+            try keyFile.confirm(for: storeID)
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: keyFile.path(for: storeID))
+            let failure = #expect(throws: KeychainFailure.self) { try keyFile.orphanPath() }
+            #expect(failure?.reason.contains(keyFile.path(for: storeID)) == true)
+        }
+    }
+}
