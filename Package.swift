@@ -109,7 +109,7 @@ let package = Package(
             path: "Tests/KeychainTestChild"
         ),
         .target(name: "KeychainTestSupport", path: "Tests/KeychainTestSupport"),
-        .testTarget(name: "ArchitectureTests"),
+        .testTarget(name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
     ]
 )
 

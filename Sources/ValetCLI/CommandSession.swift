@@ -11,11 +11,17 @@ struct CommandSession {
 
     init(_ entitlements: Entitlements) throws(CommandFailure) {
         do {
-            keychain = LocalKeychain(configuration: try .fromEnvironment(), entitlements: entitlements)
+            let configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
+            keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
         recorder = RecordingKeychain(keychain)
+    }
+
+    /// For commands that are about the keychain as a whole.
+    static func ofCommandItself() throws(CommandFailure) -> CommandSession {
+        try CommandSession(Entitlements(applicationIdentifier: "valet"))
     }
 
     /// Why the last call of the keychain did not succeed; nil if it did.

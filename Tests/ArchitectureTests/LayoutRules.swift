@@ -34,6 +34,7 @@ let layoutRules: [Rule] = [
         passed: [
             SourceFile(path: "Sources/Valet/Sandbox.swift", text: "package final class Sandbox {}"),
             SourceFile(path: "Sources/Valet/Data+Hex.swift", text: "extension Data {}"),
+            SourceFile(path: "Sources/Valet/Array+Wipe.swift", text: "extension [UInt8] {}"),
             SourceFile(path: "Sources/SecurityAPI/SecItem.swift", text: "public func SecItemAdd() {}"),
             SourceFile(path: "Sources/KeychainCore/Requests.swift", text: "struct AddRequest {}\nstruct DeleteRequest {}"),
             SourceFile(path: "Sources/KeychainServices/Exports.swift", text: "import Foundation"),
@@ -94,7 +95,7 @@ extension SourceFile {
         return code.flatMap { line in
             let words = line.split(whereSeparator: { " \t".contains($0) })
             return zip(words, words.dropFirst()).filter { keywords.contains($0.0) }.map { _, name in
-                String(name.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." })
+                name.hasPrefix("[") ? "Array" : String(name.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." })
             }
         }
     }

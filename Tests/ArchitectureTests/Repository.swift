@@ -7,7 +7,10 @@ enum Repository {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// Every Swift file of `Sources` and `Tests`, in the order of their paths.
-    static func swiftFiles() throws -> [SourceFile] {
+    static func swiftFiles() throws -> [SourceFile] { try files.get() }
+
+    /// Read once for all rules.
+    private static let files = Result {
         try ["Sources", "Tests"].flatMap { folder in
             try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
                 .filter { $0.hasSuffix(".swift") }

@@ -95,7 +95,7 @@ extension Transcript.Typed {
     init?(_ line: String) {
         if line.hasPrefix("<^"), let letter = line.dropFirst(2).utf8.first, line.utf8.count == 3 {
             self.init(text: String(UnicodeScalar(letter & 0x1F)), isShown: false)
-        } else if line.hasPrefix("<< ") {
+        } else if line == "<<" || line.hasPrefix("<< ") {
             self.init(text: line.dropFirst(3) + "\n", isShown: true)
         } else if line == "<" || line.hasPrefix("< ") {
             self.init(text: line.dropFirst(2) + "\n", isShown: false)

@@ -1,11 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
+import KeychainCore
+import KeychainEngine
 
 struct VerifyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "verify", abstract: "Check every item of the keychain.")
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Check that every item is as it was written.",
+        discussion: """
+            Looks at the items of all programs, and exits with 4 if one is damaged. Nothing is changed or removed. A damaged item can be
+            replaced with `valet set` or removed with `valet remove`; what is left of it then goes into a quarantine.
+            """
+    )
 
-    @Flag(help: "Empty the quarantine.")
+    @Flag(help: "Empty the quarantine. What was in it is gone for good.")
     var purge = false
 
-    func run() throws {}
+    func run() throws {
+        let session = try CommandSession.ofCommandItself()
+        guard let report = try Self.report(session, purgingQuarantine: purge) else {
+            return try StandardOutput.writeLine("There is no keychain yet, so nothing is damaged.")
+        }
+        for finding in report.findings { try StandardOutput.writeLine(Self.line(finding)) }
+        for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
+        if report.quarantinedCount > 0 {
+            try StandardOutput.writeLine(
+                "\(report.quarantinedCount) in quarantine\(purge ? ", removed" : "; --purge removes what is in it")")
+        }
+        if report.lockedCount > 0 {
+            try StandardOutput.writeLine("\(report.lockedCount) locked: undamaged as far as that can be seen without their keys")
+        }
+        guard report.isSound else {
+            throw CommandFailure(
+                .damaged, "\(report.checkedCount) items checked, \(report.findings.count) damaged; nothing was changed",
+                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`."
+            )
+        }
+        try StandardOutput.writeLine("\(report.checkedCount) items checked, none damaged.")
+    }
+
+    /// Nil: there is no keychain yet.
+    private static func report(_ session: CommandSession, purgingQuarantine: Bool) throws -> VerificationReport? {
+        do {
+            return try session.perform { try session.keychain.verify(purgingQuarantine: purgingQuarantine) }
+        } catch {
+            if error.status == .notFound { return nil }
+            throw error
+        }
+    }
+
+    /// The item by its key, if that can still be read; else by its reference, which at least counts.
+    private static func line(_ finding: VerificationReport.Finding) -> String {
+        let name =
+            if let account = finding.account {
+                "key \(ItemListing.printable(account)) of \(ItemListing.printable(finding.service ?? "-"))"
+            } else {
+                "item \(finding.reference.data.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
+            }
+        return "\(name): \(finding.problem)"
+    }
 }

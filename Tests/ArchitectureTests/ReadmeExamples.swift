@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// swift-format-ignore-file: NeverForceUnwrap
+// The examples are README's, word for word.
+
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Testing
+import Valet
+
+@Suite("README's examples")
+struct ReadmeExamples {
+    @Test("Five lines store a secret and read it back", .inMemoryKeychain)
+    func fiveLines() throws {
+        let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        try vault.setString("12345", forKey: "Skroob")
+        let combination = try vault.string(forKey: "Skroob")
+        #expect(combination == "12345")
+    }
+
+    @Test("Code that was written for Apple's frameworks runs", .inMemoryKeychain)
+    func appleCode() throws {
+        let item: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword,
+            kSecAttrService as String: "Druidia",
+            kSecAttrAccount as String: "Skroob",
+            kSecValueData as String: Data("12345".utf8),
+        ]
+        #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+
+        var result: CFTypeRef?
+        let query: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword,
+            kSecAttrService as String: "Druidia",
+            kSecAttrAccount as String: "Skroob",
+            kSecReturnData as String: true,
+        ]
+        // The pointer is used during the call only.
+        let status = unsafe SecItemCopyMatching(query as CFDictionary, &result)
+        #expect(status == errSecSuccess)
+        #expect(result as? Data == Data("12345".utf8))
+    }
+
+    @Test(.inMemoryKeychain) func signingOutForgetsTheToken() throws {
+        let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        try vault.setString("12345", forKey: "Skroob")
+        try vault.removeAllObjects()
+        #expect(try vault.allKeys().isEmpty)
+    }
+}
+
+@Suite("README")
+struct ReadmeTests {
+    @Test("Every line of Swift in README is compiled and run here")
+    func examplesAreRun() throws {
+        // `unsafe` is for packages that check it, which a reader's need not.
+        let compiled = try Repository.text(of: "Tests/ArchitectureTests/ReadmeExamples.swift").replacing("unsafe ", with: "")
+            .split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        let blocks = Self.swiftBlocks(of: try Repository.text(of: "README.md"))
+        #expect(blocks.count >= 3)
+        for block in blocks {
+            let lines = block.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && $0 != "}" }
+            for line in lines { #expect(compiled.contains(line), "README shows what is not compiled: \(line)") }
+        }
+    }
+
+    private static func swiftBlocks(of text: String) -> [[Substring]] {
+        text.components(separatedBy: "```swift\n").dropFirst().map { block in
+            let code = block.components(separatedBy: "```")[0]
+            return code.split(separator: "\n")
+        }
+    }
+}
