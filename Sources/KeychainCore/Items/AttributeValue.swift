@@ -2,6 +2,9 @@
 package import FoundationEssentials
 
 /// An attribute's value in the form the caller gave it, which is also the form it is returned in.
+///
+/// Two values are equal when type and bytes are. Swift's own equality of texts is wider: it takes a letter with a combining
+/// accent for the composed letter, and so would have two names share what is kept for one.
 package enum AttributeValue: Hashable, Sendable {
     case string(String)
     case data(Data)
@@ -28,6 +31,21 @@ package enum AttributeValue: Hashable, Sendable {
         case .date(let seconds):
             return unsafe withUnsafeBytes(of: seconds.bitPattern.littleEndian, body)
         }
+    }
+
+    package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
+        switch (left, right) {
+        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.data(let left), .data(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.date(let left), .date(let right)): left.bitPattern == right.bitPattern
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        // The hasher reads the bytes within the closure. Values that differ in type only may share a hash.
+        unsafe withComparedBytes { unsafe hasher.combine(bytes: $0) }
     }
 
     /// Equality as a search sees it: by bytes, not by type.

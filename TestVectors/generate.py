@@ -1,0 +1,639 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the test vectors beside this file, from Sources/KeychainServices/KeychainServices.docc/On-disk-format.md alone.
+
+A second implementation of the format, sharing no code with the library: vectors made by the library itself would only
+show that it agrees with itself. Needs Python 3.9 and the package `cryptography`. The same vectors come out each time; a
+released one must never change.
+
+    python3 TestVectors/generate.py
+"""
+import hashlib
+import hmac
+import json
+import math
+import pathlib
+import struct
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import aes_key_wrap
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+
+
+def fixed(name, count=32):
+    """Bytes that look random and are the same each time."""
+    return hashlib.shake_256(("swift-keychain test vectors: " + name).encode()).digest(count)
+
+
+def u16(number):
+    return struct.pack("<H", number)
+
+
+def u32(number):
+    return struct.pack("<I", number)
+
+
+def u64(number):
+    return struct.pack("<Q", number)
+
+
+def counted(data):
+    return u32(len(data)) + data
+
+
+def hkdf(key, salt, info, count):
+    return HKDF(algorithm=hashes.SHA256(), length=count, salt=salt, info=info).derive(key)
+
+
+def mac(key, message):
+    return hmac.new(key, message, hashlib.sha256).digest()
+
+
+def flipped(data, index, mask=1):
+    altered = bytearray(data)
+    altered[index] ^= mask
+    return bytes(altered)
+
+
+# Keys
+
+STORE_ID = fixed("store id", 16)
+OTHER_STORE_ID = fixed("other store id", 16)
+DEVICE_SECRET = fixed("device secret")
+DEVICE_KEY = hkdf(DEVICE_SECRET, STORE_ID, b"keychain device key v1", 32)
+KEYBAG_KEY = hkdf(DEVICE_SECRET, STORE_ID, b"keychain keybag mac v1", 32)
+INDEX_KEY = fixed("index key")
+ROW_TAG_KEY = fixed("row-tag key")
+AK, CK, DK, AKU, CKU, DKU, AKPU = 6, 7, 8, 9, 10, 11, 12
+CLASS_KEYS = [(code, 1, fixed("class key %d" % code)) for code in (AK, CK, DK, AKU, CKU, DKU)]
+CLASS_KEYS_TWO_GENERATIONS = sorted(CLASS_KEYS + [(AK, 2, fixed("class key 6, second"))], key=lambda entry: entry[:2])
+
+
+# Keybag
+
+
+def class_key_entry(code, generation, key, wrapping=1, check=None):
+    if check is None:
+        check = hkdf(key, STORE_ID, b"keychain class key check v1" + bytes([code]) + u32(generation), 16)
+    return bytes([code]) + u32(generation) + bytes([wrapping]) + aes_key_wrap(DEVICE_KEY, key) + check
+
+
+def keybag_fields(class_keys=CLASS_KEYS, generation=1, protector=b"\x01"):
+    return [
+        (1, u64(generation)),
+        (2, protector),
+        (3, aes_key_wrap(DEVICE_KEY, INDEX_KEY)),
+        (4, aes_key_wrap(DEVICE_KEY, ROW_TAG_KEY)),
+        (5, b"".join(class_key_entry(*entry) for entry in class_keys)),
+    ]
+
+
+def keybag(fields=None, version=1, magic=b"KBAG", store_id=STORE_ID, key=KEYBAG_KEY, trailing=b""):
+    body = magic + u16(version) + store_id
+    for tag, value in keybag_fields() if fields is None else fields:
+        body += u16(tag) + counted(value)
+    body += trailing
+    return body + mac(key, body)
+
+
+def replaced(tag, value):
+    return [(number, value if number == tag else old) for number, old in keybag_fields()]
+
+
+KEYBAG = keybag()
+
+
+def keybag_vectors():
+    cases = []
+
+    def opens(name, copies, damaged=0, class_keys=CLASS_KEYS, generation=1, protector=b"\x01"):
+        cases.append(
+            {
+                "name": name,
+                "copies": [copy.hex() for copy in copies],
+                "expect": "opens",
+                "damagedCopyCount": damaged,
+                "generation": generation,
+                "protectorKind": protector[0],
+                "protectorParameters": protector[1:].hex(),
+                "classKeys": [{"accessibility": c, "generation": g, "key": k.hex()} for c, g, k in class_keys],
+            }
+        )
+
+    def refused(name, copies, reason):
+        cases.append({"name": name, "copies": [copy.hex() for copy in copies], "expect": "notAvailable", "reason": reason})
+
+    opens("two equal copies", [KEYBAG, KEYBAG])
+    opens("one copy", [KEYBAG], damaged=1)
+    opens("first copy altered", [flipped(KEYBAG, 40), KEYBAG], damaged=1)
+    opens("second copy altered", [KEYBAG, flipped(KEYBAG, len(KEYBAG) - 1)], damaged=1)
+    opens("first copy truncated", [KEYBAG[:-1], KEYBAG], damaged=1)
+    opens("first copy empty", [b"", KEYBAG], damaged=1)
+    opens("first copy claims a newer version without authentication", [flipped(KEYBAG, 4, 2), KEYBAG], damaged=1)
+    opens("second copy is another authentic keybag", [KEYBAG, keybag(keybag_fields(generation=2))], damaged=1)
+    parameters = b"\x02" + "keychain-device-secret".encode()
+    with_parameters = keybag(keybag_fields(protector=parameters))
+    opens("a protector with parameters", [with_parameters] * 2, protector=parameters)
+    high = keybag(keybag_fields(generation=2**64 - 1))
+    opens("the highest generation", [high] * 2, generation=2**64 - 1)
+    renewed = keybag(keybag_fields(CLASS_KEYS_TWO_GENERATIONS, generation=7))
+    opens("a class key in two generations", [renewed] * 2, class_keys=CLASS_KEYS_TWO_GENERATIONS, generation=7)
+
+    damaged = "damaged"
+    refused("both copies altered", [flipped(KEYBAG, 40), flipped(KEYBAG, 41)], damaged)
+    refused("both copies truncated", [KEYBAG[:-1]] * 2, damaged)
+    refused("only the authentication code is left", [KEYBAG[-32:]] * 2, damaged)
+    refused("both copies empty", [b"", b""], damaged)
+    refused("no copy", [], damaged)
+    refused("a byte appended", [KEYBAG + b"\0"] * 2, damaged)
+    foreign_key = hkdf(fixed("another device secret"), STORE_ID, b"keychain keybag mac v1", 32)
+    refused("authenticated under another device secret", [keybag(key=foreign_key)] * 2, damaged)
+    other_store_key = hkdf(DEVICE_SECRET, OTHER_STORE_ID, b"keychain keybag mac v1", 32)
+    refused("of another store", [keybag(store_id=OTHER_STORE_ID, key=other_store_key)] * 2, damaged)
+
+    newer = "newer version"
+    refused("version 2", [keybag(version=2)] * 2, newer)
+    refused("version 0", [keybag(version=0)] * 2, newer)
+    for tag in (6, 16, 17, 18, 19, 20, 0xFFFF):
+        refused("a field with tag %d" % tag, [keybag(keybag_fields() + [(tag, b"later")])] * 2, newer)
+    refused("protector kind 3", [keybag(replaced(2, b"\x03"))] * 2, newer)
+    entries = [class_key_entry(*entry) for entry in CLASS_KEYS]
+    refused("a class key under the passcode key", [keybag(replaced(5, b"".join(
+        [class_key_entry(*CLASS_KEYS[0], wrapping=2)] + entries[1:])))] * 2, newer)
+    refused("a class key of class 13", [keybag(replaced(5, b"".join(
+        entries + [class_key_entry(13, 1, fixed("thirteenth"))])))] * 2, newer)
+
+    form = "not in any known form"
+    refused("other magic", [keybag(magic=b"KBAH")] * 2, form)
+    refused("another store id under the right key", [keybag(store_id=OTHER_STORE_ID)] * 2, form)
+    refused("fields out of order", [keybag(list(reversed(keybag_fields())))] * 2, form)
+    refused("a field twice", [keybag(keybag_fields()[:1] + keybag_fields())] * 2, form)
+    for tag in range(1, 6):
+        refused("no field %d" % tag, [keybag([f for f in keybag_fields() if f[0] != tag])] * 2, form)
+    refused("no fields", [keybag([])] * 2, form)
+    refused("a byte after the fields", [keybag(trailing=b"\0")] * 2, form)
+    refused("a field longer than the keybag", [keybag(trailing=u16(6) + u32(0xFFFFFFFF))] * 2, form)
+    refused("a generation of 7 bytes", [keybag(replaced(1, bytes(7)))] * 2, form)
+    refused("a protector without a kind", [keybag(replaced(2, b""))] * 2, form)
+    refused("an index key of 41 bytes", [keybag(replaced(3, keybag_fields()[2][1] + b"\0"))] * 2, form)
+    refused("an index key under another key", [keybag(replaced(3, aes_key_wrap(fixed("x"), INDEX_KEY)))] * 2, form)
+    refused("a row-tag key of 39 bytes", [keybag(replaced(4, keybag_fields()[3][1][:-1]))] * 2, form)
+    refused("class keys cut short", [keybag(replaced(5, b"".join(entries)[:-1]))] * 2, form)
+    refused("no class keys", [keybag(replaced(5, b""))] * 2, form)
+    refused("a class without a key", [keybag(replaced(5, b"".join(entries[1:])))] * 2, form)
+    refused("class keys out of order", [keybag(replaced(5, b"".join(reversed(entries))))] * 2, form)
+    refused("a class key twice", [keybag(replaced(5, b"".join(entries[:1] + entries)))] * 2, form)
+    refused("a class key of generation 0", [keybag(replaced(5, b"".join(
+        [class_key_entry(AK, 0, fixed("zeroth"))] + entries)))] * 2, form)
+    refused("whenPasscodeSet under the device key", [keybag(replaced(5, b"".join(
+        entries + [class_key_entry(AKPU, 1, fixed("class key 12"))])))] * 2, form)
+    refused("a wrong check value", [keybag(replaced(5, b"".join(
+        [class_key_entry(*CLASS_KEYS[0], check=bytes(16))] + entries[1:])))] * 2, form)
+    swapped = class_key_entry(AK, 1, CLASS_KEYS[1][2], check=entries[0][-16:])
+    refused("the key of another class", [keybag(replaced(5, b"".join([swapped] + entries[1:])))] * 2, form)
+    return {
+        "format": "keybag version 1",
+        "storeID": STORE_ID.hex(),
+        "deviceSecret": DEVICE_SECRET.hex(),
+        "cases": cases,
+    }
+
+
+# Attributes
+
+ACCOUNT, SERVICE, GROUP, DOMAIN, SERVER, PROTOCOL, AUTH, PORT, PATH = range(1, 10)
+LABEL, GENERIC, CREATOR, ACCESSIBLE, SYNC, TOMB, VIEW_HINT, TOKEN, USER = 12, 15, 16, 22, 24, 25, 26, 27, 29
+CREATED, MODIFIED = 30, 31
+TYPE_CODES = {"text": 1, "data": 2, "number": 3, "date": 4}
+
+
+def value_bytes(kind, value):
+    if kind == "text":
+        return value.encode()
+    if kind == "data":
+        return bytes.fromhex(value)
+    if kind == "number":
+        return struct.pack("<q", int(value))
+    return struct.pack("<d", value)
+
+
+def attribute(number, kind, content):
+    return bytes([number, TYPE_CODES[kind]]) + counted(content)
+
+
+def encoded_attributes(entries):
+    return b"\x01" + b"".join(attribute(n, kind, value_bytes(kind, value)) for n, kind, value in sorted(entries))
+
+
+def entries_json(entries):
+    # Numbers as text: JSON readers may take a large one for a binary fraction.
+    return [
+        {"attribute": n, "type": kind, "value": str(value) if kind == "number" else value} if kind != "date"
+        else {"attribute": n, "type": kind, "seconds": value}
+        for n, kind, value in sorted(entries)
+    ]
+
+
+SKROOB = [
+    (ACCOUNT, "text", "Skroob"),
+    (SERVICE, "text", "the combination"),
+    (GROUP, "text", "com.example.spaceball"),
+    (ACCESSIBLE, "text", "ak"),
+    (SYNC, "number", 0),
+    (CREATED, "date", 700000000.25),
+    (MODIFIED, "date", 700000000.5),
+]
+
+
+def attributes_vectors():
+    valid = {
+        "no attributes": [],
+        "a generic password": SKROOB,
+        "empty text and empty data": [(ACCOUNT, "text", ""), (GENERIC, "data", "")],
+        "text beyond ASCII": [(LABEL, "text", "Zażółć 🔑 \u0000 e\u0301")],
+        "data that is not UTF-8": [(ACCOUNT, "data", "ff00fe")],
+        "numbers": [(PORT, "number", 443), (CREATOR, "number", -1), (SYNC, "number", 2**63 - 1), (TOMB, "number", -(2**63))],
+        "dates": [(CREATED, "date", -0.5), (MODIFIED, "date", 1e300)],
+        "each attribute number": [
+            (n, "text", str(n)) for n in list(range(1, 23)) + [24, 25, 26, 27, 29, 30, 31, 32]
+        ],
+        "a long text": [(PATH, "text", "/" * 70000)],
+    }
+    good = encoded_attributes(SKROOB)
+    account = attribute(ACCOUNT, "text", b"a")
+    service = attribute(SERVICE, "text", b"b")
+    refused = {
+        "nothing": b"",
+        "version 0": b"\0" + good[1:],
+        "version 2": b"\2" + good[1:],
+        "cut in a value": good[:-1],
+        "cut in a byte count": b"\1" + account + bytes([SERVICE, 1, 5, 0]),
+        "cut after a number": b"\1" + account + bytes([SERVICE]),
+        "a byte after the last": good + b"\0",
+        "attributes out of order": b"\1" + service + account,
+        "an attribute twice": b"\1" + account + account,
+        "attribute 0": b"\1" + attribute(0, "text", b"a"),
+        "attribute 23, not in use": b"\1" + attribute(23, "text", b"a"),
+        "attribute 28, not in use": b"\1" + attribute(28, "text", b"a"),
+        "attribute 33, not in use": b"\1" + attribute(33, "text", b"a"),
+        "type 0": b"\1" + bytes([ACCOUNT, 0]) + counted(b"a"),
+        "type 5": b"\1" + bytes([ACCOUNT, 5]) + counted(b"a"),
+        "text that is not UTF-8": b"\1" + attribute(ACCOUNT, "text", b"\xff"),
+        "text with half a surrogate pair": b"\1" + attribute(ACCOUNT, "text", b"\xed\xa0\x80"),
+        "a number of 7 bytes": b"\1" + attribute(PORT, "number", bytes(7)),
+        "a number of 9 bytes": b"\1" + attribute(PORT, "number", bytes(9)),
+        "a date of 4 bytes": b"\1" + attribute(CREATED, "date", bytes(4)),
+        "a byte count beyond the end": b"\1" + bytes([ACCOUNT, 1]) + u32(2) + b"a",
+        "the highest byte count": b"\1" + bytes([ACCOUNT, 1]) + u32(0xFFFFFFFF) + b"a",
+    }
+    cases = [
+        {"name": name, "expect": "parses", "entries": entries_json(entries), "encoded": encoded_attributes(entries).hex()}
+        for name, entries in valid.items()
+    ]
+    cases += [{"name": name, "expect": "refused", "encoded": data.hex()} for name, data in refused.items()]
+    return {"format": "attributes version 1", "cases": cases}
+
+
+# Digests
+
+GENERIC_PASSWORD, INTERNET_PASSWORD = 1, 2
+COMPARED_AS_NUMBERS = {6, 8, 16, 17, 18, 19, 20, 21}
+
+
+def compared_bytes(kind, value):
+    if kind == "number":
+        return struct.pack("<i" if -(2**31) <= value < 2**31 else "<q", value)
+    return value_bytes(kind, value)
+
+
+def digest(purpose, item_class, values):
+    message = bytes([1, purpose, item_class, len(values)])
+    for number, kind, value in values:
+        content = compared_bytes(kind, value)
+        form = 1 if number in COMPARED_AS_NUMBERS and kind == "number" else 0
+        message += bytes([number, form]) + u64(len(content))[:6] + content
+    return mac(INDEX_KEY, message)[:16]
+
+
+def one_digest(item_class, number, kind, value):
+    return digest(1, item_class, [(number, kind, value)])
+
+
+def digest_vectors():
+    single = [
+        ("a text", GENERIC_PASSWORD, ACCOUNT, "text", "a"),
+        ("data of the same bytes", GENERIC_PASSWORD, ACCOUNT, "data", "61"),
+        ("another class", INTERNET_PASSWORD, ACCOUNT, "text", "a"),
+        ("another attribute", GENERIC_PASSWORD, SERVICE, "text", "a"),
+        ("an empty text", GENERIC_PASSWORD, ACCOUNT, "text", ""),
+        ("empty data", GENERIC_PASSWORD, ACCOUNT, "data", ""),
+        ("a number in a text attribute", GENERIC_PASSWORD, ACCOUNT, "number", 1),
+        ("data of that number's bytes", GENERIC_PASSWORD, ACCOUNT, "data", "01000000"),
+        ("a number in a number attribute", INTERNET_PASSWORD, PORT, "number", 1),
+        ("text of that number's bytes", INTERNET_PASSWORD, PORT, "text", "\u0001\u0000\u0000\u0000"),
+        ("a negative number", INTERNET_PASSWORD, PORT, "number", -1),
+        ("a number of 8 bytes", INTERNET_PASSWORD, PORT, "number", 2**31),
+        ("a protocol as text", INTERNET_PASSWORD, PROTOCOL, "text", "http"),
+        ("text beyond ASCII", GENERIC_PASSWORD, LABEL, "text", "Zażółć 🔑"),
+        ("a text longer than a hash block", GENERIC_PASSWORD, SERVICE, "text", "service " * 100),
+        ("a text of 64 KiB", GENERIC_PASSWORD, ACCOUNT, "text", "x" * 65536),
+    ]
+    several = [
+        ("no values", GENERIC_PASSWORD, []),
+        ("one value, which is not the digest of one", GENERIC_PASSWORD, [(ACCOUNT, "text", "a")]),
+        ("the rest of a generic password's key", GENERIC_PASSWORD, [
+            (GROUP, "text", "com.example.spaceball"), (SYNC, "number", 0), (VIEW_HINT, "text", ""), (TOKEN, "text", ""),
+            (USER, "data", "")]),
+        ("border between two values, here", GENERIC_PASSWORD, [(VIEW_HINT, "text", "ab"), (TOKEN, "text", "c")]),
+        ("border between two values, there", GENERIC_PASSWORD, [(VIEW_HINT, "text", "a"), (TOKEN, "text", "bc")]),
+        ("the same in another order", GENERIC_PASSWORD, [(TOKEN, "text", "c"), (VIEW_HINT, "text", "ab")]),
+        ("the rest of an internet password's key", INTERNET_PASSWORD, [
+            (GROUP, "text", "g"), (DOMAIN, "text", ""), (PROTOCOL, "text", "http"), (AUTH, "text", "dflt"),
+            (PORT, "number", 443), (PATH, "text", "/"), (SYNC, "number", 0)]),
+    ]
+    cases = [
+        {"name": name, "purpose": "one value", "itemClass": c, "values": unsorted_json([(n, kind, value)]),
+         "digest": one_digest(c, n, kind, value).hex()}
+        for name, c, n, kind, value in single
+    ]
+    cases += [
+        {"name": name, "purpose": "several values", "itemClass": c, "values": unsorted_json(values),
+         "digest": digest(2, c, values).hex()}
+        for name, c, values in several
+    ]
+    return keyed({"format": "index digests version 1", "cases": cases})
+
+
+def unsorted_json(values):
+    return [{"attribute": n, "type": kind, "value": str(value)} for n, kind, value in values]
+
+
+def keyed(vectors):
+    """With what opens the store that the vectors belong to."""
+    return {"storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(), "keybag": KEYBAG.hex(), **vectors}
+
+
+# Headers
+
+
+def header_json(version=1, item_class=GENERIC_PASSWORD, item_id=None, accessibility=AK, generation=1, revision=None,
+                synchronizable=False, tombstone=False, service=None, account=None, remaining=None, group=None,
+                others=(), constraints=None):
+    return {
+        "formatVersion": version,
+        "itemClass": item_class,
+        "itemID": (item_id or fixed("item id", 16)).hex(),
+        "accessibility": accessibility,
+        "classKeyGeneration": generation,
+        "revision": (revision or fixed("revision", 16)).hex(),
+        "isSynchronizable": synchronizable,
+        "isTombstone": tombstone,
+        "serviceDigest": (service or fixed("service digest", 16)).hex(),
+        "accountDigest": (account or fixed("account digest", 16)).hex(),
+        "remainingKeyDigest": (remaining or fixed("remaining digest", 16)).hex(),
+        "accessGroupDigest": (group or fixed("group digest", 16)).hex(),
+        "attributeDigests": b"".join(bytes([n]) + d for n, d in others).hex(),
+        "constraints": None if constraints is None else constraints.hex(),
+    }
+
+
+def encoded_header(header, store_id=STORE_ID):
+    get = lambda name: bytes.fromhex(header[name])
+    data = bytes([header["formatVersion"]]) + store_id + bytes([header["itemClass"]]) + get("itemID")
+    data += bytes([header["accessibility"]]) + u32(header["classKeyGeneration"]) + get("revision")
+    data += bytes([header["isSynchronizable"] * 1 | header["isTombstone"] * 2])
+    data += get("serviceDigest") + get("accountDigest") + get("remainingKeyDigest") + get("accessGroupDigest")
+    data += counted(get("attributeDigests"))
+    return data + (b"\0" if header["constraints"] is None else b"\1" + counted(get("constraints")))
+
+
+def header_vectors():
+    headers = {
+        "the least": header_json(),
+        "an internet password": header_json(item_class=INTERNET_PASSWORD, accessibility=CKU),
+        "synchronizable": header_json(synchronizable=True),
+        "a tombstone": header_json(synchronizable=True, tombstone=True),
+        "further digests": header_json(others=[(LABEL, fixed("a", 16)), (GENERIC, fixed("b", 16)), (USER, fixed("c", 16))]),
+        "the highest generation": header_json(generation=2**32 - 1),
+        "constraints": header_json(constraints=b"a tree"),
+        "empty constraints": header_json(constraints=b""),
+        "a later format version": header_json(version=255),
+    }
+    cases = [{"name": n, "storeID": STORE_ID.hex(), "header": h, "encoded": encoded_header(h).hex()} for n, h in headers.items()]
+    cases.append({"name": "another store", "storeID": OTHER_STORE_ID.hex(), "header": header_json(),
+                  "encoded": encoded_header(header_json(), OTHER_STORE_ID).hex()})
+    one, two = bytes([LABEL]) + fixed("a", 16), bytes([GENERIC]) + fixed("b", 16)
+    packed = [
+        {"name": "none", "expect": "parses", "bytes": ""},
+        {"name": "two", "expect": "parses", "bytes": (one + two).hex()},
+        {"name": "out of order", "expect": "refused", "bytes": (two + one).hex()},
+        {"name": "the same attribute twice", "expect": "refused", "bytes": (one + one).hex()},
+        {"name": "cut short", "expect": "refused", "bytes": (one + two)[:-1].hex()},
+        {"name": "attribute 0", "expect": "refused", "bytes": (b"\0" + one[1:]).hex()},
+        {"name": "attribute 23, not in use", "expect": "refused", "bytes": (bytes([23]) + one[1:]).hex()},
+    ]
+    return {"format": "row header version 1", "cases": cases, "packedDigests": packed}
+
+
+# Rows
+
+
+def padded_count(content_count):
+    needed = content_count + 9
+    step = 64
+    if needed > 4096:
+        exponent = int(math.log2(needed))
+        while 2 ** (exponent + 1) <= needed:
+            exponent += 1
+        while 2**exponent > needed:
+            exponent -= 1
+        step = 2 ** (exponent - len(bin(exponent)[2:]))
+    return -(-needed // step) * step
+
+
+def pad(content):
+    """What of `None` stands for no content at all."""
+    data = b"" if content is None else content
+    zeros = padded_count(len(data)) - len(data) - 9
+    return data + bytes(zeros) + bytes([content is not None]) + u64(len(data))
+
+
+def seal_part(part, header, wrapped, item_key, plaintext, store_id=STORE_ID):
+    associated = bytes([part]) + encoded_header(header, store_id) + counted(wrapped)
+    return AESGCM(item_key).encrypt(bytes(11) + bytes([part]), plaintext, associated)
+
+
+CLASS_KEY_OF = {(code, generation): key for code, generation, key in CLASS_KEYS}
+
+
+def tag(header, wrapped, attributes, secret, store_id=STORE_ID):
+    return mac(ROW_TAG_KEY, counted(encoded_header(header, store_id)) + counted(wrapped) + counted(attributes) + counted(secret))
+
+
+def row(header, plain_attributes, plain_secret, item_key, store_id=STORE_ID, wrapped=None, class_key=None):
+    """A row whose two plaintexts are given as they are, padding and all."""
+    if class_key is None:
+        class_key = CLASS_KEY_OF.get((header["accessibility"], header["classKeyGeneration"]), fixed("no class key"))
+    if wrapped is None:
+        wrapped = aes_key_wrap(class_key, item_key)
+    attributes = seal_part(1, header, wrapped, item_key, plain_attributes, store_id)
+    secret = seal_part(2, header, wrapped, item_key, plain_secret, store_id)
+    return {
+        "header": header,
+        "wrappedItemKey": wrapped.hex(),
+        "sealedAttributes": attributes.hex(),
+        "sealedSecret": secret.hex(),
+        "tag": tag(header, wrapped, attributes, secret, store_id).hex(),
+    }
+
+
+def skroob_header(**changes):
+    settings = {
+        "service": one_digest(GENERIC_PASSWORD, SERVICE, "text", "the combination"),
+        "account": one_digest(GENERIC_PASSWORD, ACCOUNT, "text", "Skroob"),
+        "group": one_digest(GENERIC_PASSWORD, GROUP, "text", "com.example.spaceball"),
+    }
+    settings.update(changes)
+    return header_json(**settings)
+
+
+def row_vectors():
+    cases = []
+    plain = pad(encoded_attributes(SKROOB))
+
+    def opens(name, secret, entries=SKROOB, **changes):
+        header = skroob_header(**changes)
+        item_key = fixed("item key: " + name)
+        cases.append(
+            {
+                "name": name,
+                "expect": "opens",
+                "isIntact": True,
+                "row": row(header, pad(encoded_attributes(entries)), pad(secret), item_key),
+                "itemKey": item_key.hex(),
+                "attributes": encoded_attributes(entries).hex(),
+                "secret": None if secret is None else secret.hex(),
+            }
+        )
+
+    def refused(name, damaged_row, intact=False, part="attributes", expect="decode"):
+        """Part: the first that does not open. With `secret` the attributes can still be read."""
+        cases.append({"name": name, "expect": expect, "isIntact": intact, "firstDamagedPart": part, "row": damaged_row})
+
+    opens("a short secret", b"12345")
+    opens("no secret", None)
+    opens("an empty secret", b"")
+    opens("a secret that ends with zeros", b"12345\0\0\0")
+    opens("a secret of zeros only", bytes(64))
+    opens("a secret that just fits", fixed("secret", 55))
+    opens("a secret that just does not fit", fixed("secret", 56))
+    opens("a secret above 4 KiB", fixed("secret", 5000))
+    opens("a secret above 64 KiB", fixed("secret", 70001))
+    opens("no attributes", b"12345", entries=[])
+    for code in (AK, CK, DK, AKU, CKU, DKU):
+        opens("class %d" % code, b"12345", accessibility=code)
+    opens("synchronizable, with further digests", b"12345", synchronizable=True, others=[(LABEL, fixed("label", 16))])
+    opens("a tombstone", None, entries=SKROOB[:3], synchronizable=True, tombstone=True)
+
+    key = fixed("item key: refused")
+    good = row(skroob_header(), plain, pad(b"12345"), key)
+
+    def altered(name, change):
+        damaged = json.loads(json.dumps(good))
+        change(damaged)
+        return damaged
+
+    def part_change(field, change):
+        def apply(target):
+            target[field] = change(bytes.fromhex(target[field])).hex()
+        return apply
+
+    def header_change(field, value):
+        def apply(target):
+            target["header"][field] = value
+        return apply
+
+    for field, part in (("wrappedItemKey", "attributes"), ("sealedAttributes", "attributes"), ("sealedSecret", "secret")):
+        for where, index in (("first", 0), ("last", -1)):
+            name = "%s byte of %s altered" % (where, field)
+            refused(name, altered(name, part_change(field, lambda data: flipped(data, index))), part=part)
+        for name, change in (
+            ("%s cut short" % field, lambda data: data[:-1]),
+            ("%s longer" % field, lambda data: data + b"\0"),
+            ("%s empty" % field, lambda data: b""),
+            ("%s of one byte" % field, lambda data: data[:1]),
+        ):
+            refused(name, altered(name, part_change(field, change)), part=part)
+    refused("sealedSecret of a tag only", altered("", part_change("sealedSecret", lambda data: data[-16:])), part="secret")
+    for field, value in (
+        ("itemClass", INTERNET_PASSWORD), ("itemID", fixed("other", 16).hex()), ("revision", fixed("other", 16).hex()),
+        ("isSynchronizable", True), ("isTombstone", True), ("serviceDigest", fixed("other", 16).hex()),
+        ("accountDigest", fixed("other", 16).hex()), ("remainingKeyDigest", fixed("other", 16).hex()),
+        ("accessGroupDigest", fixed("other", 16).hex()), ("attributeDigests", (bytes([LABEL]) + fixed("other", 16)).hex()),
+        ("accessibility", AKU), ("formatVersion", 0),
+    ):
+        refused("%s altered" % field, altered("", header_change(field, value)))
+    refused("constraints added", altered("", header_change("constraints", "")), expect="newer")
+    refused("service and account digests swapped", altered("", lambda target: target["header"].update(
+        serviceDigest=target["header"]["accountDigest"], accountDigest=target["header"]["serviceDigest"])))
+
+    other = row(skroob_header(item_id=fixed("other item", 16), revision=fixed("other revision", 16)), plain, pad(b"other"),
+                fixed("item key: other"))
+    for field, part in (("wrappedItemKey", "attributes"), ("sealedAttributes", "attributes"), ("sealedSecret", "secret")):
+        refused("%s of another row" % field, altered("", lambda target: target.update({field: other[field]})), part=part)
+    refused("everything sealed from another row", {**other, "header": good["header"]})
+    refused("the parts swapped", {**good, "sealedAttributes": good["sealedSecret"], "sealedSecret": good["sealedAttributes"]})
+    refused("of another store", row(skroob_header(), plain, pad(b"12345"), key, store_id=OTHER_STORE_ID))
+    refused("under another class key", row(skroob_header(), plain, pad(b"12345"), key, class_key=CLASS_KEYS[1][2]), intact=True)
+
+    def tagged(name, attributes=plain, secret=pad(b"12345"), part="secret", **changes):
+        """As a faulty writer with all keys would make it: only its inside is wrong."""
+        refused(name, row(skroob_header(**changes), attributes, secret, key), intact=True, part=part)
+
+    zeros = 64 - 9 - 5
+    tagged("padding that is not zero, at its start", secret=b"12345\1" + bytes(zeros - 1) + b"\1" + u64(5))
+    tagged("padding that is not zero, at its end", secret=b"12345" + bytes(zeros - 1) + b"\1" + b"\1" + u64(5))
+    tagged("a presence of 2", secret=b"12345" + bytes(zeros) + b"\2" + u64(5))
+    tagged("an absent secret that is not empty", secret=b"12345" + bytes(zeros) + b"\0" + u64(5))
+    tagged("a byte count beyond the part", secret=bytes(55) + b"\1" + u64(56))
+    tagged("the highest byte count", secret=bytes(55) + b"\1" + u64(2**64 - 1))
+    tagged("a byte count of 2^63", secret=bytes(55) + b"\1" + u64(2**63))
+    tagged("a secret without padding", secret=b"12345" + b"\1" + u64(5))
+    tagged("a secret with too much padding", secret=b"12345" + bytes(zeros + 64) + b"\1" + u64(5))
+    tagged("a secret shorter than its trailer", secret=bytes(8))
+    tagged("an empty plaintext", secret=b"")
+    tagged("attributes that are absent", attributes=pad(None), part="attributes")
+    tagged("attributes of version 2", attributes=pad(b"\2"), part="attributes")
+    tagged("attributes that are empty", attributes=pad(b""), part="attributes")
+    long_key = row(skroob_header(), plain, pad(b"12345"), key, wrapped=aes_key_wrap(CLASS_KEYS[0][2], key + key))
+    refused("a wrapped key of 72 bytes", long_key, intact=True)
+    refused("a later format version", row(skroob_header(version=2), plain, pad(b"12345"), key), intact=None, expect="newer")
+    refused("access control", row(skroob_header(constraints=b"tree"), plain, pad(b"12345"), key), intact=True, expect="newer")
+    cases.append({**cases[0], "name": "tag altered", "isIntact": False, "expect": "opens",
+                  "row": {**cases[0]["row"], "tag": flipped(bytes.fromhex(cases[0]["row"]["tag"]), 31).hex()}, "isResealable": False})
+    cases.append({**cases[0], "name": "tag cut short", "isIntact": False, "expect": "opens",
+                  "row": {**cases[0]["row"], "tag": cases[0]["row"]["tag"][:32]}, "isResealable": False})
+    cases.append({**cases[0], "name": "no tag", "isIntact": False, "expect": "opens",
+                  "row": {**cases[0]["row"], "tag": ""}, "isResealable": False})
+    lengths = [0, 1, 54, 55, 56, 119, 120, 4086, 4087, 4088, 4343, 4344, 8182, 8183, 8184, 65526, 65527, 65528, 10 * 2**20, 2**32, 2**53]
+    return keyed({
+        "format": "row version 1",
+        "cases": cases,
+        "paddedByteCounts": [{"content": n, "padded": padded_count(n)} for n in lengths],
+    })
+
+
+def write(name, vectors):
+    text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
+    (FOLDER / name).write_text(text + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    write("keybag-v1.json", keybag_vectors())
+    write("attributes-v1.json", attributes_vectors())
+    write("index-digests-v1.json", digest_vectors())
+    write("row-header-v1.json", header_vectors())
+    write("row-v1.json", row_vectors())

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import Testing
+
+@Suite("Entitlements")
+struct EntitlementsTests {
+    @Test("Groups stand in the order of keychain groups, associated programs, own identifier, application groups")
+    func order() {
+        let entitlements = Entitlements(
+            applicationIdentifier: "own", keychainAccessGroups: ["k1", "k2"], associatedApplicationIdentifiers: ["a1"],
+            applicationGroups: ["g1"]
+        )
+        #expect(entitlements.accessGroups == ["k1", "k2", "a1", "own", "g1"])
+        #expect(entitlements.defaultGroup == "k1")
+    }
+
+    @Test("A program with no groups has its own identifier as group")
+    func identifierOnly() {
+        let entitlements = Entitlements(applicationIdentifier: "own")
+        #expect(entitlements.accessGroups == ["own"] && entitlements.defaultGroup == "own")
+    }
+
+    @Test("Empty names and repetitions do not count")
+    func repetitions() {
+        let entitlements = Entitlements(
+            applicationIdentifier: "own", keychainAccessGroups: ["", "own", "k"], applicationGroups: ["k", "own", "g"]
+        )
+        #expect(entitlements.accessGroups == ["own", "k", "g"])
+    }
+
+    @Test("The token group comes last, is never the default, and cannot be written")
+    func tokenGroup() {
+        let entitlements = Entitlements(applicationIdentifier: "own", keychainAccessGroups: [Entitlements.tokenGroup, "k"])
+        #expect(entitlements.accessGroups == ["k", "own", Entitlements.tokenGroup])
+        #expect(entitlements.defaultGroup == "k")
+        #expect(entitlements.canRead(Entitlements.tokenGroup) && !entitlements.canWrite(Entitlements.tokenGroup))
+        #expect(Entitlements(applicationIdentifier: "", keychainAccessGroups: [Entitlements.tokenGroup]).defaultGroup == nil)
+    }
+
+    @Test("A group that is not listed can be neither read nor written")
+    func foreignGroup() {
+        let entitlements = Entitlements(applicationIdentifier: "own", keychainAccessGroups: ["k"])
+        #expect(entitlements.canRead("k") && entitlements.canWrite("own"))
+        for group in ["other", "", "K", "k "] { #expect(!entitlements.canRead(group) && !entitlements.canWrite(group)) }
+    }
+}

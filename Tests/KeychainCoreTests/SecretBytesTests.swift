@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Testing
+
+@testable import KeychainCore
+
+@Suite("Memory for keys")
+struct SecretBytesTests {
+    /// A copy of the bytes, to be compared.
+    private func copy(_ secret: borrowing SecretBytes) -> [UInt8] {
+        // The bytes are copied within the closure.
+        unsafe secret.withBytes { unsafe Array($0) }
+    }
+
+    private func address(_ secret: borrowing SecretBytes) -> UInt {
+        // Only the number leaves the closure.
+        unsafe secret.withBytes { UInt(bitPattern: $0.baseAddress) }
+    }
+
+    private func secret(_ bytes: [UInt8]) throws -> SecretBytes {
+        // The bytes are copied within the closure, into a region of their size.
+        try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+    }
+
+    @Test("A secret holds what it was filled with", arguments: [1, 32, 63, 64, 65, 4_096, 100_000])
+    func contents(_ byteCount: Int) throws {
+        let bytes = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 1) }
+        let secret = try secret(bytes)
+        #expect(secret.byteCount == byteCount)
+        #expect(copy(secret) == bytes)
+    }
+
+    @Test("The region is zeroed before it is filled, also one that was used before", arguments: [32, 1_000])
+    func zeroedAtFirst(_ byteCount: Int) throws {
+        for _ in 0..<200 {
+            var wasZero = false
+            // The buffer is read and written within the closure.
+            let used = try unsafe SecretBytes(byteCount: byteCount) { buffer in
+                wasZero = unsafe buffer.allSatisfy { $0 == 0 }
+                for index in buffer.indices { unsafe buffer[index] = 0xAA }
+            }
+            #expect(wasZero && used.byteCount == byteCount)
+        }
+    }
+
+    @Test("Random secrets differ")
+    func randomSecrets() throws {
+        let one = try SecretBytes(randomByteCount: 32)
+        let two = try SecretBytes(randomByteCount: 32)
+        #expect(copy(one) != copy(two))
+        #expect(Set(copy(one)).count > 1)
+    }
+
+    @Test("Secrets that live at the same time do not overlap")
+    func noOverlap() throws {
+        let first = try secret(Array(repeating: 1, count: 64))
+        let second = try secret(Array(repeating: 2, count: 64))
+        let third = try secret(Array(repeating: 3, count: 64))
+        #expect(copy(first) == Array(repeating: 1, count: 64))
+        #expect(copy(second) == Array(repeating: 2, count: 64))
+        #expect(copy(third) == Array(repeating: 3, count: 64))
+    }
+
+    @Test("A secret of no bytes is refused", arguments: [0, -1])
+    func emptySecret(_ byteCount: Int) {
+        #expect(throws: KeychainFailure(.allocate, "")) { _ = try SecretBytes(randomByteCount: byteCount) }
+    }
+
+    @Test("What the filling closure throws comes through")
+    func fillingFails() {
+        #expect(throws: KeychainFailure(.decode, "")) {
+            _ = try unsafe SecretBytes(byteCount: 32) { _ throws(KeychainFailure) in throw KeychainFailure(.decode, "of the caller") }
+        }
+    }
+
+    @Test("At the end of its life a secret is wiped")
+    func wiped() throws {
+        let bytes = (0..<32).map { _ in UInt8.random(in: 1...255) }
+        func use() throws -> UInt {
+            let used = try secret(bytes)
+            let isFilled = copy(used) == bytes
+            #expect(isFilled)
+            return address(used)
+        }
+        let usedAddress = try use()
+        // Slots stay mapped for good. Another test may have taken this one since, but not with these bytes.
+        let left = unsafe Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: usedAddress), count: bytes.count))
+        #expect(zip(left, bytes).count { $0 == $1 } < 16)
+    }
+
+    @Test("The pages are locked, left out of core dumps and wiped in a forked child", arguments: [32, 5_000])
+    func pageFlags(_ byteCount: Int) throws {
+        let secret = try SecretBytes(randomByteCount: byteCount)
+        let flags = try #require(try Self.memoryFlags(at: address(secret)))
+        #expect(flags.contains("dd"), "in core dumps")
+        #expect(flags.contains("wf"), "copied into children")
+        #expect(flags.contains("lo") || !SecretArena.isFullyLocked, "not locked, and not admitted")
+        #expect(secret.byteCount == byteCount)
+    }
+
+    /// The flags that the kernel lists for the mapping around an address.
+    private static func memoryFlags(at address: UInt) throws -> Set<Substring>? {
+        // String(contentsOfFile:) takes no more than a page of what the kernel makes up as it is read.
+        let smaps = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/smaps")).readToEnd() ?? Data()
+        var isInside = false
+        for line in String(decoding: smaps, as: UTF8.self).split(separator: "\n") {
+            let range = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
+            if range.count == 2 {
+                isInside = range[0] <= address && address < range[1]
+            } else if isInside, line.hasPrefix("VmFlags:") {
+                return Set(line.dropFirst("VmFlags:".count).split(separator: " "))
+            }
+        }
+        return nil
+    }
+
+    @Test("Many secrets taken and given back from many tasks keep their bytes")
+    func concurrentUse() async {
+        await withTaskGroup(of: Bool.self) { group in
+            for seed in 0..<8 {
+                group.addTask {
+                    for round in 0..<500 {
+                        let bytes = (0..<48).map { UInt8(truncatingIfNeeded: $0 &* seed &+ round) }
+                        guard let secret = try? self.secret(bytes), self.copy(secret) == bytes else { return false }
+                    }
+                    return true
+                }
+            }
+            for await isSound in group { #expect(isSound) }
+        }
+    }
+}
