@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file
+// Written in the style of such wrappers, not in ours: that is the point.
+
 import Foundation
 import KeychainServices
 
@@ -42,7 +45,9 @@ open class DefaultsStyleKeychain {
         var keys = Set<String>()
         if let results = result as? [[AnyHashable: Any]] {
             for attributes in results {
-                if let account = attributes[SecAttrAccount] as? Data, let key = String(data: account, encoding: String.Encoding.utf8) {
+                if let account = attributes[kSecAttrAccount as String] as? Data,
+                    let key = String(data: account, encoding: String.Encoding.utf8)
+                {
                     keys.insert(key)
                 }
             }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file
+// Written in the style of such wrappers, not in ours: that is the point.
+
 import Foundation
 import KeychainServices
 
