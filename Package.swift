@@ -115,6 +115,11 @@ let package = Package(
 
 for target in package.targets where [.regular, .executable, .test].contains(target.type) {
     guard !target.name.hasPrefix("C") || target.name == "ConformanceTests" else { continue }
+    // Code as it is written for Apple platforms, so compiled as such code is.
+    guard target.name != "KeychainServicesTests" else {
+        target.swiftSettings = [.swiftLanguageMode(.v5)]
+        continue
+    }
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

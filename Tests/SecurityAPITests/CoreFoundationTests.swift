@@ -50,7 +50,7 @@ struct CoreFoundationTests {
         #expect(CFErrorCopyDescription(error) == "no")
         #expect(CFErrorGetDomain(nil) == "")
         #expect(CFErrorGetCode(nil) == 0)
-        #expect(CFErrorCopyUserInfo(nil)?.isEmpty == true)
+        #expect(CFErrorCopyUserInfo(nil)?.count == 0)
         #expect(CFErrorCopyDescription(nil) == "")
     }
 }

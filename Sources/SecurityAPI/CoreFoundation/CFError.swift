@@ -24,9 +24,10 @@ public func CFErrorGetCode(_ error: CFError?) -> CFIndex {
 /// What else an error says.
 ///
 /// - Parameter error: The error. Nil says nothing.
-/// - Returns: The user information by key, empty if there is none.
-public func CFErrorCopyUserInfo(_ error: CFError?) -> CFDictionary! {
-    error?.userInfo ?? [:]
+/// - Returns: The user information by key, empty if there is none. Not a `CFDictionary`, because every caller casts the result
+///   (`as? [String: Any]`), which would do nothing here and be warned of.
+public func CFErrorCopyUserInfo(_ error: CFError?) -> NSDictionary! {
+    (error?.userInfo ?? [:]) as NSDictionary
 }
 
 /// The error as a sentence for a person to read.

@@ -2,6 +2,9 @@
 
 // The status codes of Keychain Services (Apple: "Security Framework Result Codes", SecBase.h).
 
+/// No error: the same as `errSecSuccess`, which many programs compare with by this older name.
+public let noErr: OSStatus = 0
+
 /// The call did what it was asked.
 public let errSecSuccess: OSStatus = 0
 
