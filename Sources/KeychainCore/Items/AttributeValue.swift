@@ -30,6 +30,17 @@ package enum AttributeValue: Hashable, Sendable {
         }
     }
 
+    /// The same form and the same bytes; see `String.hasSameBytes(as:)` for why text is not left to Swift.
+    package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
+        switch (left, right) {
+        case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
+        case (.data(let left), .data(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.date(let left), .date(let right)): left == right
+        default: false
+        }
+    }
+
     /// Equality as a search sees it: by bytes, not by type.
     package func matches(_ other: AttributeValue) -> Bool {
         if self == other { return true }
