@@ -93,7 +93,9 @@ let package = Package(
         ),
         .testTarget(
             name: "ConformanceTests",
-            dependencies: ["KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine"]
+            dependencies: [
+                "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine", "KeychainTestSupport",
+            ]
         ),
         .testTarget(
             name: "FaultTests",

@@ -54,6 +54,23 @@ extension RowCipher {
     package func open(
         _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow {
+        let itemKey = try unwrapItemKey(of: row, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
+        let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
+        guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
+            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount))
+        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
+        guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
+        return OpenedRow(attributes: attributes, secret: try Self.openSecret(of: row, under: itemKey, &associatedData))
+    }
+
+    package func openSecret(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> Data? {
+        let itemKey = try unwrapItemKey(of: row, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
+        return try Self.openSecret(of: row, under: itemKey, &associatedData)
+    }
+
+    private func unwrapItemKey(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> SymmetricKey {
         try Self.checkVersion(of: row.header)
         guard row.header.constraints == nil else {
             throw KeychainFailure(.decode, "the row has access control, which needs a newer version")
@@ -64,16 +81,16 @@ extension RowCipher {
         guard let itemKey = KeyWrapping.unwrap(row.wrappedItemKey, under: classKey.secret) else {
             throw KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
         }
-        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
-        let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
-        guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
-            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount))
-        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
-        guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
-        let secret = try Self.open(.secret, row.sealedSecret, under: itemKey, &associatedData)
+        return itemKey
+    }
+
+    private static func openSecret(
+        of row: SealedRow, under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> Data? {
+        let secret = try open(.secret, row.sealedSecret, under: itemKey, &associatedData)
         switch PartPadding.content(of: secret.span) {
-        case .present(let byteCount): return OpenedRow(attributes: attributes, secret: secret.prefix(byteCount))
-        case .absent: return OpenedRow(attributes: attributes, secret: nil)
+        case .present(let byteCount): return secret.prefix(byteCount)
+        case .absent: return nil
         case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version")
         }
     }
@@ -136,7 +153,10 @@ extension RowCipher {
     ) throws(KeychainFailure) -> Data {
         associatedData[0] = part.rawValue
         do {
-            let box = try AES.GCM.SealedBox(combined: part.nonce + sealed)
+            guard sealed.count >= gcmTagByteCount else { throw CryptoKitError.incorrectParameterSize }
+            let box = try AES.GCM.SealedBox(
+                nonce: AES.GCM.Nonce(data: part.nonce), ciphertext: sealed.dropLast(gcmTagByteCount),
+                tag: sealed.suffix(gcmTagByteCount))
             return try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
         } catch {
             throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")

@@ -26,9 +26,11 @@ package struct Entitlements: Hashable, Sendable {
     ) {
         self.applicationIdentifier = applicationIdentifier
         let own = applicationIdentifier.isEmpty ? [] : [applicationIdentifier]
-        var seen: Set<String> = []
-        let ordered = (keychainAccessGroups + associatedApplicationIdentifiers + own + applicationGroups)
-            .filter { !$0.isEmpty && seen.insert($0).inserted }
+        var ordered: [String] = []
+        for group in keychainAccessGroups + associatedApplicationIdentifiers + own + applicationGroups
+        where !group.isEmpty && !ordered.contains(where: group.hasSameBytes) {
+            ordered.append(group)
+        }
         accessGroups = ordered.filter { $0 != Self.tokenGroup } + ordered.filter { $0 == Self.tokenGroup }
         self.isAppClip = isAppClip
         self.origin = origin
@@ -37,7 +39,7 @@ package struct Entitlements: Hashable, Sendable {
     /// The group for new items that name none.
     package var defaultGroup: String? { accessGroups.first { $0 != Self.tokenGroup } }
 
-    package func canRead(_ group: String) -> Bool { accessGroups.contains(group) }
+    package func canRead(_ group: String) -> Bool { accessGroups.contains(where: group.hasSameBytes) }
 
     package func canWrite(_ group: String) -> Bool { group != Self.tokenGroup && canRead(group) }
 }

@@ -2,9 +2,6 @@
 package import FoundationEssentials
 
 /// An attribute's value in the form the caller gave it, which is also the form it is returned in.
-///
-/// Two values are equal when type and bytes are. Swift's own equality of texts is wider: it takes a letter with a combining
-/// accent for the composed letter, and so would have two names share what is kept for one.
 package enum AttributeValue: Hashable, Sendable {
     case string(String)
     case data(Data)
@@ -33,12 +30,13 @@ package enum AttributeValue: Hashable, Sendable {
         }
     }
 
+    /// The same form and the same bytes; see `String.hasSameBytes(as:)` for why text is not left to Swift.
     package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
         switch (left, right) {
-        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
         case (.data(let left), .data(let right)): left == right
         case (.number(let left), .number(let right)): left == right
-        case (.date(let left), .date(let right)): left.bitPattern == right.bitPattern
+        case (.date(let left), .date(let right)): left == right
         default: false
         }
     }

@@ -4,7 +4,8 @@ package import FoundationEssentials
 /// An item as the keychain gives it back.
 package struct KeychainItem: Sendable {
     package let reference: PersistentReference
-    /// Every attribute the item has, with access group, dates, accessibility, `sync`, `tomb`, `musr` and `sha1`.
+    /// Every attribute the item has, with access group, dates, accessibility, `sync`, `tomb`, `musr` and `sha1`; none at
+    /// all when the search wanted secrets alone.
     package let attributes: ItemAttributes
     package let accessControl: AccessControl
     /// The secret. Nil: it was not asked for, or the item was stored without one.

@@ -13,6 +13,21 @@ enum RowOpening {
 extension SealedKeychain {
     /// Opens a row for reading.
     func open(_ row: SealedRow, includingSecret: Bool) -> RowOpening {
+        opening(row) { key throws(KeychainFailure) in
+            try cipher.open(row, includingSecret: includingSecret, under: key)
+        }
+    }
+
+    /// Opens a row's secret and leaves its attributes sealed.
+    func openSecret(of row: SealedRow) -> RowOpening {
+        opening(row) { key throws(KeychainFailure) in
+            OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, under: key))
+        }
+    }
+
+    private func opening(
+        _ row: SealedRow, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
+    ) -> RowOpening {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
             return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
@@ -29,13 +44,7 @@ extension SealedKeychain {
             break
         }
         do throws(KeychainFailure) {
-            let cipher = cipher
-            return .opened(
-                try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
-                    (key: borrowing ClassKey) throws(KeychainFailure) in
-                    try cipher.open(row, includingSecret: includingSecret, under: key)
-                }
-            )
+            return .opened(try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
         } catch {
             return error.status == .interactionNotAllowed ? .locked(error) : .damaged(error)
         }

@@ -71,6 +71,6 @@ struct RowSearch {
     private func acceptsHost(of attributes: ItemAttributes) -> Bool {
         guard let hostOrSubdomain else { return true }
         guard let server = attributes.text(.server) else { return false }
-        return server == hostOrSubdomain || server.hasSuffix("." + hostOrSubdomain)
+        return server.hasSameBytes(as: hostOrSubdomain) || server.hasSuffixOfSameBytes(as: "." + hostOrSubdomain)
     }
 }

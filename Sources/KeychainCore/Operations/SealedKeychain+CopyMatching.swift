@@ -8,6 +8,8 @@ extension SealedKeychain {
         guard request.limit != 0 else { throw KeychainFailure(.itemNotFound, "a limit of 0 finds nothing") }
         let search = try RowSearch(query, groups: groups, using: digests)
 
+        let opensSecretAlone = request.includesSecrets && !request.includesAttributes && !search.needsOpening
+
         var items: [KeychainItem] = []
         var unreadableCount = 0
         var firstUnreadable: KeychainFailure?
@@ -15,9 +17,9 @@ extension SealedKeychain {
             try reading.forEachRow(matching: search.rowQuery, includingSecrets: request.includesSecrets) {
                 row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
-                switch open(row, includingSecret: request.includesSecrets) {
+                switch opensSecretAlone ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets) {
                 case .opened(let opened):
-                    guard search.accepts(opened.attributes) else { return .proceed }
+                    guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
                     items.append(
                         KeychainItem(
                             reference: row.header.reference, attributes: opened.attributes,

@@ -21,6 +21,11 @@ package protocol ItemCipher: Sendable {
         _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow
 
+    /// Opens the secret alone: half the work, where nothing else is wanted. Nil: the item has none.
+    ///
+    /// Throws `.decode` when the secret, or anything it is bound to, was altered.
+    func openSecret(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> Data?
+
     /// Whether the row is as it was written, told without any class key. Needs every part, the sealed secret too.
     func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool
 

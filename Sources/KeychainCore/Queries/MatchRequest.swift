@@ -7,10 +7,13 @@ package struct MatchRequest: Sendable {
     package var limit: Int?
     /// Without this the secrets stay sealed.
     package var includesSecrets: Bool
+    /// Without this the items come without attributes, which then stay sealed. For a search that wants secrets alone.
+    package var includesAttributes: Bool
 
-    package init(query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false) {
+    package init(query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, includesAttributes: Bool = true) {
         self.query = query
         self.limit = limit
         self.includesSecrets = includesSecrets
+        self.includesAttributes = includesAttributes
     }
 }

@@ -17,7 +17,9 @@ extension MatchRequest {
             }
         }
         guard dictionary.limit != .count(0) else { throw KeychainFailure(.itemNotFound, "kSecMatchLimit is 0") }
-        self.init(query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data))
+        self.init(
+            query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data),
+            includesAttributes: dictionary.returns != .data)
         limit =
             switch dictionary.limit {
             case .one: 1

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import Testing
+
+private typealias Flags = SecAccessControlCreateFlags
+
+/// Flags, and whether an object can be made with them.
+private struct Combination: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let flags: SecAccessControlCreateFlags
+
+    init(_ description: String, _ flags: SecAccessControlCreateFlags) {
+        testDescription = description
+        self.flags = flags
+    }
+}
+
+@Suite("Section 9.1: making access control objects")
+struct AccessControlCreationTests {
+    private static let protections = [
+        kSecAttrAccessibleWhenUnlocked, kSecAttrAccessibleAfterFirstUnlock, kSecAttrAccessibleAlways,
+        kSecAttrAccessibleWhenUnlockedThisDeviceOnly, kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+        kSecAttrAccessibleAlwaysThisDeviceOnly, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly,
+    ]
+
+    private static let combinations = [
+        Combination("no flags", []), Combination("userPresence", .userPresence), Combination("biometryAny", .biometryAny),
+        Combination("biometryCurrentSet", .biometryCurrentSet), Combination("devicePasscode", .devicePasscode),
+        Combination("companion", .companion), Combination("applicationPassword", .applicationPassword),
+        Combination("privateKeyUsage", .privateKeyUsage),
+        Combination("userPresence and applicationPassword", [.userPresence, .applicationPassword]),
+        Combination("userPresence and privateKeyUsage", [.userPresence, .privateKeyUsage]),
+        Combination("userPresence with both", [.userPresence, .privateKeyUsage, .applicationPassword]),
+        Combination("biometry or passcode", [.biometryAny, .or, .devicePasscode]),
+        Combination("biometry and passcode", [.biometryCurrentSet, .and, .devicePasscode]),
+        Combination("biometry, passcode", [.biometryAny, .devicePasscode]),
+        Combination("three with or", [.biometryAny, .devicePasscode, .companion, .or]),
+        Combination("or with nothing", .or), Combination("and with nothing", .and), Combination("or with one", [.or, .devicePasscode]),
+        Combination("and with one", [.and, .companion]), Combination("passcode and password", [.devicePasscode, .applicationPassword]),
+        Combination("bits without meaning", Flags(rawValue: 1 << 2 | 1 << 9)),
+        Combination("bits without meaning beside biometry", [.biometryAny, Flags(rawValue: 1 << 9)]),
+    ]
+
+    private static let contradictions = [
+        Combination("or and and", [.or, .and]), Combination("or and and with constraints", [.or, .and, .biometryAny, .devicePasscode]),
+        Combination("two kinds of biometry", [.biometryAny, .biometryCurrentSet]),
+        Combination("two kinds of biometry with or", [.biometryAny, .biometryCurrentSet, .or]),
+        Combination("userPresence and biometryAny", [.userPresence, .biometryAny]),
+        Combination("userPresence and biometryCurrentSet", [.userPresence, .biometryCurrentSet]),
+        Combination("userPresence and devicePasscode", [.userPresence, .devicePasscode]),
+        Combination("userPresence and companion", [.userPresence, .companion]),
+        Combination("userPresence and or", [.userPresence, .or]), Combination("userPresence and and", [.userPresence, .and]),
+        Combination("userPresence and bits without meaning", [.userPresence, Flags(rawValue: 1 << 9)]),
+    ]
+
+    private func make(_ protection: CFString, _ flags: SecAccessControlCreateFlags) -> (object: SecAccessControl?, error: CFError?) {
+        var error: Unmanaged<CFError>?
+        let object = unsafe SecAccessControlCreateWithFlags(kCFAllocatorDefault, protection, flags, &error)
+        return (object, unsafe error?.takeRetainedValue())
+    }
+
+    @Test("Case 68: these can be made, with every protection", arguments: protections, combinations)
+    private func possible(protection: CFString, combination: Combination) {
+        let (object, error) = make(protection, combination.flags)
+        #expect(object != nil)
+        #expect(error == nil)
+    }
+
+    @Test("Case 68: these contradict themselves, and the error says errSecParam", arguments: contradictions)
+    private func impossible(combination: Combination) throws {
+        let (object, error) = make(kSecAttrAccessibleWhenUnlocked, combination.flags)
+        #expect(object == nil)
+        let reason = try #require(error)
+        #expect(CFErrorGetDomain(reason) as String == NSOSStatusErrorDomain)
+        #expect(CFErrorGetCode(reason) == Int(errSecParam))
+    }
+
+    @Test("Case 68: a protection must be one of Apple's", arguments: ["", "bogus", "AK"])
+    func badProtection(name: String) {
+        let (object, error) = make(name as CFString, [])
+        #expect(object == nil)
+        #expect(error.map { CFErrorGetCode($0) } == Int(errSecParam))
+    }
+
+    @Test("The error pointer may be left out")
+    func noErrorPointer() {
+        #expect(SecAccessControlCreateWithFlags(kCFAllocatorDefault, "bogus" as CFString, [], nil) == nil)
+    }
+
+    @Test("Two objects are equal when they say the same")
+    func equality() {
+        func object(_ protection: CFString, _ flags: SecAccessControlCreateFlags) -> SecAccessControl? { make(protection, flags).object }
+        #expect(CFEqual(object(kSecAttrAccessibleAlways, .userPresence), object(kSecAttrAccessibleAlways, .userPresence)))
+        #expect(!CFEqual(object(kSecAttrAccessibleAlways, .userPresence), object(kSecAttrAccessibleAlways, .devicePasscode)))
+        #expect(!CFEqual(object(kSecAttrAccessibleAlways, []), object(kSecAttrAccessibleWhenUnlocked, [])))
+    }
+}
