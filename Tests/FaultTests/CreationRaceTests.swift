@@ -35,7 +35,7 @@ struct CreationRaceTests {
     private func expectOneKeychain(_ home: String, _ comment: Comment) throws {
         let identifier = try #require(Identifier(nonEmpty: "child"))
         let keychain = LocalKeychain(home: home)
-        try CurrentKeychain.with(keychain) {
+        try CurrentKeychain.with(keychain) { () throws in
             let valet = Valet.valet(with: identifier, accessibility: .whenUnlocked)
             #expect(try valet.allKeys() == Set((0..<processCount).map { "key \($0)" }), comment)
             for number in 0..<processCount { #expect(try valet.string(forKey: "key \(number)") == "value of key \(number)", comment) }

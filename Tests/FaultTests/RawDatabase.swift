@@ -2,11 +2,12 @@
 import CSQLite
 
 /// A database as anybody with SQLite can open it, to put into a store's place or to tamper with one.
-final class RawDatabase {
+@safe final class RawDatabase {
     struct Failure: Error {
         let code: Int32
     }
 
+    // Never handed out; closed by deinit, when no statement is left.
     private var database: OpaquePointer?
 
     init(_ path: String) throws {
