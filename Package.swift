@@ -107,10 +107,10 @@ let package = Package(
         // What a test that needs a second process runs in it. It must not link KeychainTesting.
         .executableTarget(
             name: "KeychainTestChild",
-            dependencies: ["Valet", "KeychainServices", "KeychainEngine", "KeychainCore"],
+            dependencies: ["Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport"],
             path: "Tests/KeychainTestChild"
         ),
-        .target(name: "KeychainTestSupport", path: "Tests/KeychainTestSupport"),
+        .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
     ]
 )

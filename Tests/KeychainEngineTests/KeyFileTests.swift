@@ -161,7 +161,7 @@ struct KeyFileTests {
 
     @Test("Where there is no key directory there is no orphan")
     func noDirectory() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory { directory throws in
             #expect(try KeyFile(directory: directory + "/absent", storePath: storePath).orphanPath() == nil)
         }
     }

@@ -1,2 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-print("x")
+import Foundation
+
+/// `KeychainTestChild COMMAND [ARGUMENT ...]`: what a test runs in a process of its own. The keychain is that of the environment.
+let arguments = Array(CommandLine.arguments.dropFirst())
+
+guard let name = arguments.first, let command = ChildCommand.all[name] else {
+    print("unknown command; known are: \(ChildCommand.all.keys.sorted().joined(separator: ", "))")
+    exit(64)
+}
+do {
+    try command(Array(arguments.dropFirst()))
+} catch {
+    say("failed \(error)")
+    exit(1)
+}

@@ -22,6 +22,8 @@ package final class ChildProcess {
     package let processID: pid_t
     private let connection: Int32
     private var pending: [UInt8] = []
+    /// What `readLine` has given so far.
+    package private(set) var linesRead: [String] = []
     private var ending: Ending?
 
     /// Starts a program. The child's environment is `environment` and nothing else; its standard error joins its standard output.
@@ -66,8 +68,10 @@ package final class ChildProcess {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         while true {
             if let end = pending.firstIndex(of: UInt8(ascii: "\n")) {
-                defer { pending.removeFirst(end + 1) }
-                return String(decoding: pending[..<end], as: UTF8.self)
+                let line = String(decoding: pending[..<end], as: UTF8.self)
+                pending.removeFirst(end + 1)
+                linesRead.append(line)
+                return line
             }
             switch readMore(until: deadline) {
             case .some(true): continue
