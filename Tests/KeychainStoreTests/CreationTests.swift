@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Synchronization
+import Testing
+
+@Suite("Making a store")
+struct CreationTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test("A new store holds its identifier and its keybag twice, and reserves room on each page")
+    func content() throws {
+        let id = StoreID.random()
+        let keybag = [UInt8](repeating: 0xAB, count: 3_000)
+        try directory.remakeWithKeybag(keybag, id: id)
+        let header = try Data(contentsOf: URL(fileURLWithPath: directory.storePath)).prefix(100)
+        #expect(header.prefix(15) == Data("SQLite format 3".utf8))
+        #expect([UInt8](header[16..<21]) == [0x10, 0x00, 2, 2, 16], "page size, write-ahead log twice, reserved bytes")
+        #expect([UInt8](header[68..<72]) == Array("KCHN".utf8))
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        #expect(store.storeID == id)
+        let stored = try store.keybag()
+        #expect(stored.generation == 5)
+        #expect(stored.copies == [keybag, keybag])
+        #expect(try store.integrityProblems() == [])
+    }
+
+    @Test("Directories that are missing are made, for the owner alone")
+    func directories() throws {
+        let path = directory.path + "/a/b/c/keychain.db"
+        #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1) == .created)
+        for name in ["/a", "/a/b", "/a/b/c"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory.path + name)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+        }
+        #expect(try SQLiteItemStore.inspect(path) == .present)
+    }
+
+    @Test("A store that is there is left alone")
+    func alreadyThere() throws {
+        let id = StoreID.random()
+        try directory.create(storeID: id)
+        let before = try directory.contents
+        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.contents == before)
+    }
+
+    @Test("What an interrupted attempt left behind is in nobody's way")
+    func leftovers() throws {
+        for name in [".keychain.db.0123456789abcdef0123456789abcdef.new", ".keychain.db.0123456789abcdef0123456789abcdef.new-wal"] {
+            try Data("left over".utf8).write(to: URL(fileURLWithPath: directory.path + "/" + name))
+        }
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("Of many who make a store at once exactly one succeeds, and all open the same one")
+    func race() async throws {
+        for _ in 1...10 {
+            let directory = try TemporaryDirectory()
+            let results = try await withThrowingTaskGroup(of: (CreationOutcome, StoreID).self) { group in
+                for _ in 1...8 {
+                    group.addTask {
+                        let outcome = try directory.create()
+                        return (outcome, try SQLiteItemStore(openingAt: directory.storePath).storeID)
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(results.count { $0.0 == .created } == 1)
+            #expect(Set(results.map(\.1)).count == 1)
+            #expect(try directory.names == ["keychain.db"])
+        }
+    }
+
+    @Test("A place where nothing can be made is named", arguments: ["/proc/keychain/keychain.db", "/sys/keychain/keychain.db"])
+    func impossible(path: String) {
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1)
+        }
+        #expect([.notAvailable, .readOnly].contains(failure?.status))
+        #expect(failure?.reason.contains(String(path.dropLast("/keychain.db".count))) == true)
+    }
+}
+
+extension TemporaryDirectory {
+    fileprivate func remakeWithKeybag(_ keybag: [UInt8], id: StoreID) throws {
+        #expect(try SQLiteItemStore.create(at: storePath, storeID: id, keybag: keybag, generation: 5) == .created)
+    }
+}

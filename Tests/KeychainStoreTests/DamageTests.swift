@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Testing
+
+@Suite("Damaged stores, and what must not stay behind")
+struct DamageTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// Changes the file behind the store's back, past its own checks.
+    private func damage(_ sql: String) throws {
+        try RawDatabase(directory.storePath).run("PRAGMA ignore_check_constraints = ON; " + sql)
+    }
+
+    @Test(
+        "A row whose columns make no sense is handed over in a form that cannot open",
+        arguments: [
+            "class = 77", "class = -1", "format_version = 300", "accessibility = 99", "class_key_generation = -1", "is_synchronizable = 2",
+            "is_tombstone = 7", "revision = x'00'", "access_group_digest = x''", "attribute_digests = x'01'", "id = x'0011'",
+        ])
+    func senselessColumns(change: String) throws {
+        let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
+        let store = try directory.makeStore()
+        try store.insert([row, SampleRows.row(account: 2)])
+        try damage("UPDATE items SET \(change) WHERE number = 1")
+        let found = try store.rows(RowQuery(accessGroupDigests: [row.header.accessGroupDigest]))
+        #expect(found.map(\.number) == [1, 2])
+        #expect(found.first?.header.formatVersion == 0)
+        #expect(found.last?.header.formatVersion == RowHeader.currentFormatVersion)
+
+        let outcome = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+            try writing.quarantine(number: 1, at: 12)
+        }
+        guard case .written = outcome else {
+            Issue.record("the keybag changed")
+            return
+        }
+        #expect(try store.rows().map(\.number) == [2])
+        let quarantined = try store.read { reading throws(KeychainFailure) in try reading.quarantinedRows() }
+        #expect(quarantined.count == 1)
+        #expect(quarantined.first?.row.sealedSecret == row.sealedSecret)
+        #expect(quarantined.first?.row.header.formatVersion == 0)
+    }
+
+    @Test("A damaged row can be replaced, and is then found again by everything")
+    func replacedAfterDamage() throws {
+        let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
+        let store = try directory.makeStore()
+        try store.insert([row])
+        try damage("UPDATE items SET attribute_digests = x'01' WHERE number = 1")
+        _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.replace(number: 1, with: row) }
+        #expect(try store.rows(RowQuery(attributeDigests: row.header.attributeDigests)).map(\.header) == [row.header])
+        #expect(try store.integrityProblems() == [])
+    }
+
+    @Test("A row missing from the search index of its attributes is reported")
+    func missingSearchEntry() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])])
+        #expect(try store.integrityProblems() == [])
+        try damage("DELETE FROM item_attributes")
+        #expect(try store.integrityProblems().contains { $0.contains("row 1") })
+    }
+
+    @Test("One unreadable copy of the keybag leaves the other")
+    func keybagCopy() throws {
+        let store = try directory.makeStore()
+        try damage("DELETE FROM keybag")
+        #expect(try store.keybag().copies == [ItemStoreContract.keybag.copies[0]])
+        #expect(try store.integrityProblems().contains { $0.contains("keybag") })
+        try damage("DELETE FROM keybag_copy")
+        #expect(failure { () throws(KeychainFailure) in _ = try store.keybag() }?.status == .notAvailable)
+    }
+
+    @Test("Overwritten pages are reported as damage and nothing is repaired", arguments: [2, 3, 4, 5, 6])
+    func overwrittenPage(page: UInt64) throws {
+        do {
+            let store = try directory.makeStore()
+            try store.insert((1...200).map { SampleRows.row(account: $0) })
+        }
+        let handle = try #require(FileHandle(forUpdatingAtPath: directory.storePath))
+        try handle.seek(toOffset: (page - 1) * 4_096)
+        try handle.write(contentsOf: Data(repeating: 0xA5, count: 4_096))
+        try handle.close()
+        let problem = failure { () throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            let problems = try store.integrityProblems()
+            if !problems.isEmpty { throw KeychainFailure(.notAvailable, problems.joined(separator: "\n")) }
+        }
+        #expect(problem?.status == .notAvailable)
+    }
+
+    @Test("What was overwritten or removed is not in any file afterwards")
+    func remanence() throws {
+        let marks = (1...3).map { [UInt8](repeating: UInt8($0) * 17, count: 64) + Array("mark \($0)".utf8) }
+        func found() throws -> [Bool] {
+            let contents = try directory.contents.values
+            return marks.map { mark in contents.contains { $0.range(of: Data(mark)) != nil } }
+        }
+        func marked(_ account: UInt64, _ mark: [UInt8], likeness row: SealedRow? = nil) -> SealedRow {
+            var row = row ?? SampleRows.row(account: account)
+            row.sealedSecret = Array(repeating: mark, count: 80).flatMap(\.self)
+            return row
+        }
+        do {
+            let store = try directory.makeStore()
+            try store.insert([marked(1, marks[0]), marked(2, marks[1])])
+        }
+        #expect(try found() == [true, true, false])
+        do {
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            let first = try #require(try store.rows().first)
+            _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+                try writing.replace(number: 1, with: marked(1, marks[2], likeness: first))
+                try writing.remove(number: 2)
+            }
+        }
+        #expect(try found() == [false, false, true])
+    }
+
+    @Test("A pending scrub is done at the next opening: the -wal file is emptied, then the mark is taken away")
+    func scrub() throws {
+        // Somebody else keeps the store open, so that closing does not empty the -wal file anyway.
+        let other = try directory.makeStore()
+        try other.insert([SampleRows.row(account: 1)])
+        try damage("UPDATE meta SET scrub_pending = 42")
+        _ = try SQLiteItemStore(openingAt: directory.storePath)
+        #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 0)
+    }
+
+    @Test("A scrub that a reader keeps from being done stays pending")
+    func scrubPostponed() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        try damage("UPDATE meta SET scrub_pending = 42")
+        let reader = try RawDatabase(directory.storePath)
+        try reader.run("BEGIN")
+        _ = try reader.integer("SELECT scrub_pending FROM meta")
+        try store.insert([SampleRows.row(account: 2)])
+        _ = try SQLiteItemStore(openingAt: directory.storePath)
+        #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 42)
+        try reader.run("COMMIT")
+        _ = try SQLiteItemStore(openingAt: directory.storePath)
+        #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 0)
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Testing
+
+@Suite("Which files are opened as a store")
+struct FileRuleTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// Opening must fail with `status`, mention each of `words`, and leave every file as it was.
+    private func expectRefusal(
+        _ status: KeychainStatus = .notAvailable, mentioning words: [String], options: StoreOptions = StoreOptions(),
+        location: SourceLocation = #_sourceLocation
+    ) throws {
+        let before = try directory.contents
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try SQLiteItemStore(openingAt: directory.storePath, options: options)
+        }
+        #expect(failure?.status == status, sourceLocation: location)
+        for word in words {
+            #expect(failure?.reason.contains(word) == true, "\(failure?.reason ?? "no failure")", sourceLocation: location)
+        }
+        #expect(try directory.contents == before, "a refused file was touched", sourceLocation: location)
+    }
+
+    @Test("No file is no store: inspecting says so, opening fails, neither makes one")
+    func absent() throws {
+        #expect(try SQLiteItemStore.inspect(directory.storePath) == .absent)
+        #expect(try SQLiteItemStore.inspect(directory.path + "/deeper/still/keychain.db") == .absent)
+        try expectRefusal(mentioning: ["no store"])
+        #expect(try directory.names == [])
+    }
+
+    @Test("A store that was made is present and can be opened again and again")
+    func present() throws {
+        let id = StoreID.random()
+        #expect(try directory.create(storeID: id) == .created)
+        #expect(try SQLiteItemStore.inspect(directory.storePath) == .present)
+        for _ in 1...3 { #expect(try SQLiteItemStore(openingAt: directory.storePath).storeID == id) }
+        #expect(try directory.names == ["keychain.db"], "a closed store leaves nothing beside it")
+    }
+
+    @Test("An empty file is not taken for a new store")
+    func empty() throws {
+        try Data().write(to: URL(fileURLWithPath: directory.storePath))
+        try setMode(0o600, of: directory.storePath)
+        try expectRefusal(mentioning: ["empty", directory.storePath])
+        #expect(throws: KeychainFailure.self) { try SQLiteItemStore.inspect(directory.storePath) }
+        #expect(try directory.create() == .alreadyThere)
+    }
+
+    @Test("A file that is not SQLite's is refused", arguments: [1, 100, 512, 4_096, 100_000])
+    func noDatabase(byteCount: Int) throws {
+        try Data(repeating: 0x41, count: byteCount).write(to: URL(fileURLWithPath: directory.storePath))
+        try setMode(0o600, of: directory.storePath)
+        try expectRefusal(mentioning: ["not a keychain store"])
+    }
+
+    @Test("Another program's database is refused and not touched", arguments: ["DELETE", "WAL"])
+    func foreign(journalMode: String) throws {
+        do {
+            let database = try RawDatabase(directory.storePath)
+            try database.run("PRAGMA journal_mode = \(journalMode); CREATE TABLE items (number); INSERT INTO items VALUES (1)")
+        }
+        try setMode(0o600, of: directory.storePath)
+        try expectRefusal(mentioning: ["not a keychain store"])
+    }
+
+    @Test("A store of a newer version is refused and not touched")
+    func newer() throws {
+        try directory.create()
+        try RawDatabase(directory.storePath).run("PRAGMA user_version = 2")
+        try expectRefusal(mentioning: ["newer version", "format 2"])
+    }
+
+    @Test("A store that becomes newer while it is open takes no more writes")
+    func newerMeanwhile() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        try RawDatabase(directory.storePath).run("PRAGMA user_version = 2")
+        let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+        #expect(failure?.status == .notAvailable)
+        #expect(failure?.reason.contains("newer version") == true)
+    }
+
+    @Test("A truncated store is damaged, never empty", arguments: [1, 50, 100, 4_096, 8_192, 20_000])
+    func truncated(byteCount: Int) throws {
+        do {
+            let store = try directory.makeStore()
+            try store.insert((1...100).map { SampleRows.row(account: $0) })
+        }
+        let url = URL(fileURLWithPath: directory.storePath)
+        try Data(contentsOf: url).prefix(byteCount).write(to: url)
+        try setMode(0o600, of: directory.storePath)
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try SQLiteItemStore(openingAt: directory.storePath).rows()
+        }
+        #expect(failure?.status == .notAvailable)
+        #expect(try Data(contentsOf: url).count == byteCount)
+    }
+
+    @Test(
+        "Modes that let others in are refused with the command that helps", arguments: [0o644, 0o640, 0o660, 0o604, 0o601, 0o700, 0o4600])
+    func fileMode(mode: Int) throws {
+        try directory.create()
+        try setMode(mode, of: directory.storePath)
+        try expectRefusal(mentioning: ["chmod 600 \(directory.storePath)", String(mode, radix: 8)])
+    }
+
+    @Test("A directory that lets others in is refused with the command that helps", arguments: [0o755, 0o750, 0o701, 0o777])
+    func directoryMode(mode: Int) throws {
+        try directory.create()
+        try setMode(mode, of: directory.path)
+        try expectRefusal(mentioning: ["chmod 700 \(directory.path)"])
+        #expect(throws: KeychainFailure.self) { try directory.create() }
+    }
+
+    @Test("A symbolic link is not followed to a store")
+    func symbolicLink() throws {
+        let other = try TemporaryDirectory()
+        try other.create()
+        try FileManager.default.createSymbolicLink(atPath: directory.storePath, withDestinationPath: other.storePath)
+        try expectRefusal(mentioning: ["symbolic link", directory.storePath])
+        #expect(try directory.create() == .alreadyThere)
+    }
+
+    @Test("A symbolic link above the directory is followed, for homes are often behind one")
+    func symbolicLinkAbove() throws {
+        try directory.create()
+        let other = try TemporaryDirectory()
+        try FileManager.default.createSymbolicLink(atPath: other.path + "/link", withDestinationPath: directory.path)
+        let store = try SQLiteItemStore(openingAt: other.path + "/link/keychain.db")
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("A directory in the store's place is refused")
+    func directoryInPlace() throws {
+        try FileManager.default.createDirectory(atPath: directory.storePath, withIntermediateDirectories: false)
+        #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(directory.storePath) }?.status == .notAvailable)
+    }
+
+    @Test("A file of another owner is refused", .enabled(if: geteuid() == 0, "only root can give files away"))
+    func owner() throws {
+        try directory.create()
+        try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.storePath)
+        try expectRefusal(mentioning: ["belongs to user 12345", directory.storePath])
+        try FileManager.default.setAttributes([.ownerAccountID: 0], ofItemAtPath: directory.storePath)
+        try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.path)
+        try expectRefusal(mentioning: ["belongs to user 12345", directory.path])
+    }
+
+    @Test(
+        "A network file system is refused by its name",
+        arguments: [
+            (0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0xFE53_4D42, "smb2"), (0x517B, "smb"), (0x0102_1997, "9p"), (0x5346_414F, "afs"),
+            (0x6B41_4653, "afs"),
+        ] as [(UInt32, String)])
+    func networkFileSystem(type: UInt32, name: String) throws {
+        try directory.create()
+        let options = StoreOptions(fileSystem: FileSystemProbe { _ in type })
+        try expectRefusal(mentioning: ["network file system (\(name))"], options: options)
+        let empty = try TemporaryDirectory()
+        #expect(
+            failure { () throws(KeychainFailure) in
+                _ = try SQLiteItemStore.create(
+                    at: empty.storePath, storeID: .random(), keybag: [1], generation: 1, options: options)
+            }?.status == .notAvailable)
+        #expect(try empty.names == [])
+    }
+
+    @Test("A file system that cannot be told is not trusted")
+    func unknownFileSystem() throws {
+        try directory.create()
+        try expectRefusal(mentioning: ["file system"], options: StoreOptions(fileSystem: FileSystemProbe { _ in nil }))
+    }
+
+    @Test("A path that is no absolute path is refused", arguments: ["", "keychain.db", "/", "/tmp/", "/tmp/..", "/tmp/\u{0}/keychain.db"])
+    func path(path: String) {
+        #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(path) }?.status == .notAvailable)
+        #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: path) }?.status == .notAvailable)
+    }
+
+    @Test("Any name may be a store's", arguments: ["a b.db", "100%.db", "what?.db", "#1.db", "é'\"\\\n.db", "file:x.db", ":memory:"])
+    func name(name: String) throws {
+        let path = directory.path + "/" + name
+        #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 7) == .created)
+        let store = try SQLiteItemStore(openingAt: path)
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(try store.rows().count == 1)
+        #expect(try directory.names.contains(name))
+    }
+
+    @Test("Everything a store keeps on disk is its owner's alone")
+    func modes() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(try directory.names == ["keychain.db", "keychain.db-shm", "keychain.db-wal"])
+        for name in try directory.names {
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory.path + "/" + name)
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Synchronization
+import Testing
+
+@Suite("Many at one store", .timeLimit(.minutes(2)))
+struct SharingTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test("Threads read and write side by side and nothing is lost")
+    func threads() async throws {
+        let stores = [try directory.makeStore(), try SQLiteItemStore(openingAt: directory.storePath)]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for thread in 0..<8 {
+                let store = stores[thread % 2]
+                group.addTask {
+                    for number in 0..<25 {
+                        let row = SampleRows.row(service: UInt64(thread), account: UInt64(number))
+                        try store.insert([row])
+                        let found = try store.rows(
+                            RowQuery(serviceDigest: row.header.serviceDigest, accountDigest: row.header.accountDigest))
+                        #expect(found.map(\.header) == [row.header])
+                        let ofThread = try store.rows(RowQuery(serviceDigest: row.header.serviceDigest))
+                        #expect(ofThread.count == number + 1)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        for store in stores { #expect(try store.rows().count == 200) }
+        #expect(try stores[0].integrityProblems() == [])
+    }
+
+    @Test("A write lock held elsewhere ends in 'not available' at the deadline, and reads go on")
+    func lockedElsewhere() throws {
+        let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 150))
+        try store.insert([SampleRows.row(account: 1)])
+        let other = try RawDatabase(directory.storePath)
+        try other.run("BEGIN IMMEDIATE")
+        let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+        #expect(failure?.status == .notAvailable)
+        #expect(failure?.reason.contains("150 ms") == true)
+        #expect(try store.rows().count == 1)
+        try other.run("COMMIT")
+        try store.insert([SampleRows.row(account: 2)])
+        #expect(try store.rows().count == 2)
+    }
+
+    @Test("A write waits for another one that ends before the deadline")
+    func waits() async throws {
+        let store = try directory.makeStore()
+        let other = try RawDatabase(directory.storePath)
+        try other.run("BEGIN IMMEDIATE")
+        let writing = Task.detached { try store.insert([SampleRows.row(account: 1)]) }
+        try await Task.sleep(for: .milliseconds(50))
+        try other.run("COMMIT")
+        try await writing.value
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("A write inside a write of the same store ends at the deadline too")
+    func writeInsideWrite() throws {
+        let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 50))
+        var inner: KeychainFailure?
+        _ = try store.write(ifKeybagGeneration: ItemStoreContract.keybag.generation) { writing throws(KeychainFailure) in
+            inner = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 1)]) }
+            try writing.insert(SampleRows.row(account: 2))
+        }
+        #expect(inner?.status == .notAvailable)
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("Another process's change of the keybag is seen by the next write")
+    func keybagChange() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        try RawDatabase(directory.storePath).run("UPDATE meta SET keybag_generation = 8")
+        let outcome = try store.write(ifKeybagGeneration: 7) { _ in }
+        guard case .keybagChanged = outcome else {
+            Issue.record("the write was accepted")
+            return
+        }
+        #expect(try store.keybag().generation == 8)
+    }
+
+    @Test("A closed store refuses calls and can be opened again")
+    func closed() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        store.close()
+        #expect(failure { () throws(KeychainFailure) in _ = try store.rows() }?.status == .notAvailable)
+        #expect(failure { () throws(KeychainFailure) in try store.insert([]) }?.status == .notAvailable)
+        #expect(try directory.names == ["keychain.db"])
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
+    }
+
+    @Test("Opening the store once more does not let go of the locks of the first")
+    func locksSurvive() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        let inode = try #require(FileManager.default.attributesOfItem(atPath: directory.storePath)[.systemFileNumber] as? Int)
+        func lockCount() throws -> Int {
+            try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").count { $0.contains(":\(inode) ") }
+        }
+        let before = try lockCount()
+        #expect(before > 0)
+        _ = try SQLiteItemStore(openingAt: directory.storePath).rows()
+        _ = try SQLiteItemStore.inspect(directory.storePath)
+        _ = try directory.create()
+        #expect(try lockCount() == before)
+    }
+
+    @Test("A removed file is noticed: a write is refused, and nothing is made in its place")
+    func removed() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        for name in try directory.names { try FileManager.default.removeItem(atPath: directory.path + "/" + name) }
+        for _ in 1...2 {
+            let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+            #expect(failure?.status == .notAvailable)
+        }
+        #expect(failure { () throws(KeychainFailure) in _ = try store.rows() }?.status == .notAvailable)
+        #expect(try directory.names == [])
+    }
+
+    @Test("A store put in the place of the open one is noticed by writes at once and by reads within a second")
+    func replaced() async throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        let other = try TemporaryDirectory()
+        try other.create()
+        for name in try directory.names { try FileManager.default.removeItem(atPath: directory.path + "/" + name) }
+        try FileManager.default.moveItem(atPath: other.storePath, toPath: directory.storePath)
+        // Longer than reads may take to notice.
+        try await Task.sleep(for: .milliseconds(1_300))
+        let reading = failure { () throws(KeychainFailure) in _ = try store.rows() }
+        #expect(reading?.status == .notAvailable)
+        #expect(reading?.callsForReopening == true)
+        let writing = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+        #expect(writing?.callsForReopening == true)
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().isEmpty)
+    }
+
+    @Test("The same store put back from a copy is opened anew")
+    func restored() async throws {
+        do { try directory.makeStore().insert([SampleRows.row(account: 1)]) }
+        let copy = directory.path + "/copy"
+        try FileManager.default.copyItem(atPath: directory.storePath, toPath: copy)
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 2)])
+        for name in try directory.names where name != "copy" { try FileManager.default.removeItem(atPath: directory.path + "/" + name) }
+        try FileManager.default.moveItem(atPath: copy, toPath: directory.storePath)
+        #expect(failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 3)]) }?.status == .notAvailable)
+        #expect(try store.rows().count == 1)
+        try store.insert([SampleRows.row(account: 3)])
+        #expect(try store.rows().count == 2)
+    }
+}
