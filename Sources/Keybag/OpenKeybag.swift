@@ -30,7 +30,8 @@ package final class OpenKeybag: Sendable {
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         guard let serving = copies.first(where: { KeybagDocument.isAuthentic($0, by: authenticationKey) }) else {
             throw KeychainFailure(
-                .notAvailable, "the keybag is damaged, or the device secret is that of another store; nothing was changed"
+                .notAvailable, "the keybag is damaged, or the device secret is that of another store; nothing was changed",
+                isDamage: true
             )
         }
         let document = try KeybagDocument(authentic: serving, storeID: storeID)

@@ -10,13 +10,17 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let place: String
     /// The connection or the keybag in use is no longer the store's: the same call may succeed once the store is opened anew.
     package let callsForReopening: Bool
+    /// The store as a whole is damaged: the status is that of a keychain that cannot be used, and a person wants to know the difference.
+    package let isDamage: Bool
 
     package init(
-        _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, file: StaticString = #fileID, line: UInt = #line
+        _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, isDamage: Bool = false,
+        file: StaticString = #fileID, line: UInt = #line
     ) {
         self.status = status
         self.reason = reason
         self.callsForReopening = callsForReopening
+        self.isDamage = isDamage
         self.place = "\(file):\(line)"
     }
 

@@ -52,7 +52,7 @@ struct KeychainOpening {
     private func openKeybag(
         _ stored: StoredKeybag, storeID: StoreID
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
-        var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed")
+        var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed", isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
             let protector = protector(of: hint.kind)
             do throws(KeychainFailure) {

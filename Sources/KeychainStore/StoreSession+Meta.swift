@@ -6,7 +6,7 @@ extension StoreSession {
     func storeID() throws(KeychainFailure) -> StoreID {
         var id: StoreID?
         try connection.query("SELECT store_id FROM meta WHERE number = 1") { id = $0.identifier(at: 0) }
-        guard let id else { throw KeychainFailure(.notAvailable, "the store is damaged: it has no identifier") }
+        guard let id else { throw KeychainFailure(.notAvailable, "the store is damaged: it has no identifier", isDamage: true) }
         return id
     }
 

@@ -95,13 +95,13 @@ extension StoreSession: ItemReading {
         try joinState()
         let generation = try keybagGeneration()
         let copies = [try? keybagCopy(.keybag), try? keybagCopy(.keybagCopy)].compactMap(\.self)
-        guard !copies.isEmpty else { throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read") }
+        guard !copies.isEmpty else { throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true) }
         return StoredKeybag(generation: generation, copies: copies)
     }
 
     func keybagGeneration() throws(KeychainFailure) -> UInt64 {
         guard let generation = try singleInteger(.keybagGeneration) else {
-            throw KeychainFailure(.notAvailable, "the store is damaged: it has no keybag generation")
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no keybag generation", isDamage: true)
         }
         return UInt64(bitPattern: generation)
     }

@@ -5,6 +5,10 @@ import Valet
 /// From what the keychain answered to what the person can do next.
 extension CommandFailure {
     init(_ failure: KeychainFailure) {
+        guard !failure.isDamage else {
+            self.init(.damaged, failure.reason, advice: "Put back a backup of the keychain and its key file; nothing is replaced unasked.")
+            return
+        }
         switch failure.status {
         case .itemNotFound:
             self.init(.notFound, "there is no such item in this valet", advice: "`valet list` shows the keys that are there.")
@@ -21,7 +25,7 @@ extension CommandFailure {
         case .inputOutput:
             self.init(.unavailable, failure.reason, advice: "Check that the disk is sound and not full, then run the command again.")
         default:
-            self.init(.unavailable, failure.reason, advice: "`valet status --verbose` tells where the keychain is and what it needs.")
+            self.init(.unavailable, failure.reason, advice: "Nothing was changed. `valet status` tells where the keychain is.")
         }
     }
 

@@ -34,6 +34,7 @@ enum ItemListing {
     }
 
     static func json(_ items: [ListedItem]) throws -> Data {
+        if items.isEmpty { return Data("[]\n".utf8) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601

@@ -39,8 +39,33 @@ enum MigrationSource {
         ]
     }
 
+    /// A search for all values passes over those that cannot be read; a migration must not.
+    func requireReadable() throws {
+        let query: [String: Any] =
+            switch self {
+            case .valet(let valet, _): valet.itemQuery
+            case .service(let service, _): Self.query(service)
+            }
+        let all = try Self.find(query)
+        let readable = try Self.find(query.merging([kSecReturnData as String: true]) { _, new in new })
+        guard readable.count == all.count else {
+            throw CommandFailure(
+                .damaged, "an item cannot be read, and nothing was moved",
+                advice: "`valet verify` lists what is damaged. Put back a backup, or remove it with `valet remove`."
+            )
+        }
+    }
+
     private static func accounts(_ service: String) throws -> Set<String> {
-        var query: [String: Any] = query(service)
+        try Set(
+            find(query(service)).map { attributes in
+                guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
+                return account
+            })
+    }
+
+    private static func find(_ query: [String: Any]) throws -> [[String: Any]] {
+        var query = query
         query[kSecMatchLimit as String] = kSecMatchLimitAll as String
         query[kSecReturnAttributes as String] = true
         var result: CFTypeRef?
@@ -50,10 +75,6 @@ enum MigrationSource {
         guard status == errSecSuccess, let found = result as? [[String: Any]] else {
             throw KeychainFailure(KeychainStatus(rawValue: status), "the items could not be read")
         }
-        return try Set(
-            found.map { attributes in
-                guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
-                return account
-            })
+        return found
     }
 }

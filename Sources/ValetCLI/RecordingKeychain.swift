@@ -37,6 +37,8 @@ final class RecordingKeychain: Keychain {
             return result
         } catch {
             failure.withLock { $0 = error }
+            // The command tells it, or has an answer for it.
+            WarningLog.silence(error.description)
             throw error
         }
     }

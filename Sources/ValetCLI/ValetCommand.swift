@@ -40,7 +40,7 @@ struct ValetCommand: ParsableCommand {
             try command.run()
             WarningLog.report()
         } catch let failure as CommandFailure {
-            WarningLog.report(except: failure)
+            WarningLog.report()
             failure.report()
             Foundation.exit(failure.status.rawValue)
         } catch let code as ExitCode {

@@ -4,20 +4,31 @@ import Logging
 import Synchronization
 
 /// Keeps the warnings that the libraries log while a command runs, to be shown at its end.
-///
-/// What made the command fail is logged too; it is told once, as the failure.
 enum WarningLog {
     private static let messages = Mutex<[String]>([])
+    private static let silenced = Mutex<Set<String>>([])
 
     /// Called once, before anything is logged.
     static func start() {
         LoggingSystem.bootstrap { _ in Handler() }
     }
 
-    /// Writes the warnings to standard error, except those that say what `failure` says.
-    static func report(except failure: CommandFailure? = nil) {
-        for message in messages.withLock({ $0 }) {
-            if let failure, message.hasPrefix(failure.problem) { continue }
+    /// Leaves out a message that the command itself acts upon: a failure is logged by the libraries, and told by the command.
+    static func silence(_ message: String) {
+        _ = silenced.withLock { $0.insert(message) }
+    }
+
+    /// Adds a warning of the command's own.
+    static func add(_ message: String) {
+        messages.withLock { messages in
+            if !messages.contains(message) { messages.append(message) }
+        }
+    }
+
+    /// Writes the warnings to standard error.
+    static func report() {
+        let silenced = silenced.withLock { $0 }
+        for message in messages.withLock({ $0 }) where !silenced.contains(message) {
             StandardError.write("valet: warning: \(message)")
         }
     }
@@ -32,10 +43,7 @@ enum WarningLog {
         }
 
         func log(event: LogEvent) {
-            let text = event.message.description
-            messages.withLock { messages in
-                if !messages.contains(text) { messages.append(text) }
-            }
+            WarningLog.add(event.message.description)
         }
     }
 }

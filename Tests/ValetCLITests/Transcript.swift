@@ -34,6 +34,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     }
 
     let name: String
+    /// Nil: for everybody.
+    private var isForRoot: Bool?
     private(set) var steps: [Step] = []
 
     var testDescription: String { name }
@@ -43,6 +45,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         return try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".txt") }.sorted().map {
             try Transcript(name: $0, text: String(contentsOf: folder.appending(path: $0), encoding: .utf8))
         }
+        .filter { $0.isForRoot == nil || $0.isForRoot == (getuid() == 0) }
     }
 
     init(name: String, text: String) throws {
@@ -56,6 +59,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
     /// False: the line has no place here.
     private mutating func add(_ line: String, number: Int) throws -> Bool {
+        if line == "# as root" { isForRoot = true }
+        if line == "# not as root" { isForRoot = false }
         if line.hasPrefix("#") { return true }
         if line.hasPrefix("$ ") || line.hasPrefix("% ") {
             steps.append(Step(command: String(line.dropFirst(2)), isOnTerminal: line.hasPrefix("%"), line: number))

@@ -6,7 +6,7 @@ import Testing
 // Each file in Scripts/ is a story: commands, what is typed, what comes out, how they exit. It runs in an empty folder of its own,
 // which is HOME and the working directory; KEYCHAIN_HOME is a folder in it, and `valet` is on the PATH.
 //
-//   # text       a comment
+//   # text       a comment; `# as root` and `# not as root` say who alone can run the story
 //   $ command    run by /bin/sh; standard output and standard error are pipes, standard input is /dev/null
 //   % command    run by /bin/sh on a pseudo-terminal
 //   text         the next line that comes out: on standard output, or on the screen

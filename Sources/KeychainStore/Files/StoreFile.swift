@@ -31,7 +31,8 @@ struct StoreFile {
             throw refusal("\(path) can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
         }
         guard facts.byteCount > 0 else {
-            throw refusal("\(path) is empty, so its content was lost; put a copy back, or remove it to begin anew")
+            throw KeychainFailure(
+                .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to begin anew", isDamage: true)
         }
         return StoreFile(location: location, facts: facts)
     }

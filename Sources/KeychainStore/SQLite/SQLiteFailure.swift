@@ -59,7 +59,7 @@ struct SQLiteFailure: Equatable {
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
             KeychainFailure(.notAvailable, "another process held the store's lock past the deadline (\(action))")
         case SQLITE_CORRUPT:
-            KeychainFailure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); `valet verify` tells more")
+            KeychainFailure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
         case SQLITE_NOTADB:
             KeychainFailure(.notAvailable, "the file is not a keychain store")
         case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:

@@ -22,13 +22,14 @@ struct ListCommand: ParsableCommand {
     func run() throws {
         let selected = try selection.resolve()
         let session = try CommandSession(selected.entitlements)
-        if json {
-            try StandardOutput.write(ItemListing.json(try session.perform { try selected.items() }))
-        } else if StandardOutput.isTerminal {
-            try StandardOutput.write(Data(ItemListing.table(try session.perform { try selected.items() }).utf8))
-        } else {
+        guard json || StandardOutput.isTerminal else {
             let keys = try session.perform { try selected.valet.allKeys() }
-            try StandardOutput.write(Data(ItemListing.lines(keys).utf8))
+            return try StandardOutput.write(Data(ItemListing.lines(keys).utf8))
         }
+        let items = try session.perform { try selected.items() }
+        if items.contains(where: { $0.byteCount == nil }) {
+            WarningLog.add("a secret cannot be read; `valet verify` tells if it is damaged")
+        }
+        try StandardOutput.write(json ? ItemListing.json(items) : Data(ItemListing.table(items).utf8))
     }
 }

@@ -52,7 +52,10 @@ struct MigrateCommand: ParsableCommand {
         if dryRun {
             try showPlan(session, from: source, to: destination)
         } else {
-            try session.perform { try source.migrate(into: destination.valet, removingOriginals: remove) }
+            try session.perform {
+                try source.requireReadable()
+                try source.migrate(into: destination.valet, removingOriginals: remove)
+            }
         }
     }
 

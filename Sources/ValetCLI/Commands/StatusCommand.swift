@@ -22,7 +22,7 @@ struct StatusCommand: ParsableCommand {
         } catch {
             // Where it should be is what somebody needs to know first when it cannot be used.
             try show([("Keychain", session.keychain.configuration.storePath)])
-            throw error
+            throw CommandFailure(error.status, error.problem, advice: "Nothing was changed. Put that right, then try again.")
         }
     }
 

@@ -31,13 +31,14 @@ struct VerifyCommand: ParsableCommand {
         if report.lockedCount > 0 {
             try StandardOutput.writeLine("\(report.lockedCount) locked: undamaged as far as that can be seen without their keys")
         }
+        let checked = report.checkedCount == 1 ? "1 item checked" : "\(report.checkedCount) items checked"
         guard report.isSound else {
             throw CommandFailure(
-                .damaged, "\(report.checkedCount) items checked, \(report.findings.count) damaged; nothing was changed",
+                .damaged, "\(checked), \(report.findings.count) damaged; nothing was changed",
                 advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`."
             )
         }
-        try StandardOutput.writeLine("\(report.checkedCount) items checked, none damaged.")
+        try StandardOutput.writeLine("\(checked), none damaged.")
     }
 
     /// Nil: there is no keychain yet.
