@@ -36,7 +36,9 @@ final class TemporaryDirectory: Sendable {
         get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
     }
 
-    /// Every file's bytes by name. Only while no store is open here: reading a file drops the locks on it.
+    /// Every file's bytes by name.
+    ///
+    /// Only while no store is open here: reading a file drops the locks on it.
     var contents: [String: Data] {
         get throws {
             try Dictionary(uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(fileURLWithPath: path + "/" + $0))) })
