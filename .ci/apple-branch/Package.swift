@@ -1,0 +1,40 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Builds KeychainServices and Valet on Linux through the branch that Apple platforms take (`swift build --package-path .ci/apple-branch`).
+//
+// The sources are the repository's own, over the symbolic link `Sources`. Modules named Security and LocalAuthentication stand in for
+// Apple's: they re-export SecurityAPI. What this proves is the imports of that branch, not Apple's stricter coercions.
+//
+// The engine has a stand-in too. Nothing here runs it, and the real one would build all of swift-crypto for that.
+
+let package = Package(
+    name: "apple-branch",
+    dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.6.0")],
+    targets: [
+        .target(name: "Security", dependencies: ["SecurityAPI"], path: "StandIns/Security"),
+        .target(name: "LocalAuthentication", dependencies: ["SecurityAPI"], path: "StandIns/LocalAuthentication"),
+        .target(name: "KeychainEngine", dependencies: ["KeychainCore"], path: "StandIns/KeychainEngine"),
+        .target(name: "CKeychainShims", path: "Sources/CKeychainShims"),
+        .target(name: "KeychainCore", dependencies: ["CKeychainShims"], path: "Sources/KeychainCore"),
+        .target(
+            name: "SecurityAPI",
+            dependencies: ["KeychainCore", "KeychainEngine", .product(name: "Logging", package: "swift-log")],
+            path: "Sources/SecurityAPI"
+        ),
+        .target(name: "KeychainServices", dependencies: ["Security", "LocalAuthentication"], path: "Sources/KeychainServices"),
+        .target(name: "Valet", dependencies: ["KeychainServices"], path: "Sources/Valet"),
+        .executableTarget(name: "AppleBranchCheck", dependencies: ["Valet", "KeychainServices"], path: "AppleBranchCheck"),
+    ]
+)
+
+for target in package.targets where target.name != "CKeychainShims" {
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .strictMemorySafety(),
+        .treatAllWarnings(as: .error),
+    ]
+}

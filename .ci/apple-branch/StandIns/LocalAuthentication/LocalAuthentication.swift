@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@_exported public import SecurityAPI
+
+/// Exists in this module alone: whoever can name it reached it by importing LocalAuthentication.
+public let localAuthenticationStandsIn = true
