@@ -37,6 +37,7 @@ package final class LocalKeychain: Keychain {
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
+        if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
         try perform(creating: false) { keychain throws(KeychainFailure) in try keychain.update(request) }
     }
 

@@ -47,7 +47,9 @@ struct AccessGroupCases {
         }
     }
 
-    @Test("Case 61: an access group that the program is not entitled to is refused by every call", .inMemoryKeychain, arguments: Verb.allCases)
+    @Test(
+        "Case 61: an access group that the program is not entitled to is refused by every call", .inMemoryKeychain, arguments: Verb.allCases
+    )
     func foreignGroup(verb: Verb) {
         #expect(verb.status(Item.generic().with(kSecAttrAccessGroup, "foreign")) == errSecMissingEntitlement)
     }

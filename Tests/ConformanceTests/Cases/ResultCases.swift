@@ -6,7 +6,9 @@ import Testing
 
 @Suite("What calls deliver, cases of the specification", .inMemoryKeychain)
 struct ResultCases {
-    @Test("Case 16: a password has no reference: asking for one delivers nothing and is no mistake", arguments: [Item.Kind.generic, .internet])
+    @Test(
+        "Case 16: a password has no reference: asking for one delivers nothing and is no mistake",
+        arguments: [Item.Kind.generic, .internet])
     func returnRef(kind: Item.Kind) {
         let item = kind.item.with(kSecReturnRef, true)
         let added = add(item)

@@ -5,7 +5,9 @@ import KeychainCore
 import KeychainTesting
 import Testing
 
-/// What can happen to a stored row. Each leaves the columns that a search looks at as they were.
+/// What can happen to a stored row.
+///
+/// Each leaves the columns that a search looks at as they were.
 enum Damage: CaseIterable, Sendable {
     case attributes
     case secret

@@ -32,7 +32,8 @@ struct KeychainFolder {
     func replaceStore(with bytes: Data) throws {
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: storePath + suffix) }
         try FileManager.default.removeItem(atPath: storePath)
-        FileManager.default.createFile(atPath: storePath, contents: bytes, attributes: [.posixPermissions: 0o600])
+        try bytes.write(to: URL(filePath: storePath))
+        try setMode(0o600)
     }
 
     func setMode(_ mode: Int) throws {

@@ -145,7 +145,9 @@ struct CoercionTests {
 
     @Test(
         "An accessibility is one of Apple's names, and nothing else",
-        arguments: [Refused("bogus"), Refused(""), Refused("AK"), Refused(6), Refused(true), Refused(bytes), Refused(identifier), Refused(NSNull())])
+        arguments: [
+            Refused("bogus"), Refused(""), Refused("AK"), Refused(6), Refused(true), Refused(bytes), Refused(identifier), Refused(NSNull()),
+        ])
     private func accessibilityRefuses(refused: Refused) {
         #expect(add(Item.generic().with(kSecAttrAccessible, refused.value)).status == errSecParam)
         #expect(find(Item.genericQuery().with(kSecAttrAccessible, refused.value)).status == errSecParam)
@@ -180,7 +182,8 @@ struct CoercionTests {
         arguments: [
             Coercion(Data(), .data(Data())), Coercion(Data(repeating: 7, count: 16), .data(Data(repeating: 7, count: 16))),
             Coercion(NSNull(), .data(Data())),
-            Coercion(identifier, .data(Data([0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0, 0xc0, 0x4f, 0xd4, 0x30, 0xc8]))),
+            Coercion(
+                identifier, .data(Data([0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0, 0xc0, 0x4f, 0xd4, 0x30, 0xc8]))),
         ])
     private func user(coercion: Coercion) throws {
         #expect(try Column(.generic, PrivateKey.user).comesBack(as: coercion.value) == coercion.result)

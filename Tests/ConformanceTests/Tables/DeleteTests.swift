@@ -63,7 +63,9 @@ struct DeleteTests {
         #expect(delete(Item.genericQuery().with(synchronizable)) == errSecSuccess)
         let query = Item.genericQuery().with(synchronizable).with(PrivateKey.tombstone, true)
         let after = try #require(find(query.with([kSecReturnAttributes: true, kSecReturnData: true])).attributes)
-        for key in [kSecAttrAccount, kSecAttrService, kSecAttrAccessGroup, kSecAttrSynchronizable, kSecAttrAccessible, kSecAttrCreationDate] {
+        for key in [
+            kSecAttrAccount, kSecAttrService, kSecAttrAccessGroup, kSecAttrSynchronizable, kSecAttrAccessible, kSecAttrCreationDate,
+        ] {
             #expect((after[key] as? NSObject) == (before[key] as? NSObject), "\(key)")
         }
         for key in [kSecAttrLabel, kSecAttrComment, kSecValueData] { #expect(after[key] == nil, "\(key)") }

@@ -35,7 +35,8 @@ struct EntitlementTests {
         }
     }
 
-    @Test("A search that names no group covers all of the program's", arguments: ["group1", "group2", "associated", "application", "shared"])
+    @Test(
+        "A search that names no group covers all of the program's", arguments: ["group1", "group2", "associated", "application", "shared"])
     func allGroups(group: String) throws {
         try Program.run(entitledTo: Self.everything) {
             #expect(add(Item.generic().with(kSecAttrAccessGroup, group)).status == errSecSuccess)
@@ -75,7 +76,8 @@ struct EntitlementTests {
         #expect(secret(of: Item.genericQuery("common")) == Data("new".utf8))
     }
 
-    @Test("A persistent reference to an item of another program leads nowhere", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
+    @Test(
+        "A persistent reference to an item of another program leads nowhere", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
     func referenceOfAnotherProgram(verb: Verb) throws {
         let reference = try #require(add(Item.generic().with(kSecReturnPersistentRef, true)).data)
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {

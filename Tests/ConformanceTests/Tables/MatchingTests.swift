@@ -102,7 +102,9 @@ struct MatchingTests {
         #expect(find(query.with(kSecAttrDescription, "description")).status == errSecItemNotFound)
     }
 
-    @Test("Dates and sha1 are filters like every other attribute", arguments: [kSecAttrCreationDate, kSecAttrModificationDate, PrivateKey.sha1])
+    @Test(
+        "Dates and sha1 are filters like every other attribute",
+        arguments: [kSecAttrCreationDate, kSecAttrModificationDate, PrivateKey.sha1])
     func sealedFilters(key: CFString) throws {
         add(Item.generic("first"))
         add(Item.generic("second").with(kSecAttrLabel, "label"))

@@ -46,7 +46,8 @@ struct PrimaryKeyTests {
             [
                 Difference(kind, kSecAttrLabel), Difference(kind, kSecAttrDescription), Difference(kind, kSecAttrComment),
                 Difference(kind, PrivateKey.alias), Difference(kind, PrivateKey.protected),
-                Difference(kind, kSecAttrType, 1, 2), Difference(kind, kSecAttrCreator, 1, 2), Difference(kind, PrivateKey.scriptCode, 1, 2),
+                Difference(kind, kSecAttrType, 1, 2), Difference(kind, kSecAttrCreator, 1, 2),
+                Difference(kind, PrivateKey.scriptCode, 1, 2),
                 Difference(kind, kSecAttrIsInvisible, true, false), Difference(kind, kSecAttrIsNegative, true, false),
                 Difference(kind, PrivateKey.hasCustomIcon, true, false),
                 Difference(kind, kSecAttrAccessible, kSecAttrAccessibleWhenUnlocked as String, kSecAttrAccessibleAlways as String),

@@ -44,7 +44,8 @@ struct UpdateTests {
             (kSecValueRef, "x", errSecNoSuchAttr), (kSecValuePersistentRef, Data(), errSecNoSuchAttr),
             ("abcd" as CFString, "x", errSecNoSuchAttr), ("unknown" as CFString, "x", errSecNoSuchAttr),
             (kSecAttrServer, "example.com", errSecNoSuchAttr),
-            (PrivateKey.sharingGroup, "group", errSecParam), (PrivateKey.appClipItem, 1, errSecParam), (PrivateKey.tombstone, 1, errSecParam),
+            (PrivateKey.sharingGroup, "group", errSecParam), (PrivateKey.appClipItem, 1, errSecParam),
+            (PrivateKey.tombstone, 1, errSecParam),
         ] as [(CFString, any Sendable, OSStatus)])
     func refusedKeys(key: CFString, value: any Sendable, status: OSStatus) {
         add(Item.generic())
@@ -71,7 +72,8 @@ struct UpdateTests {
         "Every attribute of the class can be changed, and the secret stays",
         arguments: [
             (kSecAttrLabel, .text("new")), (kSecAttrComment, .text("new")), (kSecAttrDescription, .data(Data([1]))),
-            (kSecAttrGeneric, .data(Data([2]))), (kSecAttrType, .number(5)), (kSecAttrCreator, .number(6)), (kSecAttrIsInvisible, .number(1)),
+            (kSecAttrGeneric, .data(Data([2]))), (kSecAttrType, .number(5)), (kSecAttrCreator, .number(6)),
+            (kSecAttrIsInvisible, .number(1)),
             (kSecAttrIsNegative, .number(1)), (kSecAttrAccount, .text("new")), (kSecAttrService, .text("new")),
             (kSecAttrAccessGroup, .text("group2")), (kSecAttrAccessible, .text("ck")),
         ] as [(CFString, PlainValue)])
