@@ -6,7 +6,7 @@
 /// The reason never holds a secret, a key or an attribute's value.
 package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConvertible {
     package let status: KeychainStatus
-    package let reason: String
+    package private(set) var reason: String
     package let place: String
     /// The connection or the keybag in use is no longer the store's: the same call may succeed once the store is opened anew.
     package let callsForReopening: Bool
@@ -22,6 +22,13 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         self.callsForReopening = callsForReopening
         self.isDamage = isDamage
         self.place = "\(file):\(line)"
+    }
+
+    /// The same failure, with what it is about in front of the reason, unless the reason names it.
+    package func naming(_ subject: String) -> KeychainFailure {
+        var failure = self
+        if !reason.contains(subject) { failure.reason = "\(subject): \(reason)" }
+        return failure
     }
 
     package var description: String { "\(reason) (\(status.rawValue))" }

@@ -37,6 +37,15 @@ struct KeychainOpening {
     }
 
     private func openExisting() throws(KeychainFailure) -> LocalKeychain.Opened {
+        do throws(KeychainFailure) {
+            return try openStore()
+        } catch {
+            // SQLite and the keybag do not know which file it is that they cannot use.
+            throw error.naming(configuration.storePath)
+        }
+    }
+
+    private func openStore() throws(KeychainFailure) -> LocalKeychain.Opened {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let stored = try store.keybag()
         let (keybag, protector) = try openKeybag(stored, storeID: store.storeID)
@@ -57,7 +66,11 @@ struct KeychainOpening {
             let protector = protector(of: hint.kind)
             do throws(KeychainFailure) {
                 let secret = try protector.deviceSecret(for: storeID)
-                return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret), protector)
+                do throws(KeychainFailure) {
+                    return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret), protector)
+                } catch {
+                    throw error.naming("with the device secret of \(protector.location(for: storeID))")
+                }
             } catch {
                 failure = error
             }

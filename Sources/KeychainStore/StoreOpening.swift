@@ -44,7 +44,9 @@ struct StoreOpening {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
             throw KeychainFailure(.notAvailable, "there is no store at \(path)")
         }
-        try checkHeader(of: openConnection(file, .immutable), path: file.location.path)
+        // SQLite itself would compare the header with the rest of the file, which another process may be changing just now.
+        let header = try openConnection(file, .immutable).firstBytes(StoreFileHeader.byteCount)
+        try check(StoreFileHeader(header), path: file.location.path)
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {
@@ -54,17 +56,20 @@ struct StoreOpening {
     }
 
     private func checkHeader(of connection: SQLiteConnection, path: String) throws(KeychainFailure) {
-        let applicationID: Int64?
         do throws(KeychainFailure) {
-            applicationID = try connection.integer(of: "PRAGMA application_id")
+            let applicationID = try connection.integer(of: "PRAGMA application_id")
+            let version = try connection.integer(of: "PRAGMA user_version")
+            try check(StoreFileHeader(applicationID: applicationID ?? 0, formatVersion: version ?? 0), path: path)
         } catch {
             if connection.health.transactionFailure?.isNotADatabase == true { throw Self.foreign(path) }
             throw error
         }
-        guard applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
-        let version = try connection.integer(of: "PRAGMA user_version") ?? 0
-        guard version <= StoreSchema.formatVersion else { throw Self.newer(version) }
-        guard version == StoreSchema.formatVersion else { throw Self.foreign(path) }
+    }
+
+    private func check(_ header: StoreFileHeader?, path: String) throws(KeychainFailure) {
+        guard let header, header.applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
+        guard header.formatVersion <= StoreSchema.formatVersion else { throw Self.newer(header.formatVersion) }
+        guard header.formatVersion == StoreSchema.formatVersion else { throw Self.foreign(path) }
     }
 
     /// A newer version may have made rules that this one would break.

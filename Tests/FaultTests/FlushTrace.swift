@@ -80,7 +80,7 @@ struct FlushTrace {
         guard let open = call.firstIndex(of: "(") else { return nil }
         let name = call[..<open]
         let arguments = call[call.index(after: open)...]
-        let isOnLog = arguments.prefix { $0 != "," && $0 != ")" }.hasSuffix("-wal>")
+        let isOnLog = arguments.prefix { $0 != "," && $0 != ")" }.contains("-wal>")
         switch name {
         case "fsync", "fdatasync": return isOnLog && isFinished && call.hasSuffix("= 0") ? .logFlushed : nil
         case "write", "writev", "pwrite64", "pwritev":

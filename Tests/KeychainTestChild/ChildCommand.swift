@@ -69,14 +69,18 @@ extension ChildCommand {
         say("ready")
         while let home = readLine() {
             do {
-                let keychain = LocalKeychain(home: home)
-                try CurrentKeychain.with(keychain) { try testValet().setString("value of \(key)", forKey: key) }
-                // Why it failed is on standard error, which is the same stream.
+                try set(key, home: home)
                 say("done")
             } catch {
+                // The reason is in the log, on standard error, which is the same stream.
                 say("failed \(error)")
             }
         }
+    }
+
+    /// The keychain is closed when this returns.
+    private static func set(_ key: String, home: String) throws {
+        try CurrentKeychain.with(LocalKeychain(home: home)) { try testValet().setString("value of \(key)", forKey: key) }
     }
 
     /// Opens the keychain, reads from it, and keeps it open until its input ends.

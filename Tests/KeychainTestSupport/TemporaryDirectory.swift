@@ -8,8 +8,13 @@ import Glibc
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
-    package init() throws {
-        path = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path + "/keychain-test-" + UUID().uuidString.lowercased()
+    /// Where a place in memory is asked for and there is one, flushing costs nothing.
+    package init(inMemory: Bool = false) throws {
+        let memory = "/dev/shm"
+        let base =
+            inMemory && FileManager.default.isWritableFile(atPath: memory)
+            ? memory : FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
+        path = base + "/keychain-test-" + UUID().uuidString.lowercased()
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     }
 
@@ -32,7 +37,7 @@ package final class TemporaryDirectory: Sendable {
 }
 
 /// Runs `body` with the path of a directory that is gone afterwards.
-package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-    let directory = try TemporaryDirectory()
+package func withTemporaryDirectory<Result>(inMemory: Bool = false, _ body: (String) throws -> Result) throws -> Result {
+    let directory = try TemporaryDirectory(inMemory: inMemory)
     return try withExtendedLifetime(directory) { try body(directory.path) }
 }

@@ -153,6 +153,26 @@ internal import KeychainCore
         unsafe sqlite3_limit(handle, limit, value)
     }
 
+    /// The first bytes of the file as they are, without a lock and whatever they are; zeros where the file has ended.
+    ///
+    /// Through SQLite's own descriptor: opening another one and closing it would drop the locks of this process.
+    func firstBytes(_ count: Int) throws(KeychainFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        var code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        // The file belongs to the connection, which outlives the call; the buffer has `count` bytes.
+        if code == SQLITE_OK, let file = unsafe file, let read = unsafe file.pointee.pMethods?.pointee.xRead {
+            code = unsafe read(file, &bytes, Int32(count), 0)
+        }
+        guard code == SQLITE_OK || code == Self.readWasShort else {
+            throw health.record(SQLiteFailure(code: code, action: "reading the file's header"))
+        }
+        return bytes
+    }
+
+    /// SQLITE_IOERR_SHORT_READ, which Swift does not import: it is SQLITE_IOERR | (2<<8).
+    private static let readWasShort: Int32 = 10 | 2 << 8
+
     /// Leaves room at the end of each page of a database that has no page yet.
     func reserveBytesPerPage(_ count: Int32) throws(KeychainFailure) {
         var count = count

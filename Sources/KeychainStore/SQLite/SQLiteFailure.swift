@@ -38,6 +38,9 @@ struct SQLiteFailure: Equatable {
     /// SQLITE_READONLY_DBMOVED, which Swift does not import: it is SQLITE_READONLY | (4<<8).
     private static let fileWasMoved: Int32 = 8 | 4 << 8
 
+    /// SQLITE_IOERR_SHMSIZE: SQLITE_IOERR | (19<<8). SQLite gives it when the -shm file cannot be made longer.
+    private static let noRoomForSharedMemory: Int32 = 10 | 19 << 8
+
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 
@@ -52,6 +55,8 @@ struct SQLiteFailure: Equatable {
             KeychainFailure(.duplicateItem, "an item with this primary key is there already")
         case SQLITE_NOMEM:
             KeychainFailure(.allocate, "no memory for the store (\(action))")
+        case SQLITE_IOERR where code == Self.noRoomForSharedMemory:
+            KeychainFailure(.notAvailable, "the disk is full: there is no room for the -shm file; nothing was changed")
         case SQLITE_IOERR:
             KeychainFailure(.inputOutput, "the disk answered with an error (\(action), SQLite code \(code))")
         case SQLITE_FULL:

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("A keychain whose device secret is a systemd credential")
+struct CredentialTests {
+    private func withCredential(_ body: (_ home: String, _ credential: URL) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            let credentials = directory + "/credentials"
+            try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: false)
+            let credential = URL(filePath: credentials + "/keychain-device-secret")
+            try Data((0..<32).map { UInt8($0) }).write(to: credential)
+            try body(directory + "/home", credential)
+        }
+    }
+
+    private func keychain(_ home: String, _ credential: URL, protector: DeviceProtectorKind? = nil) -> LocalKeychain {
+        LocalKeychain(home: home) { configuration in
+            configuration.credentialsDirectory = credential.deletingLastPathComponent().path
+            configuration.protectorForNewStore = protector
+        }
+    }
+
+    @Test("It is used where the service has one, no key file is made, and it is reported")
+    func roundTrip() throws {
+        try withCredential { home, credential in
+            try keychain(home, credential).addItem("kept", "secret")
+            let reopened = keychain(home, credential)
+            #expect(try reopened.secret(of: "kept") == "secret")
+            #expect(try reopened.report().store?.protector == .systemdCredential)
+            #expect(try reopened.report().store?.protectorLocation == credential.path)
+            #expect(!FileManager.default.fileExists(atPath: home + "/keys"))
+        }
+    }
+
+    @Test("The environment of a service is enough")
+    func environment() throws {
+        try withCredential { home, credential in
+            let run = try ChildProcess.run(
+                BuiltProgram.path(of: "KeychainTestChild"), ["attempt", "add", "read"],
+                environment: ["KEYCHAIN_HOME": home, "CREDENTIALS_DIRECTORY": credential.deletingLastPathComponent().path])
+            #expect(run.output == "0 add\n0 read\n")
+            #expect(try keychain(home, credential).report().store?.protector == .systemdCredential)
+        }
+    }
+
+    @Test("The configuration can choose the key file though there is a credential; what was chosen is kept")
+    func keyFileChosen() throws {
+        try withCredential { home, credential in
+            try keychain(home, credential, protector: .keyFile).addItem("kept", "secret")
+            let later = keychain(home, credential, protector: .systemdCredential)
+            #expect(try later.secret(of: "kept") == "secret")
+            #expect(try later.report().store?.protector == .keyFile)
+        }
+    }
+
+    @Test("A configuration that asks for a credential which is not there makes nothing")
+    func askedForAndMissing() throws {
+        try withTemporaryDirectory { directory throws in
+            let keychain = LocalKeychain(home: directory + "/home") { $0.protectorForNewStore = .systemdCredential }
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "secret") }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains("keychain-device-secret") == true)
+            #expect(try FileSnapshot(of: directory).names.isEmpty)
+        }
+    }
+
+    /// What may become of a credential.
+    enum Change: CaseIterable {
+        case removed, shortened, lengthened, another, notHandedOver
+    }
+
+    @Test("When it is missing or another one, every call says so, by its name, and nothing is changed", arguments: Change.allCases)
+    func changed(_ change: Change) throws {
+        try withCredential { home, credential in
+            try keychain(home, credential).addItem("kept", "secret")
+            switch change {
+            case .removed: try FileManager.default.removeItem(at: credential)
+            case .shortened: try Data(count: 31).write(to: credential)
+            case .lengthened: try Data(count: 33).write(to: credential)
+            case .another: try Data(count: 32).write(to: credential)
+            case .notHandedOver: break
+            }
+            let before = try FileSnapshot(of: home)
+            for call in BadStateTests.Call.allCases {
+                let failure = #expect(throws: KeychainFailure.self) {
+                    try call.make(on: change == .notHandedOver ? LocalKeychain(home: home) : keychain(home, credential))
+                }
+                #expect(failure?.status == .notAvailable)
+                #expect(failure?.reason.contains("keychain-device-secret") == true, "\(call): \(failure?.reason ?? "")")
+                #expect(try FileSnapshot(of: home) == before, "\(call)")
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainTestSupport
+import Testing
+
+/// A small file system in memory, seen by one process tree alone and gone with it.
+private enum SmallDisk {
+    /// How to get mounts of one's own: root simply, others inside a user namespace of their own, where that is allowed.
+    static let unshare = geteuid() == 0 ? ["--mount"] : ["--mount", "--map-root-user"]
+
+    static let obstacle: String? = {
+        let run = try? ChildProcess.run("unshare", unshare + ["mount", "-t", "tmpfs", "none", "/tmp"], environment: ["PATH": "/usr/bin:/bin"])
+        return run?.ending == .exited(0) ? nil : "no small file system can be mounted here"
+    }()
+}
+
+@Suite("A full disk", .enabled(if: SmallDisk.obstacle == nil, "\(SmallDisk.obstacle ?? "")"))
+struct FullDiskTests {
+    /// Runs a shell script in a namespace of its own, with `$disk` an empty file system of that size and `$child` the test's child.
+    private func run(byteCount: Int, _ script: String) throws -> [Substring] {
+        try withTemporaryDirectory { directory in
+            let run = try ChildProcess.run(
+                "unshare",
+                SmallDisk.unshare + [
+                    "/bin/sh", "-euc",
+                    """
+                    mount -t tmpfs -o mode=700,size=\(byteCount) none "$disk"
+                    export KEYCHAIN_HOME="$disk/home"
+                    \(script)
+                    """,
+                ],
+                environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "disk": directory, "child": BuiltProgram.path(of: "KeychainTestChild")])
+            #expect(run.ending == .exited(0), "\(run.output)")
+            return run.output.split(separator: "\n")
+        }
+    }
+
+    @Test(
+        "Making a keychain where there is no room says so, and leaves nothing in the way of making one later",
+        arguments: [4_096, 8_192, 16_384, 32_768, 49_152, 65_536, 81_920, 98_304, 131_072])
+    func creation(byteCount: Int) throws {
+        let answers = try run(
+            byteCount: byteCount,
+            """
+            "$child" attempt add
+            find "$disk" -name 'keychain.db' -size 0
+            mount -o remount,size=16m "$disk"
+            "$child" attempt add read
+            find "$disk" -name '.keychain.db*'
+            """)
+        try #require(answers.count == 3, "\(answers)")
+        #expect(answers[0] == "0 add" || (answers[0].hasPrefix("-25291 ") && answers[0].contains("full")), "\(answers[0])")
+        #expect(answers.dropFirst().elementsEqual(["0 add", "0 read"]))
+    }
+
+    @Test("Storing where there is no room left says so; everything stored stays readable, and room helps")
+    func storing() throws {
+        let answers = try run(
+            byteCount: 1 << 20,
+            """
+            "$child" attempt add
+            dd if=/dev/zero of="$disk/filler" bs=4096 2>/dev/null || true
+            "$child" attempt add read
+            rm "$disk/filler"
+            "$child" attempt add read
+            """)
+        try #require(answers.count == 5, "\(answers)")
+        #expect(answers[0] == "0 add")
+        // Every byte is taken: not even the files beside the database can be made.
+        #expect(answers[1].hasPrefix("-25291 ") || answers[1].hasPrefix("-36 "), "\(answers[1])")
+        #expect(!answers[2].hasPrefix("-25300"), "\(answers[2])")
+        #expect(answers[3...].elementsEqual(["0 add", "0 read"]))
+    }
+
+    @Test("A disk that becomes full while a process writes takes nothing that was acknowledged")
+    func filling() throws {
+        let answers = try run(
+            byteCount: 1 << 20,
+            """
+            "$child" acknowledged-sets 100000 full 2>&1 | grep -v warning | tail -n 2
+            mount -o remount,size=16m "$disk"
+            "$child" attempt count
+            """)
+        try #require(answers.count == 3, "\(answers)")
+        let acknowledgedCount = try #require(Int(answers[0].dropFirst("ack ".count))) + 1
+        #expect(answers[1].hasPrefix("failed "))
+        // The one that failed may be there as well.
+        #expect(["0 count \(acknowledgedCount)", "0 count \(acknowledgedCount + 1)"].contains(answers[2]), "\(answers)")
+    }
+}

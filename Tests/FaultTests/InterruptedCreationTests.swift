@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("Making a keychain that is interrupted leaves none, or a whole one")
+struct InterruptedCreationTests {
+    @Test("A key file without its final name, and no store: a new keychain is made beside it")
+    func onlyProvisionalKeyFile() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let keyFile = try BadStateTests.makeKeychain(home)
+            try FileManager.default.moveItem(atPath: keyFile, toPath: keyFile + ".new")
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
+            let provisional = try Data(contentsOf: URL(filePath: keyFile + ".new"))
+
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try LocalKeychain(home: home).secret(of: "kept") }
+            try LocalKeychain(home: home).addItem("new", "a new secret")
+            #expect(try LocalKeychain(home: home).secret(of: "new") == "a new secret")
+            #expect(try Data(contentsOf: URL(filePath: keyFile + ".new")) == provisional)
+        }
+    }
+
+    @Test("A store whose key file lacks its final name is whole: the next call opens it and gives the name")
+    func storeWithProvisionalKeyFile() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let keyFile = try BadStateTests.makeKeychain(home)
+            try FileManager.default.moveItem(atPath: keyFile, toPath: keyFile + ".new")
+            #expect(try LocalKeychain(home: home).secret(of: "kept") == "a secret that was there")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: home + "/keys") == [URL(filePath: keyFile).lastPathComponent])
+        }
+    }
+
+    /// Calls of the system that making a keychain consists of.
+    static let systemCalls = ["openat", "mkdir", "chmod", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate"]
+
+    @Test(
+        "Killed at any call of the system, it leaves what the next process can use",
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: systemCalls)
+    func killedAnywhere(_ systemCall: String) throws {
+        try interrupt(systemCall, by: "signal=KILL")
+    }
+
+    @Test(
+        "Refused by the system at any call, it leaves what the next process can use",
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: systemCalls, ["EIO", "ENOSPC"])
+    func refusedAnywhere(_ systemCall: String, error: String) throws {
+        try interrupt(systemCall, by: "error=\(error)")
+    }
+
+    /// Makes a keychain with one failure, at each such call on a file of the keychain in turn.
+    private func interrupt(_ systemCall: String, by injection: String) throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let log = directory + "/log"
+            let undisturbed = try attempt(systemCall, nil, ["add", "read"], home: directory + "/undisturbed/home", log: log)
+            #expect(undisturbed == ["0 add", "0 read"])
+            // Counted as strace counts, from one, among all such calls of the process.
+            let positions = try calls(in: log).enumerated().filter { $0.element.contains(directory) }.map { $0.offset + 1 }
+            try #require(!positions.isEmpty, "making a keychain does not call \(systemCall)")
+            for position in positions {
+                let home = "\(directory)/\(position)/home"
+                let answers = try attempt(systemCall, "\(injection):when=\(position)", ["add", "read"], home: home, log: log)
+                let call = try calls(in: log).last { $0.contains("INJECTED") || $0.contains("killed by SIGKILL") }
+                let comment: Comment = "\(call ?? "nothing was injected"), which gave: \(answers)"
+                #expect(call != nil, comment)
+
+                let next = try attempt(systemCall, nil, ["read", "add", "read"], home: home, log: log)
+                #expect(next.dropFirst().elementsEqual(["0 add", "0 read"]), "then: \(next); \(comment)")
+                // What was acknowledged is there; what was not may be.
+                if answers.first == "0 add" { #expect(next.first == "0 read", comment) }
+            }
+        }
+    }
+
+    private func attempt(_ systemCall: String, _ injection: String?, _ operations: [String], home: String, log: String) throws -> [Substring] {
+        let injecting = injection.map { ["-e", "inject=\(systemCall):\($0)"] } ?? []
+        let parent = URL(filePath: home).deletingLastPathComponent().path
+        try FileManager.default.createDirectory(
+            atPath: parent, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let run = try ChildProcess.run(
+            "strace",
+            ["-y", "-s", "4096", "-o", log, "-e", "trace=\(systemCall)"] + injecting
+                + [BuiltProgram.path(of: "KeychainTestChild"), "attempt"] + operations,
+            environment: ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"])
+        return run.output.split(separator: "\n")
+    }
+
+    private func calls(in log: String) throws -> [Substring] {
+        try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+    }
+}
