@@ -9,7 +9,7 @@ struct ExistsCommand: ParsableCommand {
         discussion: "Nothing is printed. Any other exit code means that the keychain could not tell."
     )
 
-    @Argument(help: "The key to look for.")
+    @Argument(help: "The key to look for.", completion: .keys)
     var key: String
 
     @OptionGroup(title: "Which valet")

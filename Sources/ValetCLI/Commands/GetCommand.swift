@@ -10,7 +10,7 @@ struct GetCommand: ParsableCommand {
         discussion: "The bytes are written as they are. Only on a terminal a newline follows."
     )
 
-    @Argument(help: "The key of the secret.")
+    @Argument(help: "The key of the secret.", completion: .keys)
     var key: String
 
     @Option(

@@ -11,7 +11,7 @@ struct RemoveCommand: ParsableCommand {
         discussion: "There is no way to get a removed secret back."
     )
 
-    @Argument(help: "The key of the secret.")
+    @Argument(help: "The key of the secret.", completion: .keys)
     var key: String?
 
     @Flag(help: "Remove every secret of the valet. Asks on a terminal; else needs --yes.")
