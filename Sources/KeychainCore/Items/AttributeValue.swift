@@ -36,7 +36,7 @@ package enum AttributeValue: Hashable, Sendable {
         case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
         case (.data(let left), .data(let right)): left == right
         case (.number(let left), .number(let right)): left == right
-        case (.date(let left), .date(let right)): left == right
+        case (.date(let left), .date(let right)): left.bitPattern == right.bitPattern
         default: false
         }
     }
