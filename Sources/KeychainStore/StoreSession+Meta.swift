@@ -46,7 +46,7 @@ extension StoreSession {
         let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
         var problems: [String] = []
         try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
-            guard let digests = RowHeader.unpacked(row.bytes(at: 1)) else {
+            guard let digests = row.attributeDigests(at: 1) else {
                 problems.append("row \(row.rowNumber): its search digests cannot be read")
                 return
             }

@@ -7,8 +7,8 @@ extension StoreSession: ItemReading {
     ) throws(KeychainFailure) {
         var numbers: [Int64]
         switch SearchPlan(query, includingSecrets: includingSecrets) {
-        case .fewRows(let name, let digests):
-            let found = try fewRows(name, digests, matching: query, includingSecrets: includingSecrets)
+        case .fewRows(let name):
+            let found = try fewRows(name, matching: query, includingSecrets: includingSecrets)
             guard let first = found.first else { return }
             if found.others.isEmpty {
                 _ = try body(first)
@@ -29,19 +29,19 @@ extension StoreSession: ItemReading {
 
     /// The first row that matches, and the numbers of the others, which are rare.
     private func fewRows(
-        _ name: StoreStatement, _ digests: [IndexDigest], matching query: RowQuery, includingSecrets: Bool
+        _ name: StoreStatement, matching query: RowQuery, includingSecrets: Bool
     ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64]) {
         let mayHoldState = canAnchor
         if !mayHoldState { try joinState() }
         let statement = try connection.statement(name)
-        for (position, digest) in digests.enumerated() { statement.bind(digest, at: Int32(position) + 1) }
+        statement.bindKey(of: query)
         var first: SealedRow?
         var others: [Int64] = []
         do throws(KeychainFailure) {
             while try statement.step(), !statement.isEndMarker {
                 guard statement.rowMatches(query) else { continue }
                 if first == nil {
-                    first = statement.row(includingSecret: includingSecrets)
+                    first = statement.row(includingSecret: includingSecrets, foundBy: query)
                 } else {
                     others.append(statement.rowNumber)
                 }
@@ -83,7 +83,7 @@ extension StoreSession: ItemReading {
         defer { statement.reset() }
         statement.bind(number, at: 1)
         guard try statement.step(), statement.rowMatches(query) else { return nil }
-        return statement.row(includingSecret: includingSecrets)
+        return statement.row(includingSecret: includingSecrets, foundBy: nil)
     }
 
     func itemCount() throws(KeychainFailure) -> Int {
@@ -95,7 +95,9 @@ extension StoreSession: ItemReading {
         try joinState()
         let generation = try keybagGeneration()
         let copies = [try? keybagCopy(.keybag), try? keybagCopy(.keybagCopy)].compactMap(\.self)
-        guard !copies.isEmpty else { throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true) }
+        guard !copies.isEmpty else {
+            throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true)
+        }
         return StoredKeybag(generation: generation, copies: copies)
     }
 
@@ -125,7 +127,8 @@ extension StoreSession: ItemReading {
         var rows: [QuarantinedRow] = []
         while try statement.step() {
             rows.append(
-                QuarantinedRow(row: statement.row(includingSecret: true), seconds: statement.real(at: RowColumn.secondsPosition)))
+                QuarantinedRow(
+                    row: statement.row(includingSecret: true, foundBy: nil), seconds: statement.real(at: RowColumn.secondsPosition)))
         }
         return rows
     }

@@ -67,7 +67,7 @@ extension StoreSession: ItemWriting {
         guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row of that number") }
         return (
             statement.identifier(at: 0), statement.identifier(at: 1), statement.identifier(at: 2), statement.identifier(at: 3),
-            RowHeader.unpacked(statement.bytes(at: 4)) ?? []
+            statement.attributeDigests(at: 4) ?? []
         )
     }
 

@@ -57,14 +57,22 @@ extension RowHeader {
     }
 
     /// Parses `packed`; nil for anything else, also for digests out of order.
-    package static func unpacked(_ bytes: some Collection<UInt8>) -> [AttributeDigest]? {
-        guard bytes.count % packedDigestByteCount == 0 else { return nil }
-        var reader = ByteReader(bytes)
+    package static func unpacked(_ bytes: [UInt8]) -> [AttributeDigest]? {
+        unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
+    }
+
+    /// The same, from where the bytes lie. The buffer is only read, and not kept.
+    package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {
+        guard buffer.count % packedDigestByteCount == 0 else { return nil }
         var digests: [AttributeDigest] = []
-        while let number = reader.readByte() {
-            guard let attribute = Attribute(rawValue: number), number > (digests.last?.attribute.rawValue ?? 0),
-                let digest = reader.readBytes(IndexDigest.byteCount).flatMap({ IndexDigest($0) })
+        digests.reserveCapacity(buffer.count / packedDigestByteCount)
+        var last: UInt8 = 0
+        for start in stride(from: 0, to: buffer.count, by: packedDigestByteCount) {
+            let number = unsafe buffer[start]
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[(start + 1)..<(start + packedDigestByteCount)])
+            guard number > last, let attribute = Attribute(rawValue: number), let digest = unsafe IndexDigest(buffer: rest)
             else { return nil }
+            last = number
             digests.append(AttributeDigest(attribute, digest))
         }
         return digests

@@ -3,7 +3,9 @@ package import KeychainCore
 
 /// Directories that only their owner can use, made so that they survive a power cut.
 package enum PrivateDirectory {
-    /// Makes what is missing of the directory, from the top. Each new name is flushed before something is put below it.
+    /// Makes what is missing of the directory, from the top.
+    ///
+    /// Each new name is flushed before something is put below it.
     ///
     /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full.
     package static func make(_ directory: String) throws(KeychainFailure) {

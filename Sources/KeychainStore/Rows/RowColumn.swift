@@ -50,8 +50,9 @@ enum RowColumn: Int32, CaseIterable {
 
     static func count(withSecret: Bool) -> Int { allCases.count - (withSecret ? 0 : 1) }
 
-    static func list(withSecret: Bool) -> String {
-        allCases.prefix(count(withSecret: withSecret)).map(\.name).joined(separator: ", ")
+    /// The names, in order, with NULL in the place of those whose values are known already.
+    static func list(known: Set<RowColumn> = [], withSecret: Bool) -> String {
+        allCases.prefix(count(withSecret: withSecret)).map { known.contains($0) ? "NULL" : $0.name }.joined(separator: ", ")
     }
 
     static var parameters: String { allCases.map { "?\($0.rawValue)" }.joined(separator: ", ") }

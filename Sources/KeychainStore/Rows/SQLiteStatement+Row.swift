@@ -13,6 +13,11 @@ extension SQLiteStatement {
 
     var rowNumber: Int64 { integer(at: RowColumn.numberPosition) }
 
+    /// The digests packed in a column; nil when they make no sense.
+    func attributeDigests(at column: Int32) -> [AttributeDigest]? {
+        unsafe withBytes(at: column) { unsafe RowHeader.unpacked(buffer: $0) }
+    }
+
     private func digest(_ column: RowColumn) -> IndexDigest? { identifier(at: column.rawValue) }
 
     /// Whether the current row meets every condition.
@@ -31,25 +36,33 @@ extension SQLiteStatement {
         if let wanted = query.remainingKeyDigest, let found = digest(.remainingKeyDigest), found != wanted { return false }
         if let groups = query.accessGroupDigests, let found = digest(.accessGroupDigest), !groups.contains(found) { return false }
         if !query.attributeDigests.isEmpty {
-            guard let found = RowHeader.unpacked(bytes(at: RowColumn.attributeDigests.rawValue)) else { return true }
+            guard let found = attributeDigests(at: RowColumn.attributeDigests.rawValue) else { return true }
             return query.attributeDigests.allSatisfy(found.contains)
         }
         return true
     }
 
+    /// Binds what a `SearchPlan.fewRows` of this query looks for.
+    func bindKey(of query: RowQuery) {
+        if let id = query.id { return bind(id, at: 1) }
+        if let service = query.serviceDigest { bind(service, at: 1) }
+        if let account = query.accountDigest { bind(account, at: 2) }
+        if let remaining = query.remainingKeyDigest { bind(remaining, at: 3) }
+    }
+
     /// The current row.
     ///
     /// One whose columns make no sense is handed over too, in a form that does not open.
-    func row(includingSecret: Bool) -> SealedRow {
-        let digests = RowHeader.unpacked(bytes(at: RowColumn.attributeDigests.rawValue))
+    func row(includingSecret: Bool, foundBy query: RowQuery?) -> SealedRow {
+        let digests = attributeDigests(at: RowColumn.attributeDigests.rawValue)
         let itemClass = UInt8(exactly: integer(at: RowColumn.itemClass.rawValue)).flatMap(ItemClass.init(code:))
         let accessibility = UInt8(exactly: integer(at: RowColumn.accessibility.rawValue)).flatMap(Accessibility.init(code:))
         let generation = UInt32(exactly: integer(at: RowColumn.classKeyGeneration.rawValue))
         let flags = (integer(at: RowColumn.isSynchronizable.rawValue), integer(at: RowColumn.isTombstone.rawValue))
         let formatVersion = UInt8(exactly: integer(at: RowColumn.formatVersion.rawValue))
         let id = digest(.id)
-        let service = digest(.serviceDigest)
-        let account = digest(.accountDigest)
+        let service = query?.serviceDigest ?? digest(.serviceDigest)
+        let account = query?.accountDigest ?? digest(.accountDigest)
         let remaining = digest(.remainingKeyDigest)
         let group = digest(.accessGroupDigest)
         let revision = digest(.revision)

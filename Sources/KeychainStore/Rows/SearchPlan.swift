@@ -6,7 +6,7 @@ internal import KeychainCore
 /// Every other condition is checked on the rows found.
 enum SearchPlan {
     /// An index gives a few rows at the most, usually one: read them as they come.
-    case fewRows(StoreStatement, [IndexDigest])
+    case fewRows(StoreStatement)
     /// Perhaps many: note their numbers first, then read one row at a time.
     case byNumbers(StoreStatement, NumberParameters)
 
@@ -18,14 +18,13 @@ enum SearchPlan {
     }
 
     init(_ query: RowQuery, includingSecrets: Bool) {
-        if let id = query.id {
-            self = .fewRows(includingSecrets ? .rowsByIDWithSecret : .rowsByID, [id])
-        } else if let service = query.serviceDigest, let account = query.accountDigest {
-            if let remaining = query.remainingKeyDigest {
-                self = .fewRows(includingSecrets ? .rowsByPrimaryKeyWithSecret : .rowsByPrimaryKey, [service, account, remaining])
+        if query.id != nil {
+            self = .fewRows(includingSecrets ? .rowsByIDWithSecret : .rowsByID)
+        } else if query.serviceDigest != nil, query.accountDigest != nil {
+            if query.remainingKeyDigest != nil {
+                self = .fewRows(includingSecrets ? .rowsByPrimaryKeyWithSecret : .rowsByPrimaryKey)
             } else {
-                self = .fewRows(
-                    includingSecrets ? .rowsByServiceAndAccountWithSecret : .rowsByServiceAndAccount, [service, account])
+                self = .fewRows(includingSecrets ? .rowsByServiceAndAccountWithSecret : .rowsByServiceAndAccount)
             }
         } else if let service = query.serviceDigest {
             self = .byNumbers(.numbersByService, .digest(service))

@@ -14,6 +14,7 @@ internal import KeychainCore
     private let handle: OpaquePointer
     // Sixteen bytes for each parameter, so that a bound identifier stays valid as long as the statement.
     private let identifierRoom: UnsafeMutableRawPointer
+    private let parameterCount: Int32
     private let health: ConnectionHealth
 
     init(_ sql: String, on database: OpaquePointer, health: ConnectionHealth) throws(KeychainFailure) {
@@ -24,8 +25,8 @@ internal import KeychainCore
         }
         unsafe handle = prepared
         self.health = health
-        let parameterCount = Int(unsafe sqlite3_bind_parameter_count(prepared))
-        unsafe identifierRoom = .allocate(byteCount: max(1, parameterCount) * Identifier128.byteCount, alignment: 8)
+        parameterCount = unsafe sqlite3_bind_parameter_count(prepared)
+        unsafe identifierRoom = .allocate(byteCount: max(1, Int(parameterCount)) * Identifier128.byteCount, alignment: 8)
     }
 
     deinit {
@@ -73,8 +74,7 @@ internal import KeychainCore
     }
 
     func bind(_ identifier: Identifier128, at index: Int32) {
-        // An index SQLite does not know would lie outside the room; SQLite refuses it below.
-        let parameterCount = unsafe sqlite3_bind_parameter_count(handle)
+        // A parameter the statement does not have would lie outside the room.
         guard index >= 1, index <= parameterCount else { return }
         let room = unsafe identifierRoom + (Int(index) - 1) * Identifier128.byteCount
         unsafe room.storeBytes(of: identifier.high.bigEndian, as: UInt64.self)
@@ -140,9 +140,15 @@ internal import KeychainCore
 
     /// A copy of the bytes in a column; NULL gives none.
     func bytes(at column: Int32) -> [UInt8] {
+        unsafe withBytes(at: column) { unsafe [UInt8]($0) }
+    }
+
+    /// Lends the bytes in a column where SQLite has them; `body` must not keep the buffer.
+    func withBytes<Result>(at column: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         // The pointer first, then the count, as SQLite asks. Both hold until the next step or reset.
-        guard let bytes = unsafe sqlite3_column_blob(handle, column) else { return [] }
-        return unsafe [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+        let start = unsafe sqlite3_column_blob(handle, column)
+        let count = unsafe start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))
+        return unsafe body(UnsafeRawBufferPointer(start: start, count: count))
     }
 
     func text(at column: Int32) -> String {

@@ -26,12 +26,12 @@ enum StoreStatement: Int, CaseIterable {
         case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
         case .keybag: "SELECT bytes FROM keybag WHERE number = 1"
         case .keybagCopy: "SELECT bytes FROM keybag_copy WHERE number = 1"
-        case .rowsByID: Self.fewRows(where: "id = ?1", withSecret: false)
-        case .rowsByIDWithSecret: Self.fewRows(where: "id = ?1", withSecret: true)
-        case .rowsByServiceAndAccount: Self.fewRows(where: "service_digest = ?1 AND account_digest = ?2", withSecret: false)
-        case .rowsByServiceAndAccountWithSecret: Self.fewRows(where: "service_digest = ?1 AND account_digest = ?2", withSecret: true)
-        case .rowsByPrimaryKey: Self.fewRows(where: Self.primaryKeyCondition, withSecret: false)
-        case .rowsByPrimaryKeyWithSecret: Self.fewRows(where: Self.primaryKeyCondition, withSecret: true)
+        case .rowsByID: Self.fewRows(where: "id = ?1", known: [], withSecret: false)
+        case .rowsByIDWithSecret: Self.fewRows(where: "id = ?1", known: [], withSecret: true)
+        case .rowsByServiceAndAccount: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByServiceAndAccountWithSecret: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: true)
+        case .rowsByPrimaryKey: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByPrimaryKeyWithSecret: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: true)
         case .rowByNumber: Self.select(withSecret: false) + " WHERE number = ?1"
         case .rowByNumberWithSecret: Self.select(withSecret: true) + " WHERE number = ?1"
         case .numbersByService: "SELECT number FROM items WHERE service_digest = ?1"
@@ -65,15 +65,19 @@ enum StoreStatement: Int, CaseIterable {
         }
     }
 
-    private static let primaryKeyCondition = "service_digest = ?1 AND account_digest = ?2 AND remaining_key_digest = ?3"
+    private static let leadingKey: Set<RowColumn> = [.serviceDigest, .accountDigest]
+    private static let leadingKeyCondition = "service_digest = ?1 AND account_digest = ?2"
+    private static let primaryKeyCondition = leadingKeyCondition + " AND remaining_key_digest = ?3"
 
-    private static func select(withSecret: Bool) -> String {
-        "SELECT number, \(RowColumn.list(withSecret: withSecret)) FROM items"
+    private static func select(known: Set<RowColumn> = [], withSecret: Bool) -> String {
+        "SELECT number, \(RowColumn.list(known: known, withSecret: withSecret)) FROM items"
     }
 
     /// A search whose last row is made of NULLs: standing on it, the statement still holds its read transaction.
-    private static func fewRows(where condition: String, withSecret: Bool) -> String {
+    ///
+    /// Columns whose values the search itself names are not asked for: each blob that is handed out costs SQLite a copy.
+    private static func fewRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
         let nulls = Array(repeating: "NULL", count: RowColumn.count(withSecret: withSecret) + 1).joined(separator: ", ")
-        return select(withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
+        return select(known: known, withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
     }
 }
