@@ -83,12 +83,15 @@ struct BadStateTests {
         }
     }
 
-    @Test("What a directory above is a link to is found")
-    func linkAbove() throws {
+    @Test("A directory above may be a symbolic link, for making a keychain and for finding it", arguments: ["link/home", "link/more/home"])
+    func linkAbove(_ path: String) throws {
         try withTemporaryDirectory { directory in
-            _ = try Self.makeKeychain(directory + "/real/home")
+            try FileManager.default.createDirectory(atPath: directory + "/real", withIntermediateDirectories: false)
             try FileManager.default.createSymbolicLink(atPath: directory + "/link", withDestinationPath: "real")
-            #expect(try LocalKeychain(home: directory + "/link/home").secret(of: "kept") == "a secret that was there")
+            _ = try Self.makeKeychain("\(directory)/\(path)")
+            #expect(try LocalKeychain(home: "\(directory)/\(path)").secret(of: "kept") == "a secret that was there")
+            let realPath = path.replacing("link", with: "real")
+            #expect(try LocalKeychain(home: "\(directory)/\(realPath)").secret(of: "kept") == "a secret that was there")
         }
     }
 }

@@ -23,6 +23,32 @@ struct FlushTests {
         #expect(trace.violations.count > setCount / 2)
     }
 
+    @Test(
+        "A new keychain flushes its files and every directory with a new name, also one that another process has just made",
+        arguments: [[], ["above"], ["above", "above/home"], ["above", "above/home", "above/home/keys"]])
+    func flushesDirectories(_ existing: [String]) throws {
+        try withTemporaryDirectory { directory in
+            for name in existing {
+                try FileManager.default.createDirectory(
+                    atPath: "\(directory)/\(name)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            }
+            let log = directory + "/strace.log"
+            let run = try ChildProcess.run(
+                "strace",
+                ["-f", "-y", "-o", log, "-e", "trace=fsync,fdatasync", BuiltProgram.path(of: "KeychainTestChild"), "attempt", "add"],
+                environment: ["KEYCHAIN_HOME": directory + "/above/home", "PATH": "/usr/bin:/bin"])
+            #expect(run.output == "0 add\n")
+            let flushed = try String(contentsOfFile: log, encoding: .utf8).matches(of: /sync\(\d+<([^>]*)>\) += 0/).map { String($0.1) }
+            // A directory that has not just been made may be flushed or not; here the one above the last that was there may be new.
+            let above = ["", "/above", "/above/home"].dropFirst(max(0, existing.count - 1)).map { directory + $0 }
+            for path in above + [directory + "/above/home", directory + "/above/home/keys"] {
+                #expect(flushed.contains(path), "\(path) is not among \(flushed)")
+            }
+            #expect(flushed.contains { $0.hasSuffix(".key.new") })
+            #expect(flushed.contains { $0.contains(".keychain.db.") && $0.hasSuffix(".new") })
+        }
+    }
+
     private func trace(synchronous: String) throws -> FlushTrace {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"

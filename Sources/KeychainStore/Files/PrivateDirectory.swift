@@ -9,14 +9,23 @@ package enum PrivateDirectory {
     ///
     /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full.
     package static func make(_ directory: String) throws(KeychainFailure) {
-        guard directory != "/", try StoreFile.facts(of: directory) == nil else { return }
+        guard directory != "/" else { return }
         let (parent, _) = try StoreLocation.split(directory)
-        try make(parent)
+        if try StoreFile.facts(of: directory) == nil {
+            try make(parent)
+            do throws(POSIX.ErrorNumber) {
+                try POSIX.makeDirectory(directory)
+            } catch .exists {
+                // Another process was faster.
+            } catch {
+                throw failure(error, directory)
+            }
+        }
+        // Also for a directory that was there: another process may have made it a moment ago and not have come this far.
         do throws(POSIX.ErrorNumber) {
-            try POSIX.makeDirectory(directory)
-            try POSIX.flush(parent)
-        } catch .exists {
-            return
+            try POSIX.flush(POSIX.resolvedPath(of: parent))
+        } catch where error.meansReadOnly {
+            // Who may not look into the parent has made nothing there.
         } catch {
             throw failure(error, directory)
         }
