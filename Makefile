@@ -18,7 +18,7 @@ build: install-dependencies  ## build everything, tests too
 	$(SWIFT) build --build-tests
 
 release: install-dependencies  ## build one `valet` file that runs where no Swift is installed
-	$(SWIFT) build -c release --static-swift-stdlib --product valet
+	$(SWIFT) build -c release --static-swift-stdlib --product valet -Xlinker -s
 
 lint:            ## check the style of every Swift file
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)

@@ -110,6 +110,7 @@ private func open(
     return code
 }
 
+// Filled in once, here, and only read from then on.
 nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_methods> = {
     let faulty = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     unsafe faulty.initialize(to: sqlite3_io_methods())
