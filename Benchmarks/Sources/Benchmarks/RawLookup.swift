@@ -3,11 +3,12 @@ import CRawSQLite
 import Glibc
 
 /// The limit of reading: SQLite alone, one prepared statement, rows of the size of ours under a 16-byte primary key.
-final class RawLookup {
+@safe final class RawLookup {
     struct Failure: Error {
         let code: Int32
     }
 
+    // Neither pointer is handed out; deinit closes both.
     private var database: OpaquePointer?
     private var statement: OpaquePointer?
 
@@ -19,7 +20,7 @@ final class RawLookup {
         try check(unsafe sqlite3_prepare_v2(database, "INSERT INTO item VALUES (?, ?)", -1, &insertion, nil))
         let sealed = [UInt8](repeating: 0x5a, count: 400)
         for index in 0..<rowCount {
-            try bindKey(index, insertion)
+            try unsafe bindKey(index, insertion)
             // A nil destructor says that the bytes stay where they are until the next binding; they do, until the statement has run.
             try unsafe sealed.withUnsafeBytes { bytes in
                 try check(unsafe sqlite3_bind_blob(insertion, 2, bytes.baseAddress, Int32(bytes.count), nil))
