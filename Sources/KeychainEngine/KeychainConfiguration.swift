@@ -3,7 +3,9 @@ internal import Foundation
 package import KeychainCore
 package import KeychainStore
 
-/// Where a keychain is and how it behaves. Parsed once from the environment.
+/// Where a keychain is and how it behaves.
+///
+/// Parsed once from the environment.
 package struct KeychainConfiguration: Sendable {
     /// The database file, an absolute path.
     package var storePath: String
@@ -13,7 +15,9 @@ package struct KeychainConfiguration: Sendable {
     package var protectorForNewStore: DeviceProtectorKind?
     /// Where systemd put the service's credentials, if it did.
     package var credentialsDirectory: String?
-    /// How the store is opened. The environment has no say in it; tests do.
+    /// How the store is opened.
+    ///
+    /// The environment has no say in it; tests do.
     package var storeOptions = StoreOptions()
 
     package init(
@@ -31,7 +35,9 @@ package struct KeychainConfiguration: Sendable {
         self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
     }
 
-    /// The configuration that this process's environment gives. Throws as `init(environment:)`.
+    /// The configuration that this process's environment gives.
+    ///
+    /// Throws as `init(environment:)`.
     package static func fromEnvironment() throws(KeychainFailure) -> KeychainConfiguration {
         try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
     }

@@ -1,6 +1,6 @@
+internal import Keybag
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
-internal import Keybag
 internal import KeychainStore
 
 /// What there is to say about a keychain without touching it: for `valet status`.
@@ -29,12 +29,14 @@ package struct KeychainReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Looks, and creates nothing. Throws what opening throws when the keychain is there and cannot be used.
+    /// Looks, and creates nothing.
+    ///
+    /// Throws what opening throws when the keychain is there and cannot be used.
     package func report() throws(KeychainFailure) -> KeychainReport {
         let store: KeychainReport.Store?
         do throws(KeychainFailure) {
             store = try describe(try open(creating: false))
-        } catch where error.status == .itemNotFound {
+        } catch  where error.status == .itemNotFound {
             store = nil
         }
         return KeychainReport(
@@ -55,7 +57,9 @@ extension LocalKeychain {
         )
     }
 
-    /// Authenticates every row, of all programs, and asks the database about its structure. Purges only when told to.
+    /// Authenticates every row, of all programs, and asks the database about its structure.
+    ///
+    /// Purges only when told to.
     package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
         let opened = try open(creating: false)
         var report = try opened.keychain.verify()

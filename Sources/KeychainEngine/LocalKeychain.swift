@@ -1,7 +1,7 @@
+internal import Keybag
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 internal import KeychainStore
-internal import Keybag
 internal import Synchronization
 
 /// The keychain of this process's user, in a file: opened at the first call, made at the first write.
@@ -58,13 +58,15 @@ package final class LocalKeychain: Keychain {
     ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
             return try body(try open(creating: creating).keychain)
-        } catch where error.callsForReopening {
+        } catch  where error.callsForReopening {
             close()
             return try body(try open(creating: creating).keychain)
         }
     }
 
-    /// The open keychain. Throws `.itemNotFound` where there is none and none may be made: then nothing was ever stored.
+    /// The open keychain.
+    ///
+    /// Throws `.itemNotFound` where there is none and none may be made: then nothing was ever stored.
     func open(creating: Bool) throws(KeychainFailure) -> Opened {
         if let current = opened.withLock({ $0 }) { return current }
         // Opening reads files and may make a store, so it runs outside the lock; of two at once, one result is kept.

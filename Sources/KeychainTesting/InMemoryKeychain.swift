@@ -59,7 +59,9 @@ public final class InMemoryKeychain: Sendable {
         InMemoryKeychain(keychain: keychain.entitled(to: entitlements))
     }
 
-    /// Runs `body` on this keychain. Use it to carry a scope into a detached task, a Dispatch queue or a thread.
+    /// Runs `body` on this keychain.
+    ///
+    /// Use it to carry a scope into a detached task, a Dispatch queue or a thread.
     public func perform<Result>(_ body: () throws -> Result) rethrows -> Result {
         try Self.$scope.withValue(self) {
             try CurrentKeychain.with(keychain, body)

@@ -5,6 +5,7 @@
 /// - Parameters:
 ///   - accessGroups: Access groups the program under test is entitled to, beside its own.
 ///   - body: What to run; `InMemoryKeychain.current` is the keychain.
+/// - Returns: What `body` returns.
 /// - Throws: What `body` throws, or an error when the keychain could not be made.
 public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: () throws -> Result) throws -> Result {
     try InMemoryKeychain(accessGroups: accessGroups).perform(body)
@@ -16,6 +17,7 @@ public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: ()
 ///   - accessGroups: Access groups the program under test is entitled to, beside its own.
 ///   - isolation: The caller's actor; `body` stays on it.
 ///   - body: What to run; `InMemoryKeychain.current` is the keychain.
+/// - Returns: What `body` returns.
 /// - Throws: What `body` throws, or an error when the keychain could not be made.
 public func withInMemoryKeychain<Result>(
     accessGroups: [String] = [], isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result

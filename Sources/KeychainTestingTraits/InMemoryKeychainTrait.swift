@@ -24,12 +24,15 @@ public struct InMemoryKeychainTrait: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == InMemoryKeychainTrait {
-    /// Each test gets its own empty in-memory keychain. On Apple platforms such a test is recorded as skipped.
+    /// Each test gets its own empty in-memory keychain.
+    ///
+    /// On Apple platforms such a test is recorded as skipped.
     public static var inMemoryKeychain: Self { Self(accessGroups: []) }
 
     /// Each test gets its own empty in-memory keychain, and the program under test these access groups beside its own.
     ///
     /// - Parameter accessGroups: As in the entitlement `keychain-access-groups`.
+    /// - Returns: The trait.
     public static func inMemoryKeychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
 }
 #endif

@@ -11,6 +11,7 @@ extension Trait where Self == ConditionTrait {
     /// There is no in-memory keychain beside Apple's own: the test is recorded as skipped.
     ///
     /// - Parameter accessGroups: Not used here.
+    /// - Returns: The trait.
     public static func inMemoryKeychain(accessGroups: [String]) -> Self { inMemoryKeychain }
 }
 #endif

@@ -10,9 +10,13 @@ import Testing
 /// A way in which the files of a keychain can be unusable, and what is to be said about it.
 struct BadState: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Words that the reason must have: what is wrong, and what to do. `STORE` and `KEY` stand for the paths, `HOME` for the directory.
+    /// Words that the reason must have: what is wrong, and what to do.
+    ///
+    /// `STORE` and `KEY` stand for the paths, `HOME` for the directory.
     let mentions: [String]
-    /// Turns a keychain with one item into that. Gets the directory and the key file's path.
+    /// Turns a keychain with one item into that.
+    ///
+    /// Gets the directory and the key file's path.
     let prepare: @Sendable (_ home: String, _ keyFile: String) throws -> Void
     var configure: @Sendable (inout KeychainConfiguration) -> Void = { _ in }
 

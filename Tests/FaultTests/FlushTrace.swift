@@ -53,7 +53,9 @@ struct FlushTrace {
         return run.ending == .exited(0) ? nil : "strace may not trace here"
     }()
 
-    /// Reads a log of `strace -f -y`. Acknowledgements are lines that begin with "ack ".
+    /// Reads a log of `strace -f -y`.
+    ///
+    /// Acknowledgements are lines that begin with "ack ".
     init(log: String) {
         var events: [Event] = []
         /// Calls that another thread's call interrupted in the log, by process id.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// `KeychainTestChild COMMAND [ARGUMENT ...]`: what a test runs in a process of its own. The keychain is that of the environment.
+/// `KeychainTestChild COMMAND [ARGUMENT ...]`: what a test runs in a process of its own.
+///
+/// The keychain is that of the environment.
 let arguments = Array(CommandLine.arguments.dropFirst())
 
 guard let name = arguments.first, let command = ChildCommand.all[name] else {

@@ -8,7 +8,9 @@ package enum BuiltProgram {
         let places: [String]
     }
 
-    /// The path of the program. Throws, saying where it was looked for, when it was not built.
+    /// The path of the program.
+    ///
+    /// Throws, saying where it was looked for, when it was not built.
     package static func path(of name: String) throws -> String {
         let places = [try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"), CommandLine.arguments.first]
             .compactMap(\.self)

@@ -2,7 +2,9 @@
 import Foundation
 package import Glibc
 
-/// A process that a test has started and talks to line by line. Nothing waits longer than its deadline.
+/// A process that a test has started and talks to line by line.
+///
+/// Nothing waits longer than its deadline.
 ///
 /// Foundation's `Process` lets the ends of its pipes slip into children that other tests start at the same moment; the end of
 /// a child's output would then be seen late. Here both ends are close-on-exec from their first moment.
@@ -26,7 +28,9 @@ package final class ChildProcess {
     package private(set) var linesRead: [String] = []
     private var ending: Ending?
 
-    /// Starts a program. The child's environment is `environment` and nothing else; its standard error joins its standard output.
+    /// Starts a program.
+    ///
+    /// The child's environment is `environment` and nothing else; its standard error joins its standard output.
     package init(_ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
         var ends: [Int32] = [-1, -1]
         // Two places, as socketpair fills them. A socket, because pipe2 is not among what Swift sees of the C library.

@@ -2,7 +2,9 @@
 import Foundation
 import Glibc
 
-/// Everything below a directory: names, kinds, modes, contents. Two are equal when nothing was changed.
+/// Everything below a directory: names, kinds, modes, contents.
+///
+/// Two are equal when nothing was changed.
 ///
 /// Taking one opens and closes each file, which drops the locks that this process has on it: only while no keychain is open there.
 package struct FileSnapshot: Equatable, CustomStringConvertible {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLibsecretClient
 
-/// Measures libsecret against gnome-keyring. Runs inside a D-Bus session of its own, with a throw-away home.
+/// Measures libsecret against gnome-keyring.
+///
+/// Runs inside a D-Bus session of its own, with a throw-away home.
 enum LibsecretMeasurement {
     enum Failure: Error {
         case noLibrary

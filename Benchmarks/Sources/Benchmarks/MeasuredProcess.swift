@@ -9,7 +9,9 @@ enum MeasuredProcess {
         let reason: String
     }
 
-    /// Runs a program as cheaply as the system can, its output thrown away. Returns its exit code, or 128 and the signal.
+    /// Runs a program as cheaply as the system can, its output thrown away.
+    ///
+    /// Returns its exit code, or 128 and the signal.
     ///
     /// A nil `environment` is that of this process.
     static func run(_ program: String, _ arguments: [String], environment: [String: String]? = nil) throws -> Int32 {
@@ -31,7 +33,9 @@ enum MeasuredProcess {
         return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
     }
 
-    /// Runs a program and returns what it writes. Throws when it fails, or has not ended after `timeoutSeconds`.
+    /// Runs a program and returns what it writes.
+    ///
+    /// Throws when it fails, or has not ended after `timeoutSeconds`.
     static func output(
         of program: String, _ arguments: [String], input: String = "", environment: [String: String], timeoutSeconds: Double
     ) throws -> Data {

@@ -2,7 +2,9 @@
 import Foundation
 import Valet
 
-/// Fills a keychain and measures Valet on it. Runs in a process of its own, whose keychain is in a temporary folder.
+/// Fills a keychain and measures Valet on it.
+///
+/// Runs in a process of its own, whose keychain is in a temporary folder.
 struct ValetMeasurement {
     static let identifier = "benchmark"
 

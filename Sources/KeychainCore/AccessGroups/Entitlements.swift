@@ -6,6 +6,7 @@
 package struct Entitlements: Hashable, Sendable {
     package let applicationIdentifier: String
     /// All groups in order: keychain access groups, associated identifiers, the application identifier, application groups.
+    ///
     /// The first is where new items go.
     package let accessGroups: [String]
     /// An app clip may use its own group only and may not synchronise.

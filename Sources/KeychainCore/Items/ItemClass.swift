@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The kind of an item. The raw value is Apple's, and it begins every persistent reference.
+/// The kind of an item.
+///
+/// The raw value is Apple's, and it begins every persistent reference.
 package enum ItemClass: String, Sendable, CaseIterable {
     case genericPassword = "genp"
     case internetPassword = "inet"

@@ -8,7 +8,9 @@ package struct KeychainItem: Sendable {
     /// all when the search wanted secrets alone.
     package let attributes: ItemAttributes
     package let accessControl: AccessControl
-    /// The secret. Nil: it was not asked for, or the item was stored without one.
+    /// The secret.
+    ///
+    /// Nil: it was not asked for, or the item was stored without one.
     package let secret: Data?
 
     package init(reference: PersistentReference, attributes: ItemAttributes, accessControl: AccessControl, secret: Data?) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// What names an item across updates: its class in four ASCII letters, then the item's identifier. Twenty bytes.
+/// What names an item across updates: its class in four ASCII letters, then the item's identifier.
+///
+/// Twenty bytes.
 package struct PersistentReference: Hashable, Sendable {
     package let itemClass: ItemClass
     package let id: ItemID

@@ -11,7 +11,9 @@ package enum PrimaryKey {
         itemClass == .internetPassword ? internetPassword : genericPassword
     }
 
-    /// The two that almost every search names. They have columns of their own; the others share one digest.
+    /// The two that almost every search names.
+    ///
+    /// They have columns of their own; the others share one digest.
     package static func leading(of itemClass: ItemClass) -> (service: Attribute, account: Attribute) {
         (itemClass == .internetPassword ? .server : .service, .account)
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What came of opening a row. Damage, "not yet" and "not by this version" are told apart, because only the first may be
-/// written over.
+/// What came of opening a row.
+///
+/// Damage, "not yet" and "not by this version" are told apart, because only the first may be written over.
 enum RowOpening {
     case opened(OpenedRow)
     case damaged(KeychainFailure)
@@ -39,7 +40,8 @@ extension SealedKeychain {
         case .missing:
             return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
         case .locked:
-            return .locked(KeychainFailure(.interactionNotAllowed, "the keychain is locked for items of class '\(header.accessibility.rawValue)'"))
+            return .locked(
+                KeychainFailure(.interactionNotAllowed, "the keychain is locked for items of class '\(header.accessibility.rawValue)'"))
         case .available:
             break
         }
@@ -50,7 +52,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Opens a row that may be written over. The row must have been read with its secret: the row tag covers it.
+    /// Opens a row that may be written over.
+    ///
+    /// The row must have been read with its secret: the row tag covers it.
     ///
     /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
     func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {

@@ -67,7 +67,9 @@ struct RowSearch {
         sealedFilters.allSatisfy { filter in attributes[filter.attribute]?.matches(filter.value) ?? false } && acceptsHost(of: attributes)
     }
 
-    /// The host itself, or a host below it. Case counts, as on Apple's platforms.
+    /// The host itself, or a host below it.
+    ///
+    /// Case counts, as on Apple's platforms.
     private func acceptsHost(of attributes: ItemAttributes) -> Bool {
         guard let hostOrSubdomain else { return true }
         guard let server = attributes.text(.server) else { return false }

@@ -2,7 +2,9 @@
 internal import FoundationEssentials
 
 extension SealedKeychain {
-    /// Seals an item under the current class key of its accessibility. `attributes` gets its `sha1` here.
+    /// Seals an item under the current class key of its accessibility.
+    ///
+    /// `attributes` gets its `sha1` here.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, accessibility: Accessibility
     ) throws(KeychainFailure) -> SealedRow {

@@ -25,7 +25,9 @@ package struct VerificationReport: Sendable {
 }
 
 extension SealedKeychain {
-    /// Authenticates every row of the store, of all programs. Changes nothing.
+    /// Authenticates every row of the store, of all programs.
+    ///
+    /// Changes nothing.
     package func verify() throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         try store.read { reading throws(KeychainFailure) in
@@ -39,7 +41,9 @@ extension SealedKeychain {
         return report
     }
 
-    /// Empties the quarantine and answers how many rows went. Only ever done because a person asked for it.
+    /// Empties the quarantine and answers how many rows went.
+    ///
+    /// Only ever done because a person asked for it.
     package func purgeQuarantine() throws(KeychainFailure) -> Int {
         try write { writing throws(KeychainFailure) in
             let count = try writing.quarantinedRows().count

@@ -8,7 +8,9 @@ package struct SealedKeychain: Keychain {
     let clock: any WallClock
     let digests: DigestCache
     package let entitlements: Entitlements
-    /// Takes a line when something was skipped that somebody should look at. Never a secret, never an attribute's value.
+    /// Takes a line when something was skipped that somebody should look at.
+    ///
+    /// Never a secret, never an attribute's value.
     let log: @Sendable (String) -> Void
 
     package init(

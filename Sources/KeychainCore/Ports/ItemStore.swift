@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps sealed rows. It sees digests and sealed bytes, never a key or a plaintext. Implemented by KeychainStore.
+/// Keeps sealed rows.
+///
+/// It sees digests and sealed bytes, never a key or a plaintext. Implemented by KeychainStore.
 package protocol ItemStore: Sendable {
     /// Runs `body` on one consistent state of the store.
     func read<Result>(
@@ -57,7 +59,9 @@ package protocol ItemWriting: ItemReading {
 package struct StoredKeybag: Sendable {
     /// Rises with each change of the keybag.
     package let generation: UInt64
-    /// Two, unless one is unreadable. They differ only after damage.
+    /// Two, unless one is unreadable.
+    ///
+    /// They differ only after damage.
     package let copies: [[UInt8]]
 
     package init(generation: UInt64, copies: [[UInt8]]) {
@@ -70,7 +74,9 @@ package enum Iteration: Sendable {
     case proceed, stop
 }
 
-/// A search as the store understands it. All conditions hold together.
+/// A search as the store understands it.
+///
+/// All conditions hold together.
 package struct RowQuery: Sendable {
     package var itemClass: ItemClass?
     package var id: ItemID?

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lends class keys for the duration of a call. Implemented by Keybag.
+/// Lends class keys for the duration of a call.
+///
+/// Implemented by Keybag.
 package protocol KeyProvider: Sendable {
     /// The keybag these keys come from. A write holds only while the store still has this one.
     var keybagGeneration: UInt64 { get }

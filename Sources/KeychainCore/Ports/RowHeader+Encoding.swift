@@ -61,7 +61,9 @@ extension RowHeader {
         unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
     }
 
-    /// The same, from where the bytes lie. The buffer is only read, and not kept.
+    /// The same, from where the bytes lie.
+    ///
+    /// The buffer is only read, and not kept.
     package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {
         guard buffer.count % packedDigestByteCount == 0 else { return nil }
         var digests: [AttributeDigest] = []

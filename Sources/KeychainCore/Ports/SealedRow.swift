@@ -65,7 +65,9 @@ package struct SealedRow: Hashable, Sendable {
     /// The item key under the class key (RFC 3394).
     package var wrappedItemKey: [UInt8]
     package var sealedAttributes: [UInt8]
-    /// Always there, also for an item without a secret. Empty when the read left it out.
+    /// Always there, also for an item without a secret.
+    ///
+    /// Empty when the read left it out.
     package var sealedSecret: [UInt8]
     /// HMAC over everything above, under a device-bound key: shows damage even while locked.
     package var tag: [UInt8]

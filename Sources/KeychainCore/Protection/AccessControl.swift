@@ -16,7 +16,9 @@ package struct AccessControl: Hashable, Sendable {
     /// Whether the protection class alone decides, with nobody asked.
     package var isUnconstrained: Bool { constraint == nil && !allowsPrivateKeyUsageOnly }
 
-    /// A tree of conditions. Order matters: the keys of `all` are combined in order.
+    /// A tree of conditions.
+    ///
+    /// Order matters: the keys of `all` are combined in order.
     package indirect enum Constraint: Hashable, Sendable {
         case userPresence
         case devicePasscode

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When an item can be read: its protection class. The raw value is Apple's, as in `kSecAttrAccessible`.
+/// When an item can be read: its protection class.
+///
+/// The raw value is Apple's, as in `kSecAttrAccessible`.
 package enum Accessibility: String, CaseIterable, Sendable {
     case whenUnlocked = "ak"
     case afterFirstUnlock = "ck"
@@ -10,7 +12,9 @@ package enum Accessibility: String, CaseIterable, Sendable {
     case alwaysThisDeviceOnly = "dku"
     case whenPasscodeSetThisDeviceOnly = "akpu"
 
-    /// The number that stands for the class on disk. Apple's keybags number them the same way.
+    /// The number that stands for the class on disk.
+    ///
+    /// Apple's keybags number them the same way.
     package var code: UInt8 {
         switch self {
         case .whenUnlocked: 6

@@ -3,9 +3,13 @@
 /// Which items a call is about: parsed from a dictionary once, typed from then on.
 package struct ItemQuery: Sendable {
     package var itemClass: ItemClass
-    /// The item itself, by its persistent reference. Then local and synchronizable items are found alike.
+    /// The item itself, by its persistent reference.
+    ///
+    /// Then local and synchronizable items are found alike.
     package var reference: PersistentReference?
-    /// Values that must be equal, AND-ed. Holds `agrp`, `pdmn`, `musr`, dates and `sha1` too; never `sync` or `tomb`.
+    /// Values that must be equal, AND-ed.
+    ///
+    /// Holds `agrp`, `pdmn`, `musr`, dates and `sha1` too; never `sync` or `tomb`.
     package var attributes: ItemAttributes
     package var twin: Twin
     package var tombstones: Tombstones

@@ -3,11 +3,15 @@
 /// `SecItemCopyMatching`, typed.
 package struct MatchRequest: Sendable {
     package var query: ItemQuery
-    /// How many items at the most; nil for all. Counted after every filter.
+    /// How many items at the most; nil for all.
+    ///
+    /// Counted after every filter.
     package var limit: Int?
     /// Without this the secrets stay sealed.
     package var includesSecrets: Bool
-    /// Without this the items come without attributes, which then stay sealed. For a search that wants secrets alone.
+    /// Without this the items come without attributes, which then stay sealed.
+    ///
+    /// For a search that wants secrets alone.
     package var includesAttributes: Bool
 
     package init(query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, includesAttributes: Bool = true) {

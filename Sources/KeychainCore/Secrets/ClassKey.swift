@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The key of a protection class. Opening an item takes one, and only a `KeyProvider` lends one: decrypting while
-/// locked does not compile into anything that could work.
+/// The key of a protection class.
+///
+/// Opening an item takes one, and only a `KeyProvider` lends one: decrypting while locked does not compile into anything that
+/// could work.
 package struct ClassKey: ~Copyable, Sendable {
     package let accessibility: Accessibility
     /// Class keys are renewed; a row says under which one it was written.

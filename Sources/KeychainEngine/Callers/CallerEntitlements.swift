@@ -33,7 +33,8 @@ package struct CallerEntitlements: Sendable {
             return try EntitlementsFile.entitlements(atPath: beside, defaultIdentifier: name)
         }
         if let sandbox = sandboxIdentifier {
-            return Entitlements(applicationIdentifier: sandbox, origin: "the sandbox's application id; to add groups, set KEYCHAIN_ENTITLEMENTS")
+            return Entitlements(
+                applicationIdentifier: sandbox, origin: "the sandbox's application id; to add groups, set KEYCHAIN_ENTITLEMENTS")
         }
         return Entitlements(applicationIdentifier: name, origin: "\(beside) (make this file, or name one in KEYCHAIN_ENTITLEMENTS)")
     }
@@ -52,7 +53,9 @@ package struct CallerEntitlements: Sendable {
         return environment["SNAP_INSTANCE_NAME"] ?? environment["SNAP_NAME"]
     }
 
-    /// `name` in the section `[Application]` of a key file. Source: flatpak-metadata(5).
+    /// `name` in the section `[Application]` of a key file.
+    ///
+    /// Source: flatpak-metadata(5).
     static func flatpakName(in keyFile: String) -> String? {
         var isInApplication = false
         for line in keyFile.split(whereSeparator: \.isNewline).map({ $0.trimmingCharacters(in: .whitespaces) }) {

@@ -11,8 +11,10 @@ package enum EntitlementsFile {
     /// More than any list of groups needs; a larger file is a mistake.
     private static let byteLimit = 1 << 20
 
-    /// Reads the file. Throws `.missingEntitlement`, naming file and entry, when it is unreadable or not of this form:
-    /// a program whose entitlements cannot be read has none.
+    /// Reads the file.
+    ///
+    /// Throws `.missingEntitlement`, naming file and entry, when it is unreadable or not of this form: a program whose
+    /// entitlements cannot be read has none.
     package static func entitlements(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
         let dictionary = try propertyList(atPath: path)
         let identifierOfMac = try text("com.apple.application-identifier", in: dictionary, path)

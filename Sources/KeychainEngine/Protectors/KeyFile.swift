@@ -2,7 +2,9 @@
 internal import Glibc
 package import KeychainCore
 
-/// A device secret in a file of the user's, apart from the store. It bears the store's id and is never overwritten.
+/// A device secret in a file of the user's, apart from the store.
+///
+/// It bears the store's id and is never overwritten.
 ///
 /// Layout: "KCDEVKEY" ‖ version 1 ‖ store id (16) ‖ device secret (32) ‖ path byte count (2, little-endian) ‖ the store's path.
 /// The path tells a key file whose store is gone from the key file of a store elsewhere.
@@ -48,7 +50,9 @@ package struct KeyFile: DeviceProtector {
         return try contents(atPath: path).secret(of: storeID)
     }
 
-    /// Writes the secret of a store that is about to be published. Call `confirm` afterwards, or `discard`.
+    /// Writes the secret of a store that is about to be published.
+    ///
+    /// Call `confirm` afterwards, or `discard`.
     package func prepare(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
         let record = try Self.encode(secret, storeID: storeID, storePath: storePath)
         let path = newPath(for: storeID)

@@ -9,14 +9,18 @@ enum PrivateFile {
         return unsafe lstat(path, &information) == 0
     }
 
-    /// Reads a file whole. Throws `.notAvailable` when it cannot be read, is larger than `byteLimit`, or is open to others.
+    /// Reads a file whole.
+    ///
+    /// Throws `.notAvailable` when it cannot be read, is larger than `byteLimit`, or is open to others.
     static func secretContents(
         atPath path: String, byteLimit: Int, what: String, checkingPermissions: Bool = true
     ) throws(KeychainFailure) -> SecretBytes {
         let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let code = errno
-            if code == ENOENT { throw KeychainFailure(.notAvailable, "\(what) \(path) is gone: restore it, nothing can be read without it") }
+            if code == ENOENT {
+                throw KeychainFailure(.notAvailable, "\(what) \(path) is gone: restore it, nothing can be read without it")
+            }
             if code == ELOOP { throw KeychainFailure(.notAvailable, "\(what) \(path) is a symbolic link, which is not followed") }
             throw readFailure(code, what, path)
         }
@@ -49,7 +53,9 @@ enum PrivateFile {
         }
     }
 
-    /// Writes a new file, mode 0600, flushed. Throws when `path` exists: nothing is replaced.
+    /// Writes a new file, mode 0600, flushed.
+    ///
+    /// Throws when `path` exists: nothing is replaced.
     static func create(atPath path: String, contents: borrowing SecretBytes, what: String) throws(KeychainFailure) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw writeFailure(errno, what, path) }

@@ -24,7 +24,7 @@ package enum PrivateDirectory {
         // Also for a directory that was there: another process may have made it a moment ago and not have come this far.
         do throws(POSIX.ErrorNumber) {
             try POSIX.flush(POSIX.resolvedPath(of: parent))
-        } catch where error.meansReadOnly {
+        } catch  where error.meansReadOnly {
             // Who may not look into the parent has made nothing there.
         } catch {
             throw failure(error, directory)

@@ -38,7 +38,9 @@ struct SQLiteFailure: Equatable {
     /// SQLITE_READONLY_DBMOVED, which Swift does not import: it is SQLITE_READONLY | (4<<8).
     private static let fileWasMoved: Int32 = 8 | 4 << 8
 
-    /// SQLITE_IOERR_SHMSIZE: SQLITE_IOERR | (19<<8). SQLite gives it when the -shm file cannot be made longer.
+    /// SQLITE_IOERR_SHMSIZE: SQLITE_IOERR | (19<<8).
+    ///
+    /// SQLite gives it when the -shm file cannot be made longer.
     private static let noRoomForSharedMemory: Int32 = 10 | 19 << 8
 
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
