@@ -14,9 +14,13 @@ extension [String: Any]: CallerDictionary {
 }
 
 extension NSDictionary: CallerDictionary {
+    /// Key by key, because Foundation's cast sees nothing in a dictionary of a class that somebody derived.
     func stringKeyed() throws(KeychainFailure) -> [String: Any] {
-        guard let dictionary = self as? [String: Any] else {
-            throw KeychainFailure(.parameter, "a key of the dictionary is not a string")
+        var dictionary: [String: Any] = [:]
+        dictionary.reserveCapacity(count)
+        for (key, value) in self {
+            guard let name = key as? String else { throw KeychainFailure(.parameter, "a key of the dictionary is not a string") }
+            dictionary[name] = value
         }
         return dictionary
     }

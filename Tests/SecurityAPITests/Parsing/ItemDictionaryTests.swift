@@ -248,4 +248,41 @@ struct ItemDictionaryTests {
             #expect(SecItemUpdate(good, NSMutableDictionary()) == errSecSuccess)
         }
     }
+
+    @Test("A Foundation dictionary of a derived class is read like every other")
+    func derivedDictionary() {
+        let status = CurrentKeychain.with(RecordingKeychain()) {
+            SecItemDelete(DerivedDictionary(NSDictionary(dictionary: genericPassword())))
+        }
+        #expect(status == errSecSuccess)
+    }
+}
+
+/// A dictionary with nothing in the superclass's storage.
+private final class DerivedDictionary: NSDictionary {
+    private let storage: NSDictionary
+
+    init(_ storage: NSDictionary) {
+        self.storage = storage
+        unsafe super.init(objects: nil as UnsafePointer<AnyObject>?, forKeys: nil as UnsafePointer<NSObject>?, count: 0)
+    }
+
+    required init(objects: UnsafePointer<AnyObject>?, forKeys keys: UnsafePointer<NSObject>?, count: Int) {
+        storage = NSDictionary()
+        unsafe super.init(objects: nil as UnsafePointer<AnyObject>?, forKeys: nil as UnsafePointer<NSObject>?, count: 0)
+    }
+
+    required convenience init(dictionaryLiteral elements: (Any, Any)...) {
+        self.init(NSDictionary())
+    }
+
+    required convenience init?(coder: NSCoder) {
+        nil
+    }
+
+    override var count: Int { storage.count }
+
+    override func object(forKey key: Any) -> Any? { storage.object(forKey: key) }
+
+    override func keyEnumerator() -> NSEnumerator { storage.keyEnumerator() }
 }

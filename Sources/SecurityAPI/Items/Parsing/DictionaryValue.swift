@@ -36,6 +36,8 @@ enum DictionaryValue {
             self = .integer(Int64(number))
         } else if type == AnyHashable.self, let hashable = value as? AnyHashable {
             self.init(hashable.base)
+        } else if type is AnyClass {
+            self.init(object: value as AnyObject)
         } else if let optional = value as? any OptionalValue {
             guard let wrapped = optional.wrappedValue else {
                 self = .null
@@ -47,7 +49,23 @@ enum DictionaryValue {
         }
     }
 
-    /// The order matters: with swift-corelibs-foundation a `Data` also casts to `NSNumber`.
+    /// Objects, which are told apart by their class.
+    private init(object: AnyObject) {
+        switch object {
+        case let number as NSNumber: self.init(number)
+        case let text as NSString: self = .string(text as String)
+        case let data as NSData:
+            // The bytes live as long as the object, and are copied here. (`as Data` copies them one by one.)
+            self = .data(unsafe Data(bytes: data.bytes, count: data.length))
+        case let accessControl as SecAccessControl: self = .accessControl(accessControl)
+        case let date as NSDate: self = .date(date as Date)
+        case let uuid as NSUUID: self = .uuid(uuid as UUID)
+        case is NSNull: self = .null
+        // A value that was boxed is inside an object of a class nobody can name; casts look into it.
+        default: self.init(uncommon: object)
+        }
+    }
+
     private init(uncommon value: Any) {
         switch value {
         case let text as String: self = .string(text)
@@ -55,8 +73,6 @@ enum DictionaryValue {
         case let data as Data: self = .data(data)
         case let date as Date: self = .date(date)
         case let uuid as UUID: self = .uuid(uuid)
-        case is NSNull: self = .null
-        case let accessControl as SecAccessControl: self = .accessControl(accessControl)
         case let integer as any BinaryInteger: self = Self.parse(integer)
         case let number as any BinaryFloatingPoint: self = Self.parse(number)
         case let number as NSNumber: self.init(number)
