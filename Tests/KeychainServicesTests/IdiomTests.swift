@@ -230,6 +230,15 @@ struct IdiomTests {
         #expect(error.code == Int(errSecItemNotFound))
     }
 
+    @Test("A status may be ignored, without a warning")
+    func ignoredStatus() {
+        SecItemAdd([kSecClass: kSecClassGenericPassword] as CFDictionary, nil)
+        SecItemUpdate([kSecClass: kSecClassGenericPassword] as CFDictionary, [kSecAttrLabel: "l"] as CFDictionary)
+        SecItemCopyMatching([kSecClass: kSecClassGenericPassword] as CFDictionary, nil)
+        SecItemDelete([kSecClass: kSecClassGenericPassword] as CFDictionary)
+        #expect(SecItemCopyMatching([kSecClass: kSecClassGenericPassword] as CFDictionary, nil) == errSecItemNotFound)
+    }
+
     @Test("SecAccessControlCreateWithFlags reports through an unmanaged error")
     func accessControlErrors() {
         var error: Unmanaged<CFError>?

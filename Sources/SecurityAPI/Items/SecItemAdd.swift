@@ -17,6 +17,7 @@ internal import KeychainEngine
 ///   `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access group of others;
 ///   `errSecInteractionNotAllowed` while the protection class is locked; `errSecUnimplemented` for certificates, keys and identities, and
 ///   for an item with constraints; `errSecNotAvailable` if the keychain cannot be used. The item is durable when the call succeeds.
+@discardableResult
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, CallerResult(result))
 }
@@ -27,6 +28,7 @@ public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointe
 ///   - attributes: What to add. A key that is no string is `errSecParam`.
 ///   - result: Where the result goes. May be nil.
 /// - Returns: The status.
+@discardableResult
 public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, CallerResult(result))
 }

@@ -18,6 +18,7 @@ internal import KeychainEngine
 ///   matches and its protection class is locked; `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the query is not valid;
 ///   `errSecMissingEntitlement` for an access group of others; `errSecDecode` if the one item asked for is damaged;
 ///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used.
+@discardableResult
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe copyMatchingItems(query, CallerResult(result))
 }
@@ -28,6 +29,7 @@ public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePo
 ///   - query: Which items. A key that is no string is `errSecParam`.
 ///   - result: Where the result goes. May be nil.
 /// - Returns: The status.
+@discardableResult
 public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe copyMatchingItems(query, CallerResult(result))
 }

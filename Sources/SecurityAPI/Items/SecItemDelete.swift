@@ -12,6 +12,7 @@ internal import KeychainEngine
 /// - Parameter query: Which items, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key: there is no limit.
 /// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecParam`, `errSecNoSuchAttr`, `errSecNoSuchClass`,
 ///   `errSecMissingEntitlement`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions.
+@discardableResult
 public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
     deleteItems(query)
 }
@@ -20,6 +21,7 @@ public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
 ///
 /// - Parameter query: Which items. A key that is no string is `errSecParam`.
 /// - Returns: The status.
+@discardableResult
 public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
     deleteItems(query)
 }

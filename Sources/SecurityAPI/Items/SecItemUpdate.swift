@@ -16,6 +16,7 @@ internal import KeychainEngine
 ///   another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`, `errSecNoSuchClass`, `errSecMissingEntitlement`,
 ///   `errSecInteractionNotAllowed`, `errSecDecode`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions. The change
 ///   is durable when the call succeeds.
+@discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -26,6 +27,7 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDiction
 ///   - query: Which items. A key that is no string is `errSecParam`.
 ///   - attributesToUpdate: The new values. A key that is no string is `errSecParam`.
 /// - Returns: The status.
+@discardableResult
 public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -36,6 +38,7 @@ public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: NSDiction
 ///   - query: Which items. A key that is no string is `errSecParam`.
 ///   - attributesToUpdate: The new values.
 /// - Returns: The status.
+@discardableResult
 public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -46,6 +49,7 @@ public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: CFDiction
 ///   - query: Which items.
 ///   - attributesToUpdate: The new values. A key that is no string is `errSecParam`.
 /// - Returns: The status.
+@discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }

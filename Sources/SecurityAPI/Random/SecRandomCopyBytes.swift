@@ -25,6 +25,7 @@ public let kSecRandomDefault: SecRandomRef? = nil
 ///   - byteCount: How many bytes to write, at least 0.
 ///   - bytes: Where to write them: memory of at least `byteCount` bytes.
 /// - Returns: `errSecSuccess`, or `errSecParam` if `byteCount` is negative; then nothing is written.
+@discardableResult
 public func SecRandomCopyBytes(_ generator: SecRandomRef?, _ byteCount: Int, _ bytes: UnsafeMutableRawPointer) -> Int32 {
     guard byteCount >= 0 else { return errSecParam }
     // The caller promises that `bytes` has room for `byteCount` bytes: the contract of the function, which only the caller can keep.
