@@ -26,8 +26,8 @@ lint:            ## check the style of every Swift file
 format:          ## put every Swift file into the style
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
-bench: install-dependencies  ## measure, beside a raw SQLite lookup and a bare fdatasync
-	$(SWIFT) run --package-path Benchmarks -c release
+bench: release  ## measure, beside a raw SQLite lookup, a bare fdatasync and libsecret; BENCH_OPTIONS="--items 1000000" for more
+	$(SWIFT) run --package-path Benchmarks -c release Benchmarks $(BENCH_OPTIONS)
 
 man: install-dependencies  ## write the manual pages to .build/man
 	@Scripts/man.sh

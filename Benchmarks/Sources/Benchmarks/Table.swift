@@ -16,11 +16,13 @@ struct Table {
             heading("libsecret over gnome-keyring, \(peer.itemCount) items")
             peer.summaries.forEach(row)
         }
-        heading("Whole processes")
-        processes.forEach(row)
+        if !processes.isEmpty {
+            heading("Whole processes")
+            processes.forEach(row)
+        }
 
         let own = reports.filter { $0.median(.read) != nil }
-        heading("Goals")
+        Swift.print("\n\(padded("Goals", 56))\(padded("is", 12, left: true))\(padded("goal", 10, left: true))")
         goals(own, peer, processes).forEach { Swift.print("  " + $0) }
         for line in skipped { Swift.print("  SKIPPED  \(line)") }
     }
@@ -48,16 +50,16 @@ struct Table {
 
     private func atMost(_ name: String, _ value: Double?, _ limit: Double?, goal: Double) -> String? {
         guard let value, let limit else { return nil }
-        return line(name, value / limit, "<= \(number(goal))", isMet: value / limit <= goal)
+        return line(name, value / limit, "<= \(Int(goal))", isMet: value / limit <= goal)
     }
 
     private func atLeast(_ name: String, _ value: Double?, _ limit: Double?, goal: Double) -> String? {
         guard let value, let limit else { return nil }
-        return line(name, value / limit, ">= \(number(goal))", isMet: value / limit >= goal)
+        return line(name, value / limit, ">= \(Int(goal))", isMet: value / limit >= goal)
     }
 
     private func line(_ name: String, _ value: Double, _ goal: String, isMet: Bool) -> String {
-        padded(name, 56) + padded(number(value), 12, left: true) + padded(goal, 10, left: true) + (isMet ? "   met" : "   MISSED")
+        padded(name, 54) + padded(number(value), 12, left: true) + padded(goal, 10, left: true) + (isMet ? "   met" : "   MISSED")
     }
 
     private func heading(_ text: String) {
