@@ -1,5 +1,5 @@
-internal import Keybag
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 internal import Synchronization
