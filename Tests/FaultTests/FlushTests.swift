@@ -49,6 +49,26 @@ struct FlushTests {
         }
     }
 
+    @Test("The first write of a process flushes the keychain's name, which whoever made the keychain may not have done")
+    func flushesTheName() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let child = try BuiltProgram.path(of: "KeychainTestChild")
+            let environment = ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"]
+            #expect(try ChildProcess.run(child, ["acknowledged-sets", "1", "full"], environment: environment).ending == .exited(0))
+
+            let log = directory + "/strace.log"
+            let options = ["-f", "-y", "-o", log, "-e", "trace=write,fsync"]
+            let run = try ChildProcess.run(
+                "strace", options + [child, "acknowledged-sets", "1", "full"], environment: environment)
+            #expect(run.ending == .exited(0), "\(run.output)")
+            let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+            let flush = try #require(lines.firstIndex { $0.contains("fsync(") && $0.contains("<\(home)>") && $0.hasSuffix("= 0") })
+            let acknowledgement = try #require(lines.firstIndex { $0.contains("\"ack ") })
+            #expect(flush < acknowledgement)
+        }
+    }
+
     private func trace(synchronous: String) throws -> FlushTrace {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
