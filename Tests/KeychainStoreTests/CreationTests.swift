@@ -29,6 +29,19 @@ struct CreationTests {
         #expect(try store.integrityProblems() == [])
     }
 
+    @Test("A value may have 64 MiB, and one beyond every bound is refused as a bad parameter")
+    func largeValues() throws {
+        let store = try directory.makeStore()
+        var row = SampleRows.row(account: 1)
+        row.sealedSecret = [UInt8](repeating: 7, count: 64 << 20)
+        try store.insert([row])
+        #expect(try store.rows().first?.sealedSecret == row.sealedSecret)
+        var larger = SampleRows.row(account: 2)
+        larger.sealedSecret = [UInt8](repeating: 7, count: 81 << 20)
+        #expect(failure { () throws(KeychainFailure) in try store.insert([larger]) }?.status == .parameter)
+        #expect(try store.rows().count == 1)
+    }
+
     @Test("Directories that are missing are made, for the owner alone")
     func directories() throws {
         let path = directory.path + "/a/b/c/keychain.db"

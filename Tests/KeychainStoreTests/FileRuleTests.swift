@@ -71,6 +71,21 @@ struct FileRuleTests {
         try expectRefusal(mentioning: ["not a keychain store"])
     }
 
+    @Test("What another program left half done beside its database is not finished for it", arguments: [0, 0x4B43_484E])
+    func foreignWithLog(applicationID: Int) throws {
+        let other = try TemporaryDirectory()
+        let database = try RawDatabase(other.storePath)
+        // With our own mark it is a store of a newer version.
+        try database.run("PRAGMA application_id = \(applicationID); PRAGMA user_version = 2; CREATE TABLE items (number)")
+        try database.run("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
+        for name in ["keychain.db", "keychain.db-wal"] {
+            try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
+            try setMode(0o600, of: directory.path + "/" + name)
+        }
+        try expectRefusal(mentioning: [applicationID == 0 ? "not a keychain store" : "newer version"])
+        #expect(try directory.names == ["keychain.db", "keychain.db-wal"])
+    }
+
     @Test("A store of a newer version is refused and not touched")
     func newer() throws {
         try directory.create()
