@@ -10,7 +10,8 @@ private enum SmallDisk {
     static let unshare = geteuid() == 0 ? ["--mount"] : ["--mount", "--map-root-user"]
 
     static let obstacle: String? = {
-        let run = try? ChildProcess.run("unshare", unshare + ["mount", "-t", "tmpfs", "none", "/tmp"], environment: ["PATH": "/usr/bin:/bin"])
+        let run = try? ChildProcess.run(
+            "unshare", unshare + ["mount", "-t", "tmpfs", "none", "/tmp"], environment: ["PATH": "/usr/bin:/bin"])
         return run?.ending == .exited(0) ? nil : "no small file system can be mounted here"
     }()
 }
@@ -30,7 +31,9 @@ struct FullDiskTests {
                     \(script)
                     """,
                 ],
-                environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "disk": directory, "child": BuiltProgram.path(of: "KeychainTestChild")])
+                environment: [
+                    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "disk": directory, "child": BuiltProgram.path(of: "KeychainTestChild"),
+                ])
             #expect(run.ending == .exited(0), "\(run.output)")
             return run.output.split(separator: "\n")
         }

@@ -36,7 +36,9 @@ struct InterruptedCreationTests {
     }
 
     /// Calls of the system that making a keychain consists of.
-    static let systemCalls = ["openat", "mkdir", "chmod", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate"]
+    static let systemCalls = [
+        "openat", "mkdir", "chmod", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate",
+    ]
 
     @Test(
         "Killed at any call of the system, it leaves what the next process can use",
@@ -76,7 +78,9 @@ struct InterruptedCreationTests {
         }
     }
 
-    private func attempt(_ systemCall: String, _ injection: String?, _ operations: [String], home: String, log: String) throws -> [Substring] {
+    private func attempt(
+        _ systemCall: String, _ injection: String?, _ operations: [String], home: String, log: String
+    ) throws -> [Substring] {
         let injecting = injection.map { ["-e", "inject=\(systemCall):\($0)"] } ?? []
         let parent = URL(filePath: home).deletingLastPathComponent().path
         try FileManager.default.createDirectory(

@@ -77,7 +77,8 @@ struct EntitlementsFileTests {
 
     @Test("A list with something else than strings is an error")
     func mixedList() {
-        #expect(throws: KeychainFailure(.missingEntitlement, "")) { try read(["keychain-access-groups": ["T.shared", 7] as [any Sendable]]) }
+        let mixed: [any Sendable] = ["T.shared", 7]
+        #expect(throws: KeychainFailure(.missingEntitlement, "")) { try read(["keychain-access-groups": mixed]) }
     }
 
     @Test(

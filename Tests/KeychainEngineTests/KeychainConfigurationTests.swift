@@ -39,7 +39,9 @@ struct KeychainConfigurationTests {
         #expect(failure?.reason.contains("KEYCHAIN_HOME") == true)
     }
 
-    @Test("Without any place the failure names what to set", arguments: [[:], ["HOME": ""], ["HOME": "skroob"], ["XDG_STATE_HOME": "/state"]])
+    @Test(
+        "Without any place the failure names what to set",
+        arguments: [[:], ["HOME": ""], ["HOME": "skroob"], ["XDG_STATE_HOME": "/state"]])
     func noPlace(_ environment: [String: String]) {
         let failure = #expect(throws: KeychainFailure.self) { try KeychainConfiguration(environment: environment) }
         #expect(failure?.status == .notAvailable)
@@ -53,7 +55,9 @@ struct KeychainConfigurationTests {
         #expect(configuration.protectorForNewStore == kind)
     }
 
-    @Test("Without KEYCHAIN_PROTECTOR the choice is left open", arguments: [["KEYCHAIN_HOME": "/k"], ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PROTECTOR": ""]])
+    @Test(
+        "Without KEYCHAIN_PROTECTOR the choice is left open",
+        arguments: [["KEYCHAIN_HOME": "/k"], ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PROTECTOR": ""]])
     func openProtector(_ environment: [String: String]) throws {
         #expect(try KeychainConfiguration(environment: environment).protectorForNewStore == nil)
     }
@@ -70,7 +74,8 @@ struct KeychainConfigurationTests {
 
     @Test(
         "The credentials directory is taken when it is absolute",
-        arguments: [("/run/credentials/a.service", "/run/credentials/a.service"), ("credentials", nil), ("", nil), (nil, nil)] as [(String?, String?)])
+        arguments: [("/run/credentials/a.service", "/run/credentials/a.service"), ("credentials", nil), ("", nil), (nil, nil)]
+            as [(String?, String?)])
     func credentialsDirectory(_ value: String?, expected: String?) throws {
         var environment = ["KEYCHAIN_HOME": "/k"]
         environment["CREDENTIALS_DIRECTORY"] = value

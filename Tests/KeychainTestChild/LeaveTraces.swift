@@ -45,7 +45,9 @@ extension ChildCommand {
         var result: CFTypeRef?
         // The pointer is used during the call only.
         let found = unsafe SecItemCopyMatching(query as CFDictionary, &result)
-        guard found == errSecSuccess, result as? Data == attributes[kSecValueData as String] as? Data else { throw BadStatus(status: found) }
+        guard found == errSecSuccess, result as? Data == attributes[kSecValueData as String] as? Data else {
+            throw BadStatus(status: found)
+        }
         // Removed and added again the next time: what is removed must leave no trace either.
         query[kSecReturnData as String] = nil
         let removed = SecItemDelete(query as CFDictionary)

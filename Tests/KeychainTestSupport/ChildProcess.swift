@@ -158,7 +158,7 @@ package final class ChildProcess {
         // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
         let argumentCopies = unsafe ([executable] + arguments).map { unsafe strdup($0) }
         let environmentCopies = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
-        defer { unsafe (argumentCopies + environmentCopies).forEach { unsafe free($0) } }
+        defer { _ = unsafe (argumentCopies + environmentCopies).map { unsafe free($0) } }
         var processID: pid_t = 0
         let code = unsafe posix_spawnp(&processID, executable, &actions, nil, argumentCopies + [nil], environmentCopies + [nil])
         return code == 0 ? (processID, 0) : (nil, code)

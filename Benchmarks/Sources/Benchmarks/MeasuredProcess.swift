@@ -23,7 +23,7 @@ enum MeasuredProcess {
         // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
         let argumentCopies = unsafe ([program] + arguments).map { unsafe strdup($0) }
         let environmentCopies = unsafe variables.map { unsafe strdup("\($0.key)=\($0.value)") }
-        defer { unsafe (argumentCopies + environmentCopies).forEach { unsafe free($0) } }
+        defer { _ = unsafe (argumentCopies + environmentCopies).map { unsafe free($0) } }
         var processID: pid_t = 0
         let code = unsafe posix_spawnp(&processID, program, &actions, nil, argumentCopies + [nil], environmentCopies + [nil])
         guard code == 0 else { throw Failure(program: program, reason: "cannot be started: error \(code)") }
@@ -55,7 +55,8 @@ enum MeasuredProcess {
         let output = try standardOutput.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-            throw Failure(program: program, reason: process.terminationReason == .exit ? "exit code \(process.terminationStatus)" : "took too long")
+            let reason = process.terminationReason == .exit ? "exit code \(process.terminationStatus)" : "took too long"
+            throw Failure(program: program, reason: reason)
         }
         return output
     }

@@ -8,22 +8,22 @@ struct Table {
     func print(reports: [Report], processes: [Summary]) {
         for report in reports where report.summaries.contains(where: { $0.figure == .read }) {
             heading("\(report.itemCount) items")
-            report.summaries.forEach(row)
+            for summary in report.summaries { row(summary) }
             Swift.print("  peak memory of the process: \(number(report.peakMemory)) MiB")
         }
         let peer = reports.first { $0.median(.libsecretLookup) != nil }
         if let peer {
             heading("libsecret over gnome-keyring, \(peer.itemCount) items")
-            peer.summaries.forEach(row)
+            for summary in peer.summaries { row(summary) }
         }
         if !processes.isEmpty {
             heading("Whole processes")
-            processes.forEach(row)
+            for summary in processes { row(summary) }
         }
 
         let own = reports.filter { $0.median(.read) != nil }
         Swift.print("\n\(padded("Goals", 56))\(padded("is", 12, left: true))\(padded("goal", 10, left: true))")
-        goals(own, peer, processes).forEach { Swift.print("  " + $0) }
+        for goal in goals(own, peer, processes) { Swift.print("  " + goal) }
         for line in skipped { Swift.print("  SKIPPED  \(line)") }
     }
 
@@ -63,7 +63,9 @@ struct Table {
     }
 
     private func heading(_ text: String) {
-        Swift.print("\n\(padded(text, 40))\(padded("median µs", 14, left: true))\(padded("p99 µs", 14, left: true))\(padded("samples", 10, left: true))")
+        Swift.print(
+            "\n" + padded(text, 40) + padded("median µs", 14, left: true) + padded("p99 µs", 14, left: true)
+                + padded("samples", 10, left: true))
     }
 
     private func row(_ summary: Summary) {

@@ -65,6 +65,6 @@ struct ValetMeasurement {
     private static func peakMemory() throws -> Double {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        return Double(line?.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "") .map { $0 / 1_024 } ?? 0
+        return Double(line?.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "").map { $0 / 1_024 } ?? 0
     }
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("The keychain in a file")
+struct LocalKeychainTests {
+    @Test("The first write makes it: a store and a key file, in directories for their owner alone")
+    func made() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/made/on/the/way"
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("account", "secret")
+            let id = try #require(try keychain.report().store).id
+            let names = try FileManager.default.subpathsOfDirectory(atPath: home).filter { !$0.hasPrefix("keychain.db-") }
+            #expect(names.sorted() == ["keychain.db", "keys", "keys/\(id.hexadecimal).key"])
+            let modes = [
+                directory + "/made": 0o700, home: 0o700, home + "/keys": 0o700, home + "/keychain.db": 0o600,
+                "\(home)/keys/\(id.hexadecimal).key": 0o600,
+            ]
+            for (path, mode) in modes {
+                #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == mode, "\(path)")
+            }
+        }
+    }
+
+    @Test("What one has stored another one reads, updates and deletes")
+    func reopened() throws {
+        try withTemporaryDirectory { directory in
+            try LocalKeychain(home: directory + "/home").addItem("account", "secret")
+            #expect(try LocalKeychain(home: directory + "/home").secret(of: "account") == "secret")
+            try LocalKeychain(home: directory + "/home").updateItem("account", to: "another")
+            #expect(try LocalKeychain(home: directory + "/home").secret(of: "account") == "another")
+            try LocalKeychain(home: directory + "/home").deleteItem("account")
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try LocalKeychain(home: directory + "/home").secret(of: "account") }
+        }
+    }
+
+    @Test("Two that are open at once see each other's writes")
+    func shared() throws {
+        try withTemporaryDirectory { directory in
+            let (one, other) = (LocalKeychain(home: directory + "/home"), LocalKeychain(home: directory + "/home"))
+            try one.addItem("from one", "1")
+            try other.addItem("from other", "2")
+            #expect(try other.secret(of: "from one") == "1")
+            #expect(try one.secret(of: "from other") == "2")
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { try one.addItem("from other", "3") }
+        }
+    }
+
+    @Test("The directory of key files may be elsewhere, and holds the keys of several keychains")
+    func sharedKeyDirectory() throws {
+        try withTemporaryDirectory { directory in
+            let homes = ["one", "two", "three"].map { directory + "/" + $0 }
+            let keychain = { (home: String) in LocalKeychain(home: home) { $0.keyDirectory = directory + "/state/keychain" } }
+            for home in homes { try keychain(home).addItem("account", home) }
+            for home in homes { #expect(try keychain(home).secret(of: "account") == home) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory + "/state/keychain").count == 3)
+        }
+    }
+
+    @Test("A call that the entitlements forbid makes nothing")
+    func forbidden() throws {
+        try withTemporaryDirectory { directory throws in
+            let keychain = LocalKeychain(home: directory + "/home")
+            let attributes = ItemAttributes([.account: .string("account"), .accessGroup: .string("foreign")])
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) {
+                try keychain.add(AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data("secret".utf8)))
+            }
+            let query = ItemQuery(itemClass: .genericPassword, attributes: attributes)
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) { try keychain.copyMatching(MatchRequest(query: query)) }
+            #expect(try FileSnapshot(of: directory).names.isEmpty)
+        }
+    }
+
+    @Test("Threads that use it for the first time at once make one")
+    func firstUseAtOnce() async throws {
+        let directory = try TemporaryDirectory()
+        let keychain = LocalKeychain(home: directory.path + "/home")
+        try await withThrowingTaskGroup { group in
+            for number in 0..<16 { group.addTask { try keychain.addItem("account \(number)", "secret \(number)") } }
+            try await group.waitForAll()
+        }
+        for number in 0..<16 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/home/keys").count == 1)
+    }
+
+    @Test("A store that is removed while it is open is not written to, and no new one takes its place")
+    func removedWhileOpen() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("kept", "secret")
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try keychain.addItem("new", "secret") }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try LocalKeychain(home: home).addItem("new", "secret") }
+            #expect(try FileSnapshot(of: home).names.filter { !$0.hasPrefix("keys") } == [])
+        }
+    }
+
+    @Test("A copy that is put back while it is open is used from the next write on")
+    func putBackWhileOpen() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            try LocalKeychain(home: home).addItem("early", "secret")
+            try FileManager.default.copyItem(atPath: home + "/keychain.db", toPath: home + "/copy.db")
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("late", "secret")
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
+            try FileManager.default.moveItem(atPath: home + "/copy.db", toPath: home + "/keychain.db")
+
+            try keychain.addItem("after", "secret")
+            #expect(try keychain.secret(of: "early") == "secret")
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try keychain.secret(of: "late") }
+            #expect(try LocalKeychain(home: home).secret(of: "after") == "secret")
+        }
+    }
+}
