@@ -18,8 +18,6 @@ extension RowCipher {
         var nonce: [UInt8] { [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, rawValue] }
     }
 
-    private static let gcmTagByteCount = 16
-
     package func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow {
@@ -153,10 +151,16 @@ extension RowCipher {
     ) throws(KeychainFailure) -> Data {
         associatedData[0] = part.rawValue
         do {
-            guard sealed.count >= gcmTagByteCount else { throw CryptoKitError.incorrectParameterSize }
-            let box = try AES.GCM.SealedBox(
-                nonce: AES.GCM.Nonce(data: part.nonce), ciphertext: sealed.dropLast(gcmTagByteCount),
-                tag: sealed.suffix(gcmTagByteCount))
+            // One buffer for nonce, ciphertext and tag: the box takes it as it is, and would copy three parts byte by byte.
+            var combined = Data(count: Part.nonceByteCount + sealed.count)
+            // The nonce, which is zeros but for its last byte, and then exactly what room is left for.
+            unsafe combined.withUnsafeMutableBytes { buffer in
+                unsafe buffer[Part.nonceByteCount - 1] = part.rawValue
+                unsafe sealed.withUnsafeBytes { sealed in
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[Part.nonceByteCount...]).copyMemory(from: sealed)
+                }
+            }
+            let box = try AES.GCM.SealedBox(combined: combined)
             return try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
         } catch {
             throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")
