@@ -15,11 +15,12 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_DQS_DDL, false)
         setLimit(SQLITE_LIMIT_LENGTH, StoreSchema.largestRowByteCount)
         setLimit(SQLITE_LIMIT_ATTACHED, 0)
-        // The cache holds the inner pages of an index over a million items. The -wal file shrinks again after a large value.
+        // The cache holds the inner pages of an index over a million items. A -wal file that soon begins anew at its start is
+        // flushed in half the time, because it does not grow; after a large value it shrinks again.
         try execute(
             """
             PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON;
-            PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 8388608
+            PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 250; PRAGMA journal_size_limit = 8388608
             """)
     }
 
