@@ -37,15 +37,6 @@ struct KeychainOpening {
     }
 
     private func openExisting() throws(KeychainFailure) -> LocalKeychain.Opened {
-        do throws(KeychainFailure) {
-            return try openStore()
-        } catch {
-            // SQLite and the keybag do not know which file it is that they cannot use.
-            throw error.naming(configuration.storePath)
-        }
-    }
-
-    private func openStore() throws(KeychainFailure) -> LocalKeychain.Opened {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let stored = try store.keybag()
         let (keybag, protector) = try openKeybag(stored, storeID: store.storeID)

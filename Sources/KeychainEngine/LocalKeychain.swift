@@ -58,9 +58,22 @@ package final class LocalKeychain: Keychain {
     ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
             return try body(try open(creating: creating).keychain)
-        } catch  where error.callsForReopening {
+        } catch {
+            guard error.callsForReopening else { throw naming(error) }
             close()
+        }
+        do throws(KeychainFailure) {
             return try body(try open(creating: creating).keychain)
+        } catch {
+            throw naming(error)
+        }
+    }
+
+    /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
+    private func naming(_ failure: KeychainFailure) -> KeychainFailure {
+        switch failure.status {
+        case .notAvailable, .readOnly, .inputOutput: failure.naming(configuration.storePath)
+        default: failure
         }
     }
 
@@ -70,7 +83,12 @@ package final class LocalKeychain: Keychain {
     func open(creating: Bool) throws(KeychainFailure) -> Opened {
         if let current = opened.withLock({ $0 }) { return current }
         // Opening reads files and may make a store, so it runs outside the lock; of two at once, one result is kept.
-        let fresh = try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
+        let fresh: Opened
+        do throws(KeychainFailure) {
+            fresh = try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
+        } catch {
+            throw naming(error)
+        }
         return opened.withLock { opened in
             if let winner = opened { return winner }
             opened = fresh
