@@ -71,7 +71,9 @@ package final class LocalKeychain: Keychain {
 
     /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
     private func naming(_ failure: KeychainFailure) -> KeychainFailure {
-        switch failure.status {
+        let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
+        guard !places.contains(where: failure.reason.contains) else { return failure }
+        return switch failure.status {
         case .notAvailable, .readOnly, .inputOutput: failure.naming(configuration.storePath)
         default: failure
         }
