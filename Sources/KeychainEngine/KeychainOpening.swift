@@ -93,9 +93,14 @@ struct KeychainOpening {
         )
     }
 
+    private func protectorForNewStore() throws(KeychainFailure) -> DeviceProtectorKind {
+        if let kind = configuration.protectorForNewStore { return kind }
+        return try credential.isPresent() ? .systemdCredential : .keyFile
+    }
+
     private func make() throws(KeychainFailure) {
         let storeID = StoreID.random()
-        switch configuration.protectorForNewStore ?? (credential.isPresent ? .systemdCredential : .keyFile) {
+        switch try protectorForNewStore() {
         case .systemdCredential:
             _ = try makeStore(storeID, deviceSecret: try credential.deviceSecret(for: storeID), protector: .systemdCredential)
         case .keyFile:

@@ -159,6 +159,21 @@ struct KeyFileTests {
         }
     }
 
+    @Test("The store's path may lead there another way than when the store was made", arguments: ["link", "real/../real", "real/."])
+    func orphanByAnotherWay(_ way: String) throws {
+        try withTemporaryDirectory { directory in
+            try FileManager.default.createDirectory(atPath: directory + "/real", withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(atPath: directory + "/link", withDestinationPath: "real")
+            let made = KeyFile(directory: directory, storePath: "\(directory)/\(way)/keychain/keychain.db")
+            try made.prepare(secret(1), for: storeID)
+            try made.confirm(for: storeID)
+            let now = KeyFile(directory: directory, storePath: directory + "/real/keychain/keychain.db")
+            #expect(try now.orphanPath() == now.path(for: storeID))
+            let elsewhere = KeyFile(directory: directory, storePath: directory + "/real/keychain.db")
+            #expect(try elsewhere.orphanPath() == nil)
+        }
+    }
+
     @Test("Where there is no key directory there is no orphan")
     func noDirectory() throws {
         try withTemporaryDirectory { directory throws in

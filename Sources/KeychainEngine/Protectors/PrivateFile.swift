@@ -9,6 +9,29 @@ enum PrivateFile {
         return unsafe lstat(path, &information) == 0
     }
 
+    /// As `exists`, where "cannot look" must not be taken for "no".
+    static func isPresent(atPath path: String, what: String) throws(KeychainFailure) -> Bool {
+        var information = stat()
+        guard unsafe lstat(path, &information) != 0 else { return true }
+        let code = errno
+        guard code == ENOENT else { throw readFailure(code, what, path) }
+        return false
+    }
+
+    /// The path without symbolic links, as far as it leads.
+    static func resolved(_ path: String) -> String {
+        if let resolved = unsafe realpath(path, nil) {
+            // With a null buffer realpath allocates the answer, which is ours to free.
+            defer { unsafe free(resolved) }
+            return unsafe String(cString: resolved)
+        }
+        let parent = directory(of: path)
+        guard parent != path, let slash = path.lastIndex(of: "/") else { return path }
+        let name = path[path.index(after: slash)...]
+        let resolvedParent = resolved(parent)
+        return name.isEmpty ? resolvedParent : resolvedParent == "/" ? "/" + name : resolvedParent + "/" + name
+    }
+
     /// Reads a file whole.
     ///
     /// Throws `.notAvailable` when it cannot be read, is larger than `byteLimit`, or is open to others.
