@@ -56,10 +56,11 @@ package final class LocalKeychain: Keychain {
     private func perform<Result>(
         creating: Bool, _ body: (SealedKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
+        let current = try open(creating: creating)
         do throws(KeychainFailure) {
-            return try body(try open(creating: creating).keychain)
+            return try body(current.keychain)
         } catch  where error.callsForReopening {
-            close()
+            close(current)
             return try body(try open(creating: creating).keychain)
         }
     }
@@ -78,12 +79,12 @@ package final class LocalKeychain: Keychain {
         }
     }
 
-    private func close() {
-        let old = opened.withLock { opened in
-            defer { opened = nil }
-            return opened
+    /// Lets go of what failed, and of nothing that another thread has opened in its place since.
+    private func close(_ failed: Opened) {
+        opened.withLock { opened in
+            if opened?.store === failed.store { opened = nil }
         }
-        old?.store.close()
+        failed.store.close()
     }
 
     deinit {
