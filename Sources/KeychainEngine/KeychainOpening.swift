@@ -53,7 +53,10 @@ struct KeychainOpening {
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
-        return LocalKeychain.Opened(store: store, keybag: keybag, keychain: keychain, protector: protector)
+        let isCurrent = stored.generation == keybag.keybagGeneration
+        if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
+        return LocalKeychain.Opened(
+            store: store, keybag: keybag, keychain: keychain, protector: protector, isKeybagCurrent: isCurrent)
     }
 
     /// What a keybag says about its protector cannot be authenticated before the protector gave its secret; a wrong word

@@ -15,6 +15,8 @@ package final class LocalKeychain: Keychain {
         let keybag: OpenKeybag
         let keychain: SealedKeychain
         let protector: any DeviceProtector
+        /// Whether the keybag in use is the one that the store's last change left; without it nothing can be written.
+        let isKeybagCurrent: Bool
     }
 
     private let opened = Mutex<Opened?>(nil)
