@@ -59,6 +59,17 @@ struct KeyFileTests {
         }
     }
 
+    @Test("A provisional name that a crash left beside the final one goes at the next reading")
+    func bothNames() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(1), for: storeID)
+            try keyFile.confirm(for: storeID)
+            try FileManager.default.linkItem(atPath: keyFile.path(for: storeID), toPath: keyFile.path(for: storeID) + ".new")
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
+        }
+    }
+
     @Test("Confirming after a reader has done so is no error")
     func confirmedTwice() throws {
         try withKeyFile { keyFile, _ in

@@ -47,7 +47,10 @@ package struct KeyFile: DeviceProtector {
                 guard PrivateFile.exists(atPath: path) else { throw error }
             }
         }
-        return try contents(atPath: path).secret(of: storeID)
+        let secret = try contents(atPath: path).secret(of: storeID)
+        // The last step was cut off in its middle: the secret would stay behind under a name that nobody looks for.
+        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, what: Self.what)
+        return secret
     }
 
     /// Writes the secret of a store that is about to be published.

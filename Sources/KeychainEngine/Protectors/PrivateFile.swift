@@ -102,8 +102,24 @@ enum PrivateFile {
     static func rename(_ old: String, to new: String, what: String) throws(KeychainFailure) {
         // link(2) fails where the name is taken; rename(2) would replace.
         guard unsafe link(old, new) == 0 else { throw writeFailure(errno, what, new) }
-        _ = unsafe unlink(old)
-        try synchronizeDirectory(of: new, what: what)
+        try removeSecondName(old, of: new, what: what)
+    }
+
+    /// Takes a name away from a file that has another one.
+    ///
+    /// Does nothing where the two names are not the same file's.
+    static func removeSecondName(_ second: String, of path: String, what: String) throws(KeychainFailure) {
+        guard isSameFile(second, path) else { return }
+        // Two changes of a directory may reach the disk in any order: the name that stays first, or a power cut takes both.
+        try synchronizeDirectory(of: path, what: what)
+        _ = unsafe unlink(second)
+        try synchronizeDirectory(of: second, what: what)
+    }
+
+    private static func isSameFile(_ one: String, _ other: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        guard unsafe lstat(one, &first) == 0, unsafe lstat(other, &second) == 0 else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
     static func synchronizeDirectory(of path: String, what: String) throws(KeychainFailure) {
