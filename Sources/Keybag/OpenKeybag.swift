@@ -23,22 +23,27 @@ package final class OpenKeybag: Sendable {
         }
     }
 
-    /// Opens a store's keybag with the first copy that is authentic.
+    /// Opens a store's keybag with the newest copy that is authentic.
     ///
     /// Throws `.notAvailable` when none is, or when the keybag was written by a newer version.
     package init(copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes) throws(KeychainFailure) {
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
-        guard let serving = copies.first(where: { KeybagDocument.isAuthentic($0, by: authenticationKey) }) else {
+        var newest: KeybagDocument?
+        // A disk that lost a write may have left one copy as it was before the last change.
+        for copy in copies where KeybagDocument.isAuthentic(copy, by: authenticationKey) {
+            let document = try KeybagDocument(authentic: copy, storeID: storeID)
+            if document.generation > newest?.generation ?? 0 { newest = document }
+        }
+        guard let document = newest else {
             throw KeychainFailure(
                 .notAvailable, "the keybag is damaged, or the device secret is that of another store; nothing was changed",
                 isDamage: true
             )
         }
-        let document = try KeybagDocument(authentic: serving, storeID: storeID)
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
 
         self.document = document
-        damagedCopyCount = max(0, KeybagDocument.copyCount - copies.count { $0 == serving })
+        damagedCopyCount = max(0, KeybagDocument.copyCount - copies.count { $0 == document.encoded })
         cipher = try RowCipher(
             storeID: storeID, indexKey: Self.unwrap(document.wrappedIndexKey, under: deviceKey),
             rowTagKey: Self.unwrap(document.wrappedRowTagKey, under: deviceKey)

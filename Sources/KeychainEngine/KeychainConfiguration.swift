@@ -24,8 +24,8 @@ package struct KeychainConfiguration: Sendable {
         storePath: String, keyDirectory: String, protectorForNewStore: DeviceProtectorKind? = nil,
         credentialsDirectory: String? = nil
     ) {
-        self.storePath = storePath
-        self.keyDirectory = keyDirectory
+        self.storePath = Self.plain(storePath)
+        self.keyDirectory = Self.plain(keyDirectory)
         self.protectorForNewStore = protectorForNewStore
         self.credentialsDirectory = credentialsDirectory
     }
@@ -66,6 +66,12 @@ package struct KeychainConfiguration: Sendable {
             protectorForNewStore = kind
         }
         credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    /// The path without empty and `.` components: many people end the name of a directory with a slash.
+    private static func plain(_ path: String) -> String {
+        guard path.hasPrefix("/") else { return path }
+        return "/" + path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }.joined(separator: "/")
     }
 
     private static func baseDirectory(

@@ -44,7 +44,10 @@ struct KeychainOpening {
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
-        return LocalKeychain.Opened(store: store, keybag: keybag, keychain: keychain, protector: protector)
+        let isCurrent = stored.generation == keybag.keybagGeneration
+        if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
+        return LocalKeychain.Opened(
+            store: store, keybag: keybag, keychain: keychain, protector: protector, isKeybagCurrent: isCurrent)
     }
 
     /// What a keybag says about its protector cannot be authenticated before the protector gave its secret; a wrong word
@@ -84,9 +87,14 @@ struct KeychainOpening {
         )
     }
 
+    private func protectorForNewStore() throws(KeychainFailure) -> DeviceProtectorKind {
+        if let kind = configuration.protectorForNewStore { return kind }
+        return try credential.isPresent() ? .systemdCredential : .keyFile
+    }
+
     private func make() throws(KeychainFailure) {
         let storeID = StoreID.random()
-        switch configuration.protectorForNewStore ?? (credential.isPresent ? .systemdCredential : .keyFile) {
+        switch try protectorForNewStore() {
         case .systemdCredential:
             _ = try makeStore(storeID, deviceSecret: try credential.deviceSecret(for: storeID), protector: .systemdCredential)
         case .keyFile:

@@ -67,6 +67,9 @@ extension LocalKeychain {
         if opened.keybag.damagedCopyCount > 0 {
             report.structuralProblems.append("a copy of the keybag is damaged; the other one serves")
         }
+        if !opened.isKeybagCurrent {
+            report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
+        }
         if purgingQuarantine { _ = try opened.keychain.purgeQuarantine() }
         return report
     }

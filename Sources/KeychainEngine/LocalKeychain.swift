@@ -15,6 +15,8 @@ package final class LocalKeychain: Keychain {
         let keybag: OpenKeybag
         let keychain: SealedKeychain
         let protector: any DeviceProtector
+        /// Whether the keybag in use is the one that the store's last change left; without it nothing can be written.
+        let isKeybagCurrent: Bool
     }
 
     private let opened = Mutex<Opened?>(nil)
@@ -57,12 +59,13 @@ package final class LocalKeychain: Keychain {
         creating: Bool, _ body: (SealedKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
-            return try body(try open(creating: creating).keychain)
-        } catch {
-            guard error.callsForReopening else { throw naming(error) }
-            close()
-        }
-        do throws(KeychainFailure) {
+            let current = try open(creating: creating)
+            do throws(KeychainFailure) {
+                return try body(current.keychain)
+            } catch {
+                guard error.callsForReopening else { throw error }
+                close(current)
+            }
             return try body(try open(creating: creating).keychain)
         } catch {
             throw naming(error)
@@ -98,12 +101,12 @@ package final class LocalKeychain: Keychain {
         }
     }
 
-    private func close() {
-        let old = opened.withLock { opened in
-            defer { opened = nil }
-            return opened
+    /// Lets go of what failed, and of nothing that another thread has opened in its place since.
+    private func close(_ failed: Opened) {
+        opened.withLock { opened in
+            if opened?.store === failed.store { opened = nil }
         }
-        old?.store.close()
+        failed.store.close()
     }
 
     deinit {

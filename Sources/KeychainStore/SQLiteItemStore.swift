@@ -200,7 +200,10 @@ package final class SQLiteItemStore: ItemStore {
 
     // MARK: Connections
 
-    private static var closedFailure: KeychainFailure { KeychainFailure(.notAvailable, "the store was closed") }
+    /// Another thread found that the store has to be opened anew, and closed this one meanwhile.
+    private static var closedFailure: KeychainFailure {
+        KeychainFailure(.notAvailable, "the store was closed", callsForReopening: true)
+    }
 
     private func openSession(
         _ role: StoreOpening.Role, epoch: UInt64, deadlineNanoseconds: UInt64? = nil

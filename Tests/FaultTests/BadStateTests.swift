@@ -75,6 +75,21 @@ struct BadStateTests {
         }
     }
 
+    @Test("A keybag that is not the one that was stored last serves for reading, and verify says so")
+    func keybagNotCurrent() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            _ = try Self.makeKeychain(home)
+            try RawDatabase(home + "/keychain.db").execute("UPDATE meta SET keybag_generation = 2")
+            let keychain = LocalKeychain(home: home)
+            #expect(try keychain.secret(of: "kept") == "a secret that was there")
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "a new secret") }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains("keybag") == true)
+            #expect(try keychain.verify(purgingQuarantine: false).structuralProblems.contains { $0.contains("keybag") })
+        }
+    }
+
     @Test("Where there is none, reading, updating and deleting say 'not found' and make nothing", arguments: [Call.read, .update, .delete])
     func absent(_ call: Call) throws {
         try withTemporaryDirectory { directory throws in

@@ -59,6 +59,17 @@ struct KeyFileTests {
         }
     }
 
+    @Test("A provisional name that a crash left beside the final one goes at the next reading")
+    func bothNames() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(1), for: storeID)
+            try keyFile.confirm(for: storeID)
+            try FileManager.default.linkItem(atPath: keyFile.path(for: storeID), toPath: keyFile.path(for: storeID) + ".new")
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
+        }
+    }
+
     @Test("Confirming after a reader has done so is no error")
     func confirmedTwice() throws {
         try withKeyFile { keyFile, _ in
@@ -156,6 +167,21 @@ struct KeyFileTests {
             #expect(try keyFile.orphanPath() == nil, "its store was never published")
             try keyFile.confirm(for: storeID)
             #expect(try keyFile.orphanPath() == keyFile.path(for: storeID))
+        }
+    }
+
+    @Test("The store's path may lead there another way than when the store was made", arguments: ["link", "real/../real", "real/."])
+    func orphanByAnotherWay(_ way: String) throws {
+        try withTemporaryDirectory { directory in
+            try FileManager.default.createDirectory(atPath: directory + "/real", withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(atPath: directory + "/link", withDestinationPath: "real")
+            let made = KeyFile(directory: directory, storePath: "\(directory)/\(way)/keychain/keychain.db")
+            try made.prepare(secret(1), for: storeID)
+            try made.confirm(for: storeID)
+            let now = KeyFile(directory: directory, storePath: directory + "/real/keychain/keychain.db")
+            #expect(try now.orphanPath() == now.path(for: storeID))
+            let elsewhere = KeyFile(directory: directory, storePath: directory + "/real/keychain.db")
+            #expect(try elsewhere.orphanPath() == nil)
         }
     }
 

@@ -23,6 +23,11 @@ struct KeychainConfigurationTests {
                 "/home/skroob/.local/share/keychain/keychain.db", "/home/skroob/.local/state/keychain"
             ),
             (["HOME": "/home/skroob", "KEYCHAIN_HOME": "/k", "XDG_DATA_HOME": "/data"], "/k/keychain.db", "/k/keys"),
+            // The name of a directory may end in a slash.
+            (["HOME": "/root/"], "/root/.local/share/keychain/keychain.db", "/root/.local/state/keychain"),
+            (["XDG_DATA_HOME": "/data/", "XDG_STATE_HOME": "//state/./"], "/data/keychain/keychain.db", "/state/keychain"),
+            (["KEYCHAIN_HOME": "/k//"], "/k/keychain.db", "/k/keys"),
+            (["KEYCHAIN_HOME": "/"], "/keychain.db", "/keys"),
         ])
     func places(_ environment: [String: String], storePath: String, keyDirectory: String) throws {
         let configuration = try KeychainConfiguration(environment: environment)

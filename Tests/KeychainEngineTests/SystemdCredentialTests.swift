@@ -25,7 +25,7 @@ struct SystemdCredentialTests {
     func reads() throws {
         let content = Data((0..<32).map { UInt8($0) })
         try withCredential(content) { credential, path in
-            #expect(credential.isPresent)
+            #expect(try credential.isPresent())
             #expect(credential.location(for: storeID) == path)
             let secret = try credential.deviceSecret(for: storeID)
             #expect(unsafe secret.withBytes { unsafe Data($0) } == content)
@@ -43,18 +43,30 @@ struct SystemdCredentialTests {
 
     @Test("One that is not there is named")
     func missing() throws {
-        try withCredential(nil) { credential, path in
-            #expect(!credential.isPresent)
+        try withCredential(nil) { credential, path throws in
+            #expect(try credential.isPresent() == false)
             let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
             #expect(failure?.status == .notAvailable)
             #expect(failure?.reason.contains(path) == true)
         }
     }
 
+    @Test("One that cannot be looked for is not taken for none", arguments: ["loop", "file"])
+    func cannotLook(_ name: String) throws {
+        try withTemporaryDirectory { directory in
+            try FileManager.default.createSymbolicLink(atPath: directory + "/loop", withDestinationPath: "loop")
+            try Data().write(to: URL(filePath: directory + "/file"))
+            let credential = SystemdCredential(credentialsDirectory: directory + "/" + name)
+            let failure = #expect(throws: KeychainFailure.self) { try credential.isPresent() }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(directory) == true)
+        }
+    }
+
     @Test("A process that was given no credentials is told so")
     func noDirectory() throws {
         let credential = SystemdCredential(credentialsDirectory: nil)
-        #expect(!credential.isPresent)
+        #expect(try credential.isPresent() == false)
         let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
         #expect(failure?.status == .notAvailable)
         #expect(failure?.reason.contains("keychain-device-secret") == true)

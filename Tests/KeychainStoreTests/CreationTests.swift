@@ -53,6 +53,13 @@ struct CreationTests {
         #expect(try SQLiteItemStore.inspect(path) == .present)
     }
 
+    @Test("The path may go up on its way")
+    func parentDirectory() throws {
+        let path = directory.path + "/a/../b/./keychain.db"
+        #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1) == .created)
+        #expect(try SQLiteItemStore.inspect(directory.path + "/b/keychain.db") == .present)
+    }
+
     @Test("A store that is there is left alone")
     func alreadyThere() throws {
         let id = StoreID.random()

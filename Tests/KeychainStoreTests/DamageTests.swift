@@ -46,6 +46,16 @@ struct DamageTests {
         #expect(quarantined.first?.row.header.formatVersion == 0)
     }
 
+    @Test(
+        "A row of a newer version stays one, whatever it holds that this version does not understand",
+        arguments: ["class = 77", "accessibility = 99", "is_tombstone = 7", "attribute_digests = x'FF000102030405060708090A0B0C0D0E0F'"])
+    func newerRow(change: String) throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        try damage("UPDATE items SET format_version = 2, \(change)")
+        #expect(try store.rows().map(\.header.formatVersion) == [2])
+    }
+
     @Test("A damaged row can be replaced, and is then found again by everything")
     func replacedAfterDamage() throws {
         let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])

@@ -144,6 +144,19 @@ struct FileRuleTests {
         #expect(try directory.create() == .alreadyThere)
     }
 
+    @Test("Behind a symbolic link that leads nowhere, on a disk that is not mounted perhaps, nobody knows whether there is a store")
+    func linkToNowhere() throws {
+        let other = try TemporaryDirectory()
+        try FileManager.default.createSymbolicLink(atPath: other.path + "/link", withDestinationPath: directory.path + "/unmounted")
+        for path in ["/link/keychain.db", "/link/keychain/keychain.db"] {
+            let failure = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(other.path + path) }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(other.path + "/link") == true)
+        }
+        try FileManager.default.createDirectory(atPath: directory.path + "/unmounted", withIntermediateDirectories: false)
+        #expect(try SQLiteItemStore.inspect(other.path + "/link/keychain/keychain.db") == .absent)
+    }
+
     @Test("A symbolic link above the directory is followed, for homes are often behind one")
     func symbolicLinkAbove() throws {
         try directory.create()

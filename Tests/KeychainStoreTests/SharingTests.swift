@@ -93,8 +93,14 @@ struct SharingTests {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
         store.close()
-        #expect(failure { () throws(KeychainFailure) in _ = try store.rows() }?.status == .notAvailable)
-        #expect(failure { () throws(KeychainFailure) in try store.insert([]) }?.status == .notAvailable)
+        let failures = [
+            failure { () throws(KeychainFailure) in _ = try store.rows() },
+            failure { () throws(KeychainFailure) in try store.insert([]) },
+        ]
+        for failure in failures {
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.callsForReopening == true, "whoever closed it has opened, or opens, the store that is there now")
+        }
         #expect(try directory.names == ["keychain.db"])
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
     }

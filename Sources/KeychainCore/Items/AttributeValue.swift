@@ -30,6 +30,8 @@ package enum AttributeValue: Hashable, Sendable {
         }
     }
 
+    var byteCount: Int { unsafe withComparedBytes { $0.count } }
+
     /// The same form and the same bytes; see `String.hasSameBytes(as:)` for why text is not left to Swift.
     package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
         switch (left, right) {

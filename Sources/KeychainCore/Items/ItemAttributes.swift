@@ -24,6 +24,9 @@ package struct ItemAttributes: Hashable, Sendable {
 
     package var isEmpty: Bool { entries.isEmpty }
 
+    /// How many bytes the values have together.
+    var byteCount: Int { entries.reduce(0) { $0 + $1.value.byteCount } }
+
     package subscript(attribute: Attribute) -> AttributeValue? {
         get { entries.first { $0.attribute == attribute }?.value }
         set {

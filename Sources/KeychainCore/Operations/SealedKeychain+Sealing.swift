@@ -2,12 +2,20 @@
 internal import FoundationEssentials
 
 extension SealedKeychain {
+    /// More than any secret needs, and far below what a store's row and the counts in it can hold.
+    package static let largestItemByteCount = 64 << 20
+
     /// Seals an item under the current class key of its accessibility.
     ///
     /// `attributes` gets its `sha1` here.
+    ///
+    /// Throws `.parameter` for an item that is too large.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, accessibility: Accessibility
     ) throws(KeychainFailure) -> SealedRow {
+        guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
+            throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
+        }
         let generation = try keys.currentGeneration(for: accessibility)
         let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
         attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))

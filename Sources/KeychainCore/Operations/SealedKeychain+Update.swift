@@ -15,7 +15,12 @@ extension SealedKeychain {
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
                 let opening = try openForWriting(row)
-                if case .opened(let opened) = opening, !search.accepts(opened.attributes) { return .proceed }
+                switch opening {
+                case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
+                // Whether it is meant cannot be said, so it is not written over.
+                case .damaged(let failure): if search.needsOpening { throw failure }
+                case .unsupported, .locked: break
+                }
                 found.append((row, opening))
                 return .proceed
             }

@@ -37,7 +37,7 @@ package struct SealedKeychain: Keychain {
         switch try store.write(ifKeybagGeneration: keys.keybagGeneration, body) {
         case .written(let result): return result
         case .keybagChanged:
-            throw KeychainFailure(.notAvailable, "another process changed the keybag during this call", callsForReopening: true)
+            throw KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
         }
     }
 

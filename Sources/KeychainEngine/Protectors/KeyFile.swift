@@ -47,7 +47,10 @@ package struct KeyFile: DeviceProtector {
                 guard PrivateFile.exists(atPath: path) else { throw error }
             }
         }
-        return try contents(atPath: path).secret(of: storeID)
+        let secret = try contents(atPath: path).secret(of: storeID)
+        // The last step was cut off in its middle: the secret would stay behind under a name that nobody looks for.
+        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, what: Self.what)
+        return secret
     }
 
     /// Writes the secret of a store that is about to be published.
@@ -146,11 +149,15 @@ package struct KeyFile: DeviceProtector {
             }
         }
 
+        /// Whether the store it was made for is at that path, by whatever way the path leads there.
         func isFor(storePath: String) -> Bool {
-            unsafe bytes.withBytes { bytes in
-                guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else { return false }
-                return unsafe bytes[KeyFile.fixedByteCount...].elementsEqual(Array(storePath.utf8))
+            let recorded = unsafe bytes.withBytes { bytes -> String? in
+                guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else { return nil }
+                return unsafe String(decoding: bytes[KeyFile.fixedByteCount...], as: UTF8.self)
             }
+            guard let recorded else { return false }
+            return recorded.hasSameBytes(as: storePath)
+                || PrivateFile.resolved(recorded).hasSameBytes(as: PrivateFile.resolved(storePath))
         }
     }
 }

@@ -9,6 +9,29 @@ enum PrivateFile {
         return unsafe lstat(path, &information) == 0
     }
 
+    /// As `exists`, where "cannot look" must not be taken for "no".
+    static func isPresent(atPath path: String, what: String) throws(KeychainFailure) -> Bool {
+        var information = stat()
+        guard unsafe lstat(path, &information) != 0 else { return true }
+        let code = errno
+        guard code == ENOENT else { throw readFailure(code, what, path) }
+        return false
+    }
+
+    /// The path without symbolic links, as far as it leads.
+    static func resolved(_ path: String) -> String {
+        if let resolved = unsafe realpath(path, nil) {
+            // With a null buffer realpath allocates the answer, which is ours to free.
+            defer { unsafe free(resolved) }
+            return unsafe String(cString: resolved)
+        }
+        let parent = directory(of: path)
+        guard parent != path, let slash = path.lastIndex(of: "/") else { return path }
+        let name = path[path.index(after: slash)...]
+        let resolvedParent = resolved(parent)
+        return name.isEmpty ? resolvedParent : resolvedParent == "/" ? "/" + name : resolvedParent + "/" + name
+    }
+
     /// Reads a file whole.
     ///
     /// Throws `.notAvailable` when it cannot be read, is larger than `byteLimit`, or is open to others.
@@ -79,8 +102,24 @@ enum PrivateFile {
     static func rename(_ old: String, to new: String, what: String) throws(KeychainFailure) {
         // link(2) fails where the name is taken; rename(2) would replace.
         guard unsafe link(old, new) == 0 else { throw writeFailure(errno, what, new) }
-        _ = unsafe unlink(old)
-        try synchronizeDirectory(of: new, what: what)
+        try removeSecondName(old, of: new, what: what)
+    }
+
+    /// Takes a name away from a file that has another one.
+    ///
+    /// Does nothing where the two names are not the same file's.
+    static func removeSecondName(_ second: String, of path: String, what: String) throws(KeychainFailure) {
+        guard isSameFile(second, path) else { return }
+        // Two changes of a directory may reach the disk in any order: the name that stays first, or a power cut takes both.
+        try synchronizeDirectory(of: path, what: what)
+        _ = unsafe unlink(second)
+        try synchronizeDirectory(of: second, what: what)
+    }
+
+    private static func isSameFile(_ one: String, _ other: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        guard unsafe lstat(one, &first) == 0, unsafe lstat(other, &second) == 0 else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
     static func synchronizeDirectory(of path: String, what: String) throws(KeychainFailure) {

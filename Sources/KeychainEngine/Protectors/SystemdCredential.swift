@@ -18,9 +18,12 @@ package struct SystemdCredential: DeviceProtector {
 
     package func location(for storeID: StoreID) -> String { path ?? "a systemd credential that this process was not given" }
 
-    package var isPresent: Bool {
+    /// Whether the service has the credential.
+    ///
+    /// Throws `.notAvailable` when that cannot be said: a new keychain would otherwise get a weaker protector than was meant.
+    package func isPresent() throws(KeychainFailure) -> Bool {
         guard let path else { return false }
-        return PrivateFile.exists(atPath: path)
+        return try PrivateFile.isPresent(atPath: path, what: "the systemd credential")
     }
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {

@@ -10,7 +10,7 @@ package enum PrivateDirectory {
     /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full.
     package static func make(_ directory: String) throws(KeychainFailure) {
         guard directory != "/" else { return }
-        let (parent, _) = try StoreLocation.split(directory)
+        let parent = try StoreLocation.parent(of: directory)
         if try StoreFile.facts(of: directory) == nil {
             try make(parent)
             do throws(POSIX.ErrorNumber) {

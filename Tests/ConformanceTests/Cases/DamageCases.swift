@@ -82,6 +82,16 @@ struct DamageCases {
         #expect(delete(Item.genericQuery()) == errSecSuccess)
     }
 
+    @Test("Case 50: an update under a condition that a damaged item cannot be asked about leaves it as it is")
+    func updateDamagedUnderCondition() throws {
+        try addDamaged(Item.generic())
+        let rows = try StoredRows.all()
+        let query = Item.genericQuery().with(kSecAttrModificationDate, Date.now)
+        #expect(update(query, [kSecValueData: Data("new".utf8)]) == errSecDecode)
+        #expect(try StoredRows.all() == rows)
+        #expect(try StoredRows.quarantined().isEmpty)
+    }
+
     @Test("Case 50: an update of many items changes none when one of them is damaged")
     func updateOneOfManyDamaged() throws {
         add(Item.generic("first"))

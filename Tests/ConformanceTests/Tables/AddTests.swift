@@ -33,6 +33,13 @@ struct AddTests {
         #expect(secret(of: Item.genericQuery()) == value)
     }
 
+    @Test("An item of more than 64 MiB is refused", arguments: [kSecValueData, kSecAttrGeneric])
+    func tooLarge(key: CFString) {
+        let value = Data(count: 64 << 20)
+        #expect(add(Item.generic().with(key, value)).status == errSecParam)
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+    }
+
     @Test("The keychain sets the dates, whatever the caller says")
     func dates() throws {
         let long = Date(timeIntervalSinceReferenceDate: 0)
