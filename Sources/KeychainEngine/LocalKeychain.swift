@@ -28,7 +28,7 @@ package final class LocalKeychain: Keychain {
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         // A call that would be refused anyway makes no store.
-        _ = try entitlements.group(forNewItemNaming: request.attributes.text(.accessGroup))
+        _ = try entitlements.admit(request)
         return try perform(creating: true) { keychain throws(KeychainFailure) in try keychain.add(request) }
     }
 

@@ -94,10 +94,17 @@ extension StoreSession: ItemReading {
     func keybag() throws(KeychainFailure) -> StoredKeybag {
         try joinState()
         let generation = try keybagGeneration()
-        let copies = [try? keybagCopy(.keybag), try? keybagCopy(.keybagCopy)].compactMap(\.self)
-        guard !copies.isEmpty else {
-            throw KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true)
+        var copies: [[UInt8]] = []
+        var failure = KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true)
+        for name in [StoreStatement.keybag, .keybagCopy] {
+            do throws(KeychainFailure) {
+                if let copy = try keybagCopy(name) { copies.append(copy) }
+            } catch {
+                // That the disk failed, or another process was in the way, is not damage.
+                if !error.isDamage { failure = error }
+            }
         }
+        guard !copies.isEmpty else { throw failure }
         return StoredKeybag(generation: generation, copies: copies)
     }
 

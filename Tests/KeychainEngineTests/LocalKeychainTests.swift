@@ -75,6 +75,22 @@ struct LocalKeychainTests {
         }
     }
 
+    @Test("An item that could not be stored anyway makes no keychain")
+    func refused() throws {
+        try withTemporaryDirectory { directory throws in
+            let keychain = LocalKeychain(home: directory + "/home")
+            let constrained = AccessControl(.whenUnlocked, constraint: .userPresence)
+            for request in [
+                AddRequest(itemClass: .genericPassword, secret: Data("secret".utf8), accessControl: constrained),
+                AddRequest(itemClass: .key, secret: Data("secret".utf8)),
+                AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.tokenID: .string("token")])),
+            ] {
+                #expect(throws: KeychainFailure(.unimplemented, "")) { try keychain.add(request) }
+            }
+            #expect(try FileSnapshot(of: directory).names.isEmpty)
+        }
+    }
+
     @Test("Threads that use it for the first time at once make one")
     func firstUseAtOnce() async throws {
         let directory = try TemporaryDirectory()

@@ -24,6 +24,8 @@ package final class DigestCache: Sendable {
 
     /// Full is emptied: a program that uses more names than this at a time only computes them again.
     private static let capacity = 256
+    /// Longer names are unusual, and keeping them would keep much memory.
+    private static let longestKeptByteCount = 1_024
 
     private let cipher: any ItemCipher
     private let entries = Mutex(Entries())
@@ -35,7 +37,7 @@ package final class DigestCache: Sendable {
     package func digest(
         of value: AttributeValue, for attribute: Attribute, in itemClass: ItemClass
     ) throws(KeychainFailure) -> IndexDigest {
-        guard attribute == .service || attribute == .server || attribute == .accessGroup else {
+        guard attribute == .service || attribute == .server || attribute == .accessGroup, value.isAtMost(Self.longestKeptByteCount) else {
             return try cipher.digest(of: value, for: attribute, in: itemClass)
         }
         let key = Key(itemClass: itemClass, attribute: attribute, value: value)
@@ -54,6 +56,7 @@ package final class DigestCache: Sendable {
         let parts = PrimaryKey.attributes(of: itemClass)
             .filter { $0 != leading.service && $0 != leading.account }
             .map { ($0, attributes[$0] ?? PrimaryKey.defaultValue(of: $0)) }
+        guard parts.allSatisfy({ $0.1.isAtMost(Self.longestKeptByteCount) }) else { return try cipher.digest(of: parts, in: itemClass) }
         let key = RemainingKey(itemClass: itemClass, values: parts.map(\.1))
         if let known = entries.withLock({ $0.remaining[key] }) { return known }
         let digest = try cipher.digest(of: parts, in: itemClass)
@@ -62,5 +65,12 @@ package final class DigestCache: Sendable {
             entries.remaining[key] = digest
         }
         return digest
+    }
+}
+
+extension AttributeValue {
+    fileprivate func isAtMost(_ byteCount: Int) -> Bool {
+        // Only counted, within the closure.
+        unsafe withComparedBytes { $0.count <= byteCount }
     }
 }

@@ -2,12 +2,7 @@
 
 extension SealedKeychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        let group = try entitlements.group(forNewItemNaming: request.attributes.text(.accessGroup))
-        try requirePassword(request.itemClass)
-        let control = request.accessControl ?? AccessControl(Self.defaultAccessibility(in: group))
-        try requireStorable(control, isSynchronizable: request.attributes.flag(.synchronizable) ?? false)
-        try requireNoToken(request.attributes)
-
+        let (group, control) = try entitlements.admit(request)
         var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
         let now = clock.now()
         attributes[.creationDate] = .date(now)
@@ -43,30 +38,5 @@ extension SealedKeychain {
         attributes[.accessible] = .string(control.accessibility.rawValue)
         attributes[.tombstone] = .number(0)
         return attributes
-    }
-
-    func requireStorable(_ control: AccessControl, isSynchronizable: Bool) throws(KeychainFailure) {
-        if isSynchronizable {
-            try entitlements.requireSynchronizationAllowed()
-            guard !control.accessibility.isThisDeviceOnly else {
-                throw KeychainFailure(.parameter, "an item that must stay on this device cannot be synchronizable")
-            }
-        }
-        guard control.isUnconstrained else {
-            throw KeychainFailure(
-                .unimplemented, "access control that asks a person is not enforced yet, and nothing is stored unprotected"
-            )
-        }
-    }
-
-    private func requireNoToken(_ attributes: ItemAttributes) throws(KeychainFailure) {
-        guard attributes.text(.tokenID)?.isEmpty ?? true else {
-            throw KeychainFailure(.unimplemented, "items on a token cannot be stored")
-        }
-    }
-
-    /// Apple gives its push service's group a class of its own; everything else starts as `ak`.
-    private static func defaultAccessibility(in group: String) -> Accessibility {
-        group == "com.apple.apsd" ? .alwaysThisDeviceOnly : .whenUnlocked
     }
 }

@@ -4,7 +4,7 @@ extension SealedKeychain {
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .read)
-        try requirePassword(query.itemClass)
+        try query.itemClass.requirePassword()
         guard request.limit != 0 else { throw KeychainFailure(.itemNotFound, "a limit of 0 finds nothing") }
         let search = try RowSearch(query, groups: groups, using: digests)
 

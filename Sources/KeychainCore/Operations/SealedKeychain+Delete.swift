@@ -4,7 +4,7 @@ extension SealedKeychain {
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
-        try requirePassword(query.itemClass)
+        try query.itemClass.requirePassword()
         let search = try RowSearch(query, groups: groups, using: digests)
 
         try write { writing throws(KeychainFailure) in

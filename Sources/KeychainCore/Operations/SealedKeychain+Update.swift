@@ -6,8 +6,9 @@ extension SealedKeychain {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
-        try requirePassword(query.itemClass)
-        if let control = request.accessControl { try requireStorable(control, isSynchronizable: false) }
+        try query.itemClass.requirePassword()
+        try entitlements.requireNoToken(request.changes)
+        if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
 
         try write { writing throws(KeychainFailure) in
@@ -42,7 +43,7 @@ extension SealedKeychain {
         var attributes = old.attributes.updated(with: request.changes)
         attributes[.accessible] = .string(accessibility.rawValue)
         attributes[.modificationDate] = .date(modificationDate(after: old.attributes))
-        try requireStorable(AccessControl(accessibility), isSynchronizable: attributes.flag(.synchronizable) ?? false)
+        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: attributes.flag(.synchronizable) ?? false)
         let new = try seal(
             &attributes, secret: request.secret ?? old.secret, reference: row.header.reference, accessibility: accessibility
         )
@@ -82,7 +83,7 @@ extension SealedKeychain {
         let now = clock.now()
         attributes[.creationDate] = attributes[.creationDate] ?? .date(now)
         attributes[.modificationDate] = .date(now)
-        try requireStorable(AccessControl(accessibility), isSynchronizable: row.header.isSynchronizable)
+        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: row.header.isSynchronizable)
         let new = try seal(&attributes, secret: secret, reference: row.header.reference, accessibility: accessibility)
         try writing.quarantine(number: number, at: now)
         try clearWay(for: new, in: writing)

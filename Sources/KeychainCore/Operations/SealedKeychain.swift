@@ -40,10 +40,4 @@ package struct SealedKeychain: Keychain {
             throw KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
         }
     }
-
-    func requirePassword(_ itemClass: ItemClass) throws(KeychainFailure) {
-        guard itemClass.isPassword else {
-            throw KeychainFailure(.unimplemented, "items of class '\(itemClass.rawValue)' cannot be stored yet; passwords can")
-        }
-    }
 }

@@ -82,7 +82,8 @@ enum PrivateFile {
     static func create(atPath path: String, contents: borrowing SecretBytes, what: String) throws(KeychainFailure) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw writeFailure(errno, what, path) }
-        var code: Int32 = 0
+        // The umask may have taken bits away that the owner needs.
+        var code: Int32 = fchmod(descriptor, 0o600) == 0 ? 0 : errno
         unsafe contents.withBytes { bytes in
             var written = 0
             while written < bytes.count, code == 0 {

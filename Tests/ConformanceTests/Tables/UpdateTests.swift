@@ -34,6 +34,13 @@ struct UpdateTests {
 
     // MARK: The changes
 
+    @Test("An item cannot be moved to a token")
+    func token() {
+        add(Item.generic())
+        #expect(update(query, [kSecAttrTokenID: kSecAttrTokenIDSecureEnclave]) == errSecUnimplemented)
+        #expect(secret(of: query) == Item.secret)
+    }
+
     @Test(
         "An update refuses every key that is no attribute of the item",
         arguments: [
