@@ -25,6 +25,17 @@ _Static_assert(sizeof(keychain_signal_mask) >= sizeof(sigset_t), "the mask must 
 
 bool keychain_process_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0; }
 
+void keychain_process_end_on_crash(void) {
+    static const int signals[] = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
+    for (size_t index = 0; index < sizeof signals / sizeof *signals; index++) {
+        struct sigaction action;
+        if (sigaction(signals[index], NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = SIG_DFL;
+        (void)sigaction(signals[index], &action, NULL);
+    }
+}
+
 int keychain_memory_file_create(void) {
     /* The name shows in /proc; it tells nothing. Kernels before 6.3 do not know MFD_NOEXEC_SEAL. */
     int descriptor = memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);

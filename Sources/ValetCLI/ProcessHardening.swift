@@ -11,6 +11,8 @@ enum ProcessHardening {
         // If either is refused, secrets are no worse off than in any other program: no reason not to work.
         _ = keychain_process_refuse_dumps()
         setCoreFileLimit(to: 0)
+        // Swift's own handlers print registers and memory, or ask on the terminal whether to.
+        keychain_process_end_on_crash()
     }
 
     /// Gives the command that replaces this process the limit it would have had.

@@ -10,6 +10,10 @@
 /* Forbids core dumps, and reading or tracing by other programs of the same user. */
 bool keychain_process_refuse_dumps(void);
 
+/* Gives the signals of a crash, SIGQUIT among them, back to the system: a handler that prints registers and memory prints secrets.
+   What is ignored stays ignored. */
+void keychain_process_end_on_crash(void);
+
 /* A new empty memory file that can be sealed; close-on-exec. -1 with errno set. */
 int keychain_memory_file_create(void);
 
