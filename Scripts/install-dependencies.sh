@@ -22,6 +22,8 @@ has_file '/usr/include/sqlite3.h' || missing+=(libsqlite3-dev)      # the databa
 has_file '/usr/include/stdio.h' || missing+=(libc6-dev)             # the C headers that Swift itself builds against
 has_file '/usr/lib/gcc/*/*/libstdc++.so' || has_file '/usr/lib/*/libstdc++.so' || missing+=(g++)
 command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM fetches packages with it
+has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # and git checks servers with these
+command -v make >/dev/null 2>&1 || missing+=(make)                  # when this was not started by it
 command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
 [ ${#missing[@]} -gt 0 ] || exit 0
 

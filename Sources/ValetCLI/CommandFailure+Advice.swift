@@ -18,7 +18,9 @@ extension CommandFailure {
             self.init(.usage, failure.reason, advice: "See `valet help`.")
         case .decode:
             self.init(.damaged, failure.reason, advice: "Nothing was changed. `valet verify` lists everything that is damaged.")
-        case .interactionNotAllowed, .authFailed, .userCanceled:
+        case .authFailed:
+            self.init(.unavailable, failure.reason, advice: "This accessibility needs one: choose another with --accessibility.")
+        case .interactionNotAllowed, .userCanceled:
             self.init(.unavailable, failure.reason, advice: "Unlock the keychain, then run the command again.")
         case .missingEntitlement:
             self.init(.unavailable, failure.reason, advice: "Name the access group with --group, or its program with --app.")
@@ -54,7 +56,7 @@ extension CommandFailure {
         case .keyToMigrateAlreadyExistsInValet:
             self.init(
                 .alreadyThere, "a key is already there in this valet; nothing was moved",
-                advice: "`valet migrate --dry-run` with the same options shows which."
+                advice: "Remove it, or choose another valet. `valet migrate --dry-run` with the same options shows which."
             )
         case .duplicateKeyToMigrate:
             self.init(.alreadyThere, "two items have the same key; nothing was moved", advice: "Remove one of them first.")

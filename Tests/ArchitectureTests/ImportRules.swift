@@ -74,6 +74,43 @@ let importRules: [Rule] = [
         }
     ),
     Rule(
+        "Valet and Locksmith import KeychainServices for themselves alone",
+        because: "their API is the same on every platform, so no name of Keychain Services may show in it",
+        caught: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "public import KeychainServices"),
+            SourceFile(path: "Sources/Locksmith/A.swift", text: "package import KeychainServices"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "internal import KeychainServices\npublic import Foundation"),
+            SourceFile(path: "Sources/ValetCLI/A.swift", text: "package import KeychainServices"),
+        ],
+        eachFile: { file in
+            guard file.isSource, ["Valet", "Locksmith"].contains(file.target ?? "") else { return [] }
+            return file.imports.filter { $0.module == "KeychainServices" }
+                .filter { file.code[$0.line].contains("public ") || file.code[$0.line].contains("package ") }
+                .map { file.violation(line: $0.line, "shows KeychainServices to others") }
+        }
+    ),
+    Rule(
+        "KeychainCore has no dictionaries of anything, and does no input or output",
+        because: "what is in it holds for every store and every caller, and its types are the ones that were checked",
+        caught: ["var a: [String: Any]", "var a: [String : Any] = [:]", "let a = FileManager.default", "ProcessInfo.processInfo"].map {
+            SourceFile(path: "Sources/KeychainCore/A.swift", text: $0)
+        },
+        passed: [
+            SourceFile(path: "Sources/KeychainCore/A.swift", text: "// No [String: Any].\nvar a: [String: AnyValue]"),
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "var a: [String: Any]"),
+        ],
+        eachFile: { file in
+            guard file.isSource, file.target == "KeychainCore" else { return [] }
+            return file.code.indices.filter { line in
+                let code = file.code[line].filter { $0 != " " }
+                return ["[String:Any]", "[AnyHashable:Any]", "FileManager", "ProcessInfo"].contains { code.contains($0) }
+            }
+            .map { file.violation(line: $0, "names a dictionary of anything, or reaches out of the process") }
+        }
+    ),
+    Rule(
         "Only KeychainServices' Exports.swift exports another module",
         because: "a program that imports Keychain Services must not get Foundation's names with it, on one platform and not on the other",
         caught: [

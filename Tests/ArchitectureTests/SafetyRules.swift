@@ -4,7 +4,10 @@ let safetyRules: [Rule] = [
     Rule(
         "Nothing under Sources traps or is left for later",
         because: "input, environment and stored bytes must never end the program that uses us, and unfinished work is not shipped",
-        caught: ["try! f()", "a as! B", "fatalError()", "// TODO: more", "// FIXME", "unimplemented() // XXX: later"].map {
+        caught: [
+            "try! f()", "a as! B", "fatalError()", "precondition(a)", "assert(a)", "assertionFailure()", "// TODO: more", "// FIXME",
+            "unimplemented() // XXX: later",
+        ].map {
             SourceFile(path: "Sources/Valet/A.swift", text: $0)
         },
         passed: [
@@ -13,7 +16,8 @@ let safetyRules: [Rule] = [
         ],
         eachFile: { file in
             guard file.isSource else { return [] }
-            let inCode = file.violations(ofCodeContaining: ["try!", "as!", "fatalError("]) { "\($0) traps" }
+            let traps = ["try!", "as!", "fatalError(", "precondition(", "assert(", "assertionFailure("]
+            let inCode = file.violations(ofCodeContaining: traps) { "\($0) traps" }
             let inComments = file.comments.indices.filter { index in
                 ["TODO", "FIXME", "XXX"].contains { file.comments[index].contains($0) }
             }

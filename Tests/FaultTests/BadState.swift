@@ -117,8 +117,8 @@ struct BadState: Sendable, CustomTestStringConvertible {
 
     /// Needs root, who alone can give files away.
     static let ownedByAnother = [
-        BadState("another user's file", mentions: ["STORE", "belongs to user 12345", "chown"]) { home, _ in try giveAway(store(home)) },
-        BadState("another user's directory", mentions: ["HOME", "belongs to user 12345", "chown"]) { home, _ in try giveAway(home) },
+        BadState("another user's file", mentions: ["STORE", "belongs to user 12345", "ask as"]) { home, _ in try giveAway(store(home)) },
+        BadState("another user's directory", mentions: ["HOME", "belongs to user 12345", "ask as that"]) { home, _ in try giveAway(home) },
         BadState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
     ]
 

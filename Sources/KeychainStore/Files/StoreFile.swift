@@ -43,7 +43,9 @@ struct StoreFile {
         guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
         try checkOwner(facts, directory)
         guard facts.mode & 0o077 == 0 else {
-            throw refusal("\(directory) can be used by others (mode \(octal(facts.mode))); run: chmod 700 \(directory)")
+            throw refusal(
+                "\(directory) can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
+            )
         }
         guard let type = fileSystem.typeNumber(directory) else {
             throw refusal("cannot tell which file system \(directory) is on")
@@ -67,7 +69,8 @@ struct StoreFile {
     private static func checkOwner(_ facts: POSIX.FileFacts, _ path: String) throws(KeychainFailure) {
         let user = POSIX.effectiveUser
         guard facts.owner == user else {
-            throw refusal("\(path) belongs to user \(facts.owner), not to user \(user) who asks for it; run: chown \(user) \(path)")
+            throw refusal(
+                "\(path) belongs to user \(facts.owner), not to user \(user) who asks for it; ask as that user, or choose another place")
         }
     }
 

@@ -49,13 +49,18 @@ struct MigrateCommand: ParsableCommand {
         let destination = try selection.resolve()
         let source = try source(for: destination)
         let session = try CommandSession(source.entitlements)
-        if dryRun {
-            try showPlan(session, from: source, to: destination)
-        } else {
-            try session.perform {
-                try source.requireReadable()
-                try source.migrate(into: destination.valet, removingOriginals: remove)
+        do {
+            if dryRun {
+                try showPlan(session, from: source, to: destination)
+            } else {
+                try session.perform {
+                    try source.requireReadable()
+                    try source.migrate(into: destination.valet, removingOriginals: remove)
+                }
             }
+        } catch let failure as CommandFailure where failure.status == .notFound {
+            throw CommandFailure(
+                .notFound, "there is nothing to move", advice: "Check the options that say where from; see `valet help migrate`.")
         }
     }
 
@@ -79,6 +84,8 @@ struct MigrateCommand: ParsableCommand {
             let note = present.contains(key) ? "\t(already there)" : ""
             try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.printable(key) : key) + note)
         }
-        if !present.isDisjoint(with: keys) { throw CommandFailure(.keyToMigrateAlreadyExistsInValet, because: nil) }
+        if !present.isDisjoint(with: keys) {
+            throw CommandFailure(.alreadyThere, "nothing would be moved", advice: "Remove what is already there, or choose another valet.")
+        }
     }
 }
