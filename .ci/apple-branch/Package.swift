@@ -10,7 +10,7 @@ import PackageDescription
 
 let package = Package(
     name: "apple-branch",
-    dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.6.0")],
+    dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.16.2")],
     targets: [
         .target(name: "Security", dependencies: ["SecurityAPI"], path: "StandIns/Security"),
         .target(name: "LocalAuthentication", dependencies: ["SecurityAPI"], path: "StandIns/LocalAuthentication"),
