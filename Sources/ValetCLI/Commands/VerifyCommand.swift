@@ -34,7 +34,7 @@ struct VerifyCommand: ParsableCommand {
         let checked = report.checkedCount == 1 ? "1 item checked" : "\(report.checkedCount) items checked"
         guard report.isSound else {
             throw CommandFailure(
-                .damaged, "\(checked), \(report.findings.count) damaged; nothing was changed",
+                .damaged, "\(checked), \(report.findings.count) damaged, and kept as it is",
                 advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`."
             )
         }
