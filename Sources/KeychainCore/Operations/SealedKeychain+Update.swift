@@ -83,7 +83,7 @@ extension SealedKeychain {
         let now = clock.now()
         attributes[.creationDate] = attributes[.creationDate] ?? .date(now)
         attributes[.modificationDate] = .date(now)
-        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: row.header.isSynchronizable)
+        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: attributes.flag(.synchronizable) ?? false)
         let new = try seal(&attributes, secret: secret, reference: row.header.reference, accessibility: accessibility)
         try writing.quarantine(number: number, at: now)
         try clearWay(for: new, in: writing)

@@ -57,6 +57,16 @@ struct DamageCases {
         #expect(delete(Item.genericQuery()) == errSecSuccess)
     }
 
+    @Test("Case 50: replacing a damaged item does not make one for this device only synchronizable")
+    func synchronizeDamaged() throws {
+        let item = Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleWhenUnlockedThisDeviceOnly)
+        try addDamaged(item)
+        let rows = try StoredRows.all()
+        let changes: ItemDictionary = [kSecAttrSynchronizable: true, kSecValueData: Data("new".utf8)]
+        #expect(update(item.without(kSecValueData), changes) == errSecParam)
+        #expect(try StoredRows.all() == rows)
+    }
+
     @Test("Case 50: an update that names the whole primary key and carries a value replaces a damaged item", arguments: Item.Kind.allCases)
     func updateDamaged(kind: Item.Kind) throws {
         let item = kind == .generic ? Item.generic() : Item.internet().with([kSecAttrSecurityDomain: "realm", kSecAttrPath: "/"])
