@@ -74,11 +74,13 @@ package final class LocalKeychain: Keychain {
 
     /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
     private func naming(_ failure: KeychainFailure) -> KeychainFailure {
-        let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
-        guard !places.contains(where: failure.reason.contains) else { return failure }
-        return switch failure.status {
-        case .notAvailable, .readOnly, .inputOutput: failure.naming(configuration.storePath)
-        default: failure
+        // The status decides first: "not found" is an everyday answer and must not cost a search through text.
+        switch failure.status {
+        case .notAvailable, .readOnly, .inputOutput:
+            let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
+            return places.contains(where: failure.reason.contains) ? failure : failure.naming(configuration.storePath)
+        default:
+            return failure
         }
     }
 
