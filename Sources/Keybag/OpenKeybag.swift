@@ -136,6 +136,8 @@ extension OpenKeybag: KeyProvider {
         return generation
     }
 
+    package func forOneCall() -> any KeyProvider { self }
+
     package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
         held(accessibility, generation) == nil ? .missing : .available
     }

@@ -22,6 +22,11 @@ package protocol KeyProvider: Sendable {
         for accessibility: Accessibility, generation: UInt32,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result
+
+    /// The same keys for the duration of one call: a key that is asked for again need not be fetched again.
+    ///
+    /// Whatever it fetched goes with the last reference to it, so nobody keeps it beyond the call.
+    func forOneCall() -> any KeyProvider
 }
 
 /// Whether a class key can be had.

@@ -5,13 +5,14 @@ internal import Synchronization
 /// The process's memory for keys: mapped pages that are locked, left out of core dumps, absent after fork, and wiped.
 ///
 /// One arena, cut into slots, because mlock counts pages: a page for each 32-byte key would exhaust the usual limit.
+/// Slots of two sizes: for a key, and for the few keys of an unlocked keychain, which every call asks the holder for.
 package enum SecretArena {
-    static let slotByteCount = 64
+    static let slotByteCounts = [64, 512]
     private static let chunkByteCount = 64 * 1024
 
     private struct State: ~Copyable {
-        // Slot addresses as numbers: the mutex guards the list, and a slot belongs to whoever took it from there.
-        var freeSlots: [UInt] = []
+        // Slot addresses as numbers, a list for each size: the mutex guards them, and a slot belongs to whoever took it.
+        var freeSlots: [[UInt]] = Array(repeating: [], count: SecretArena.slotByteCounts.count)
         var isFullyLocked = true
     }
 
@@ -22,28 +23,33 @@ package enum SecretArena {
 
     /// A zeroed region of at least `byteCount` bytes; nil when the system has no memory.
     static func take(byteCount: Int) -> UnsafeMutableRawPointer? {
-        guard byteCount <= slotByteCount else { return unsafe map(byteCount: byteCount) }
+        guard let size = size(for: byteCount) else { return unsafe map(byteCount: byteCount) }
         return unsafe state.withLock { state in
-            if state.freeSlots.isEmpty {
+            if state.freeSlots[size].isEmpty {
                 var isLocked = false
                 guard let base = unsafe keychain_secret_memory_map(chunkByteCount, &isLocked) else { return nil }
                 if !isLocked { state.isFullyLocked = false }
                 let start = UInt(bitPattern: base)
-                state.freeSlots = stride(from: start, to: start + UInt(chunkByteCount), by: slotByteCount).reversed()
+                state.freeSlots[size] = stride(from: start, to: start + UInt(chunkByteCount), by: slotByteCounts[size]).reversed()
             }
-            return unsafe state.freeSlots.popLast().flatMap { unsafe UnsafeMutableRawPointer(bitPattern: $0) }
+            return unsafe state.freeSlots[size].popLast().flatMap { unsafe UnsafeMutableRawPointer(bitPattern: $0) }
         }
+    }
+
+    /// The index of the smallest slots that are large enough; nil when none are.
+    private static func size(for byteCount: Int) -> Int? {
+        slotByteCounts.firstIndex { byteCount <= $0 }
     }
 
     /// Wipes a region that `take` gave and takes it back.
     static func giveBack(_ base: UnsafeMutableRawPointer, byteCount: Int) {
-        guard byteCount <= slotByteCount else {
+        guard let size = size(for: byteCount) else {
             unsafe keychain_secret_memory_unmap(base, byteCount)
             return
         }
-        unsafe keychain_wipe(base, slotByteCount)
+        unsafe keychain_wipe(base, slotByteCounts[size])
         let slot = UInt(bitPattern: base)
-        state.withLock { $0.freeSlots.append(slot) }
+        state.withLock { $0.freeSlots[size].append(slot) }
     }
 
     private static func map(byteCount: Int) -> UnsafeMutableRawPointer? {

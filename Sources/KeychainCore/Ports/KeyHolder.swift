@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Keeps the class keys of an unlocked keychain between calls, and lets go of them when it is locked.
+///
+/// What it holds is opaque to it. One holder serves one store.
+package protocol KeyHolder: Sendable {
+    var kind: KeyHolderKind { get }
+
+    /// What is held there, and with that the beginning of its time anew; nil when nothing is held, or no longer.
+    ///
+    /// Throws when that cannot be said.
+    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret?
+
+    /// Holds a secret in the place of what was there, until it has not been loaded for `timeoutSeconds` (at least 1; nil: until
+    /// it is removed).
+    ///
+    /// `lockEpoch` is the store's count of locks when the passcode was checked. Where a lock cannot reach the holder directly,
+    /// what was held before a later lock is not given out. Throws `.notAvailable` when nothing can be held.
+    func hold(
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
+    ) throws(KeychainFailure)
+
+    /// Lets go of what is held there, for every process that it is held for.
+    ///
+    /// Nothing there is success.
+    func remove(_ slot: KeyHolderSlot) throws(KeychainFailure)
+
+    /// Lets go of exactly what `load` gave, and not of what has taken its place since.
+    func discard(_ slot: KeyHolderSlot, ticket: UInt64)
+}
+
+/// Two places, because a lock empties the one and leaves the other.
+package enum KeyHolderSlot: String, CaseIterable, Sendable {
+    /// Keys that are there only while the keychain is unlocked.
+    case unlocked = "unlocked"
+    /// Keys that stay from the first unlock on.
+    case firstUnlock = "first-unlock"
+}
+
+/// What a holder gave.
+package struct HeldSecret: ~Copyable, Sendable {
+    package let secret: SecretBytes
+    /// Names this very load's content for `discard`.
+    package let ticket: UInt64
+    /// After how long without use it goes; nil: never by itself.
+    package let timeoutSeconds: UInt32?
+
+    package init(secret: consuming SecretBytes, ticket: UInt64, timeoutSeconds: UInt32?) {
+        self.secret = secret
+        self.ticket = ticket
+        self.timeoutSeconds = timeoutSeconds
+    }
+}
+
+/// Where unlocked keys are.
+package enum KeyHolderKind: Hashable, Sendable {
+    /// The kernel's keyring of this user: an unlock is seen by all processes of the user.
+    case kernelKeyring
+    /// The same, of another user namespace than the machine's first: an unlock outside it is not seen here, nor one here outside.
+    case kernelKeyringOfUserNamespace
+    /// This process's memory: an unlock lasts as long as the process and is seen by no other.
+    case processMemory
+}
