@@ -26,9 +26,11 @@ package final class SQLiteItemStore: ItemStore {
         try opening.examine()
         let session = try opening.openSession(.reader, epoch: 0, deadlineNanoseconds: nil)
         storeID = try session.storeID()
-        let scrubPending = try session.scrubPending()
+        let scrubPending = try session.scrubPending() != nil
         pool = Mutex(ConnectionPool(first: session))
-        if let scrubPending { retryScrub(scrubPending) }
+        guard scrubPending else { return }
+        // Who cannot now, leaves it to a later write or opening.
+        _ = try? withWriter { session, _ throws(KeychainFailure) in finishScrub(on: session) }
     }
 
     /// Closes every connection as soon as its call has ended.
@@ -114,31 +116,49 @@ package final class SQLiteItemStore: ItemStore {
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
         try refuseForkedChild()
         return try withWriter { session, deadline throws(KeychainFailure) in
-            try session.beginWriting(deadlineNanoseconds: deadline)
-            do throws(KeychainFailure) {
-                try session.checkFormat()
-                guard try session.keybagGeneration() == expected else {
-                    session.undo()
-                    return .keybagChanged
-                }
-                let result = try body(session)
-                // A file without a name is gone when it is closed: nothing in it is durable.
-                guard session.isInPlace else {
-                    session.health.breakConnection()
-                    throw KeychainFailure(
-                        .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
-                        callsForReopening: true)
-                }
-                try session.commit()
-                return .written(result)
-            } catch {
-                session.undo()
-                throw error
+            let outcome = try transaction(on: session, deadlineNanoseconds: deadline) {
+                () throws(KeychainFailure) -> WriteOutcome<Result> in
+                guard try session.keybagGeneration() == expected else { return .keybagChanged }
+                return .written(try body(session))
+            }
+            finishScrub(on: session)
+            return outcome
+        }
+    }
+
+    package func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
+        try refuseForkedChild()
+        try withWriter { session, deadline throws(KeychainFailure) in
+            try transaction(on: session, deadlineNanoseconds: deadline) { () throws(KeychainFailure) in
+                try session.setLockEpoch(session.lockEpoch().advanced(by: extent))
             }
         }
     }
 
-    private func withWriter<Result>(
+    /// Makes what `body` does durable, or undoes it when `body` throws.
+    private func transaction<Result>(
+        on session: StoreSession, deadlineNanoseconds: UInt64, _ body: () throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
+        do throws(KeychainFailure) {
+            try session.checkFormat()
+            let result = try body()
+            // A file without a name is gone when it is closed: nothing in it is durable.
+            guard session.isInPlace else {
+                session.health.breakConnection()
+                throw KeychainFailure(
+                    .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
+                    callsForReopening: true)
+            }
+            try session.commit()
+            return result
+        } catch {
+            session.undo()
+            throw error
+        }
+    }
+
+    func withWriter<Result>(
         _ body: (_ session: StoreSession, _ deadlineNanoseconds: UInt64) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
@@ -178,24 +198,6 @@ package final class SQLiteItemStore: ItemStore {
         }
         pool.withLock { $0.put(writer: session) }
         return session
-    }
-
-    /// Finishes what a change of keys left to do: an old keybag must not stay in the -wal file.
-    ///
-    /// Who cannot now, leaves it to a later opening.
-    private func retryScrub(_ pending: Int64) {
-        _ = try? withWriter { session, _ throws(KeychainFailure) in
-            session.connection.busyWait.neverWait()
-            guard try session.connection.checkpointAndTruncate() else { return }
-            try session.beginWriting(deadlineNanoseconds: 0)
-            do throws(KeychainFailure) {
-                try session.clearScrubPending(pending)
-                try session.commit()
-            } catch {
-                session.undo()
-                throw error
-            }
-        }
     }
 
     // MARK: Connections

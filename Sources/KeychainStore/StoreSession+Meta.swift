@@ -29,6 +29,20 @@ extension StoreSession {
         try statement.run()
     }
 
+    func lockEpoch() throws(KeychainFailure) -> LockEpoch {
+        try joinState()
+        guard let epoch = try singleInteger(.lockEpoch) else {
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no count of its locks", isDamage: true)
+        }
+        return LockEpoch(rawValue: epoch)
+    }
+
+    func setLockEpoch(_ epoch: LockEpoch) throws(KeychainFailure) {
+        let statement = try connection.statement(.setLockEpoch)
+        statement.bind(epoch.rawValue, at: 1)
+        try statement.run()
+    }
+
     /// What is wrong with the file, a line each: SQLite's own check, then what SQLite cannot know.
     func integrityProblems() throws(KeychainFailure) -> [String] {
         try joinState()

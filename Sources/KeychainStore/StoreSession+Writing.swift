@@ -52,6 +52,25 @@ extension StoreSession: ItemWriting {
         try connection.run(.purgeQuarantine)
     }
 
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
+        guard try generation > keybagGeneration() else {
+            throw KeychainFailure(.internal, "a keybag is replaced by one of a higher generation only")
+        }
+        for name in [StoreStatement.replaceKeybag, .replaceKeybagCopy] {
+            let statement = try connection.statement(name)
+            try statement.withBound([SQLiteStatement.Blob(index: 1, bytes: bytes)]) { () throws(KeychainFailure) in
+                try statement.run()
+            }
+        }
+        let meta = try connection.statement(.markKeybagReplaced)
+        meta.bind(Int64(bitPattern: generation), at: 1)
+        // A number of its own, so that whoever finishes an earlier scrub does not take away the mark of this one.
+        meta.bind(Int64.random(in: 1...Int64.max), at: 2)
+        try meta.run()
+        mayOweScrub = true
+        waitsForScrub = true
+    }
+
     /// What of a row is in an index.
     ///
     /// When its digests cannot be understood their entries stay behind, which is harmless: a search believes the row it is led to,

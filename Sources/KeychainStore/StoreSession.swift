@@ -16,6 +16,12 @@ final class StoreSession: @unchecked Sendable {
     private var isInTransaction = false
     /// A commit ended without an answer from the disk: what it wrote may be there or not.
     private(set) var outcomeIsUnknown = false
+    /// Whether there may be a change of keys after which the -wal file is still to be emptied.
+    ///
+    /// Only the writer looks, first after it was opened.
+    var mayOweScrub = true
+    /// Whether that change was made here just now: then readers are waited for, if only briefly.
+    var waitsForScrub = false
 
     init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?) {
         self.connection = connection

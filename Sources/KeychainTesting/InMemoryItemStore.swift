@@ -6,8 +6,9 @@ internal import Synchronization
 
 /// Rows in memory: the real store's rules without its file.
 package final class InMemoryItemStore: ItemStore {
-    fileprivate struct Contents: Sendable {
-        let keybag: StoredKeybag
+    struct Contents: Sendable {
+        var keybag: StoredKeybag
+        var lockEpoch = LockEpoch(rawValue: 0)
         /// In ascending order of number.
         var rows: [SealedRow] = []
         var quarantine: [QuarantinedRow] = []
@@ -25,7 +26,7 @@ package final class InMemoryItemStore: ItemStore {
     package func read<Result>(
         _ body: (any ItemReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try body(Transaction(contents.withLock { $0 }))
+        try body(InMemoryTransaction(contents.withLock { $0 }))
     }
 
     package func write<Result>(
@@ -33,97 +34,18 @@ package final class InMemoryItemStore: ItemStore {
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
         writerLock.lock()
         defer { writerLock.unlock() }
-        let transaction = Transaction(contents.withLock { $0 })
+        let transaction = InMemoryTransaction(contents.withLock { $0 })
         guard transaction.contents.keybag.generation == generation else { return .keybagChanged }
         let result = try body(transaction)
         let written = transaction.contents
         contents.withLock { $0 = written }
         return .written(result)
     }
-}
 
-/// A private copy of the contents; a write puts it in place when its body has not thrown.
-private final class Transaction: ItemWriting {
-    var contents: InMemoryItemStore.Contents
-
-    init(_ contents: InMemoryItemStore.Contents) {
-        self.contents = contents
-    }
-
-    func forEachRow(
-        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) {
-        for var row in contents.rows where query.matches(row.header) {
-            if !includingSecrets { row.sealedSecret = [] }
-            if try body(row) == .stop { return }
-        }
-    }
-
-    func itemCount() -> Int { contents.rows.count { !$0.header.isTombstone } }
-
-    func keybag() -> StoredKeybag { contents.keybag }
-
-    func quarantinedRows() -> [QuarantinedRow] { contents.quarantine }
-
-    func insert(_ row: SealedRow) throws(KeychainFailure) {
-        try requireUnique(row, exceptNumber: nil)
-        contents.lastNumber += 1
-        var stored = row
-        stored.number = contents.lastNumber
-        contents.rows.append(stored)
-    }
-
-    func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
-        try requireUnique(row, exceptNumber: number)
-        let position = try position(of: number)
-        contents.rows[position] = row
-        contents.rows[position].number = number
-    }
-
-    func remove(number: Int64) throws(KeychainFailure) {
-        contents.rows.remove(at: try position(of: number))
-    }
-
-    func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure) {
-        let row = contents.rows.remove(at: try position(of: number))
-        contents.quarantine.append(QuarantinedRow(row: row, seconds: seconds))
-        contents.quarantine.removeFirst(max(0, contents.quarantine.count - QuarantinedRow.capacity))
-    }
-
-    func purgeQuarantine() { contents.quarantine.removeAll() }
-
-    private func position(of number: Int64) throws(KeychainFailure) -> Int {
-        guard let position = contents.rows.firstIndex(where: { $0.number == number }) else {
-            throw KeychainFailure(.internal, "a row that was just read is gone")
-        }
-        return position
-    }
-
-    private func requireUnique(_ row: SealedRow, exceptNumber: Int64?) throws(KeychainFailure) {
-        let header = row.header
-        let isTaken = contents.rows.contains { other in
-            other.number != exceptNumber
-                && (other.header.reference.id == header.reference.id
-                    || (other.header.serviceDigest == header.serviceDigest && other.header.accountDigest == header.accountDigest
-                        && other.header.remainingKeyDigest == header.remainingKeyDigest))
-        }
-        guard !isTaken else { throw KeychainFailure(.duplicateItem, "a row with this primary key is already there") }
-    }
-}
-
-extension RowQuery {
-    /// What the database decides in SQL, decided here on the header.
-    fileprivate func matches(_ header: RowHeader) -> Bool {
-        (itemClass ?? header.reference.itemClass) == header.reference.itemClass
-            && (id ?? header.reference.id) == header.reference.id
-            && (serviceDigest ?? header.serviceDigest) == header.serviceDigest
-            && (accountDigest ?? header.accountDigest) == header.accountDigest
-            && (remainingKeyDigest ?? header.remainingKeyDigest) == header.remainingKeyDigest
-            && accessGroupDigests?.contains(header.accessGroupDigest) ?? true
-            && attributeDigests.allSatisfy(header.attributeDigests.contains)
-            && (accessibility ?? header.accessibility) == header.accessibility
-            && (isSynchronizable ?? header.isSynchronizable) == header.isSynchronizable
-            && (isTombstone ?? header.isTombstone) == header.isTombstone
+    package func advanceLockEpoch(_ extent: LockExtent) {
+        writerLock.lock()
+        defer { writerLock.unlock() }
+        contents.withLock { $0.lockEpoch = $0.lockEpoch.advanced(by: extent) }
     }
 }
 #endif

@@ -15,6 +15,11 @@ package protocol ItemStore: Sendable {
     func write<Result>(
         ifKeybagGeneration: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result>
+
+    /// Counts one more lock, whatever the keybag is.
+    ///
+    /// Durable when this returns.
+    func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure)
 }
 
 /// What became of a write.
@@ -41,6 +46,25 @@ package protocol ItemReading {
 
     /// Rows set aside because they could not be read, oldest first.
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow]
+
+    /// How often the store was locked.
+    func lockEpoch() throws(KeychainFailure) -> LockEpoch
+
+    /// How many rows, tombstones too, are of a class under the passcode and of a generation below that one.
+    func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int
+
+    /// Hands over those rows, with their secrets, in ascending order of their number, from the first one after `number` until
+    /// `body` answers `.stop`.
+    ///
+    /// `body` may change the row it was given, and no other.
+    func forEachRow(
+        underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure)
+
+    /// The class keys that rows name, those in the quarantine too.
+    ///
+    /// A row whose class makes no sense stands for every class of its generation.
+    func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID>
 }
 
 package protocol ItemWriting: ItemReading {
@@ -53,6 +77,11 @@ package protocol ItemWriting: ItemReading {
     func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure)
     /// Empties the quarantine for good.
     func purgeQuarantine() throws(KeychainFailure)
+    /// Puts another keybag in the place of both copies.
+    ///
+    /// The store then removes what is left of the old one from its files as soon as nobody reads there. Throws `.internal` unless
+    /// the generation is higher than the present one.
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure)
 }
 
 /// The keybag as the store keeps it: sealed bytes, twice, written in one transaction.

@@ -39,4 +39,14 @@ package enum Accessibility: String, CaseIterable, Sendable {
         default: true
         }
     }
+
+    /// Whether the class key is under the passcode while one is set.
+    ///
+    /// The others are under the device key, so that their items can be had before any unlock.
+    package var isPasscodeProtected: Bool {
+        switch self {
+        case .always, .alwaysThisDeviceOnly: false
+        default: true
+        }
+    }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
 
 /// Every statement that runs more than once on a connection.
 enum StoreStatement: Int, CaseIterable {
@@ -15,6 +16,9 @@ enum StoreStatement: Int, CaseIterable {
     case insertAttribute, removeAttribute
     case quarantine, trimQuarantine, purgeQuarantine
     case insertKeybag, insertKeybagCopy, insertMeta, scrubPending, clearScrubPending
+    case replaceKeybag, replaceKeybagCopy, markKeybagReplaced
+    case lockEpoch, setLockEpoch
+    case countUnderPasscodeKeysBelow, nextUnderPasscodeKeysBelow, classKeysInUse
 
     var sql: String {
         switch self {
@@ -62,12 +66,27 @@ enum StoreStatement: Int, CaseIterable {
         case .insertMeta: "INSERT INTO meta (number, store_id, keybag_generation, scrub_pending, lock_epoch) VALUES (1, ?1, ?2, 0, 0)"
         case .scrubPending: "SELECT scrub_pending FROM meta WHERE number = 1"
         case .clearScrubPending: "UPDATE meta SET scrub_pending = 0 WHERE number = 1 AND scrub_pending = ?1"
+        case .replaceKeybag: "INSERT OR REPLACE INTO keybag (number, bytes) VALUES (1, ?1)"
+        case .replaceKeybagCopy: "INSERT OR REPLACE INTO keybag_copy (number, bytes) VALUES (1, ?1)"
+        case .markKeybagReplaced: "UPDATE meta SET keybag_generation = ?1, scrub_pending = ?2 WHERE number = 1"
+        case .lockEpoch: "SELECT lock_epoch FROM meta WHERE number = 1"
+        case .setLockEpoch: "UPDATE meta SET lock_epoch = ?1 WHERE number = 1"
+        case .countUnderPasscodeKeysBelow: "SELECT count(*) FROM items NOT INDEXED WHERE \(Self.passcodeKeyCondition)"
+        case .nextUnderPasscodeKeysBelow:
+            Self.select(withSecret: true) + " NOT INDEXED WHERE \(Self.passcodeKeyCondition) AND number > ?2 ORDER BY number LIMIT 1"
+        case .classKeysInUse:
+            "SELECT accessibility, class_key_generation FROM items UNION SELECT accessibility, class_key_generation FROM quarantine"
         }
     }
 
     private static let leadingKey: Set<RowColumn> = [.serviceDigest, .accountDigest]
     private static let leadingKeyCondition = "service_digest = ?1 AND account_digest = ?2"
     private static let primaryKeyCondition = leadingKeyCondition + " AND remaining_key_digest = ?3"
+
+    private static let passcodeKeyCondition: String = {
+        let codes = Accessibility.allCases.filter(\.isPasscodeProtected).map { String($0.code) }
+        return "accessibility IN (\(codes.joined(separator: ", "))) AND class_key_generation < ?1"
+    }()
 
     private static func select(known: Set<RowColumn> = [], withSecret: Bool) -> String {
         "SELECT number, \(RowColumn.list(known: known, withSecret: withSecret)) FROM items"

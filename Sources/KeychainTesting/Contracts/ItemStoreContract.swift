@@ -20,7 +20,7 @@ package struct ItemStoreContract: Sendable, CustomStringConvertible {
     /// The keybag that a store under test was made with.
     package static let keybag = StoredKeybag(generation: 7, copies: [[1, 2, 3], [1, 2, 3]])
 
-    package static let rules = searchRules + writeRules + transactionRules
+    package static let rules = searchRules + writeRules + transactionRules + keyRules
 
     /// What the store does against the rule, a line each; empty when it keeps it.
     package func violations(of store: any ItemStore) -> [String] {

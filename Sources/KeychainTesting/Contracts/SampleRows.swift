@@ -11,12 +11,12 @@ package enum SampleRows {
     package static func row(
         service: UInt64 = 1, account: UInt64, remaining: UInt64 = 1, group: UInt64 = 1, itemClass: ItemClass = .genericPassword,
         accessibility: Accessibility = .whenUnlocked, isSynchronizable: Bool = false, isTombstone: Bool = false,
-        attributes: [AttributeDigest] = [], constraints: [UInt8]? = nil, secretByteCount: Int = 40
+        generation: UInt32 = 3, attributes: [AttributeDigest] = [], constraints: [UInt8]? = nil, secretByteCount: Int = 40
     ) -> SealedRow {
         SealedRow(
             header: RowHeader(
                 reference: PersistentReference(itemClass: itemClass, id: .random()), accessibility: accessibility,
-                classKeyGeneration: 3, revision: .random(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
+                classKeyGeneration: generation, revision: .random(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
                 serviceDigest: digest(service), accountDigest: digest(account), remainingKeyDigest: digest(remaining),
                 accessGroupDigest: digest(group), attributeDigests: attributes, constraints: constraints),
             wrappedItemKey: bytes(40), sealedAttributes: bytes(120), sealedSecret: bytes(secretByteCount), tag: bytes(32))

@@ -7,6 +7,7 @@ struct BrokenStore: ItemStore {
     enum Fault: CaseIterable {
         case reversesRows, handsOutSecrets, passesOverStop, ignoresGroups, ignoresAttributes, ignoresKeybag, keepsFailedWrites
         case replacesTwins, losesKeptRows, countsTombstones, losesQuarantine
+        case forgetsLocks, mixesUpLocks, countsNewestGeneration, beginsBatchesAnew, forgetsKeysOfQuarantine, losesGeneration
     }
 
     private let good: InMemoryItemStore
@@ -38,6 +39,11 @@ struct BrokenStore: ItemStore {
         if let failure { throw failure }
         guard case .written(let result?) = outcome else { return .keybagChanged }
         return .written(result)
+    }
+
+    func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
+        guard fault != .forgetsLocks else { return }
+        good.advanceLockEpoch(fault == .mixesUpLocks ? .whenUnlocked : extent)
     }
 }
 
@@ -77,6 +83,25 @@ private struct BrokenReading: ItemReading {
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow] {
         fault == .losesQuarantine ? [] : try reading.quarantinedRows()
     }
+
+    func lockEpoch() throws(KeychainFailure) -> LockEpoch { try reading.lockEpoch() }
+
+    func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int {
+        try reading.rowCount(underPasscodeKeysBelow: fault == .countsNewestGeneration ? generation + 1 : generation)
+    }
+
+    func forEachRow(
+        underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) {
+        try reading.forEachRow(underPasscodeKeysBelow: generation, after: fault == .beginsBatchesAnew ? 0 : number, body)
+    }
+
+    func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID> {
+        let keys = try reading.classKeysInUse()
+        guard fault == .forgetsKeysOfQuarantine else { return keys }
+        return keys.subtracting(
+            try reading.quarantinedRows().map { ClassKeyID($0.row.header.accessibility, generation: $0.row.header.classKeyGeneration) })
+    }
 }
 
 private struct BrokenWriting: ItemWriting {
@@ -95,6 +120,20 @@ private struct BrokenWriting: ItemWriting {
     func keybag() throws(KeychainFailure) -> StoredKeybag { try broken.keybag() }
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow] { try broken.quarantinedRows() }
 
+    func lockEpoch() throws(KeychainFailure) -> LockEpoch { try broken.lockEpoch() }
+
+    func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int {
+        try broken.rowCount(underPasscodeKeysBelow: generation)
+    }
+
+    func forEachRow(
+        underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) {
+        try broken.forEachRow(underPasscodeKeysBelow: generation, after: number, body)
+    }
+
+    func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID> { try broken.classKeysInUse() }
+
     func insert(_ row: SealedRow) throws(KeychainFailure) {
         do throws(KeychainFailure) {
             try writing.insert(row)
@@ -111,4 +150,8 @@ private struct BrokenWriting: ItemWriting {
     func remove(number: Int64) throws(KeychainFailure) { try writing.remove(number: number) }
     func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure) { try writing.quarantine(number: number, at: seconds) }
     func purgeQuarantine() throws(KeychainFailure) { try writing.purgeQuarantine() }
+
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
+        try writing.replaceKeybag(bytes, generation: fault == .losesGeneration ? generation + 1 : generation)
+    }
 }
