@@ -36,14 +36,8 @@ extension SealedKeychain {
         guard header.constraints == nil else {
             return .unsupported(KeychainFailure(.unimplemented, "an item has access control, which this version cannot enforce"))
         }
-        switch keys.availability(of: header.accessibility, generation: header.classKeyGeneration) {
-        case .missing:
+        guard keys.availability(of: header.accessibility, generation: header.classKeyGeneration) != .missing else {
             return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
-        case .locked:
-            return .locked(
-                KeychainFailure(.interactionNotAllowed, "the keychain is locked for items of class '\(header.accessibility.rawValue)'"))
-        case .available:
-            break
         }
         do throws(KeychainFailure) {
             return .opened(try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))

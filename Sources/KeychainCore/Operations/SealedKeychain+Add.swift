@@ -2,6 +2,10 @@
 
 extension SealedKeychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        try forOneCall.addItem(request)
+    }
+
+    private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         let (group, control) = try entitlements.admit(request)
         var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
         let now = clock.now()

@@ -2,6 +2,10 @@
 
 extension SealedKeychain {
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        try forOneCall.matches(of: request)
+    }
+
+    private func matches(of request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .read)
         try query.itemClass.requirePassword()
@@ -27,7 +31,13 @@ extension SealedKeychain {
                         )
                     )
                     return items.count == request.limit ? .stop : .proceed
-                case .damaged(let failure), .unsupported(let failure):
+                case .unsupported(let failure):
+                    // The newest keybag may have the key that is missing here.
+                    guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+                    unreadableCount += 1
+                    firstUnreadable = firstUnreadable ?? failure
+                    return .proceed
+                case .damaged(let failure):
                     unreadableCount += 1
                     firstUnreadable = firstUnreadable ?? failure
                     return .proceed

@@ -2,6 +2,10 @@
 
 extension SealedKeychain {
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
+        try forOneCall.deleteItems(request)
+    }
+
+    private func deleteItems(_ request: DeleteRequest) throws(KeychainFailure) {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
         try query.itemClass.requirePassword()

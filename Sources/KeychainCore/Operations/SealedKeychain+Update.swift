@@ -3,6 +3,10 @@ internal import FoundationEssentials
 
 extension SealedKeychain {
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
+        try forOneCall.updateItems(request)
+    }
+
+    private func updateItems(_ request: UpdateRequest) throws(KeychainFailure) {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
@@ -75,7 +79,7 @@ extension SealedKeychain {
         var given = ItemAttributes()
         for attribute in PrimaryKey.attributes(of: query.itemClass) { given[attribute] = query.attributes[attribute] }
         given[.synchronizable] = .number(row.header.isSynchronizable ? 1 : 0)
-        let accessibility = request.accessControl?.accessibility ?? row.header.accessibility
+        let accessibility = request.accessControl?.accessibility ?? Self.protection(inPlaceOf: row.header.accessibility)
         let group = try groupOfDamaged(row, query)
         var attributes = Self.completed(
             given, itemClass: query.itemClass, group: group, control: AccessControl(accessibility)
@@ -89,6 +93,18 @@ extension SealedKeychain {
         try clearWay(for: new, in: writing)
         try writing.insert(new)
         log("a damaged item was replaced by an update; the damaged row is in quarantine")
+    }
+
+    /// The protection of what replaces a damaged item, when the call names none.
+    ///
+    /// The damaged row may say what somebody wrote into it: it is believed where it asks for more protection than a new item would
+    /// get, and never where it asks for less.
+    private static func protection(inPlaceOf claimed: Accessibility) -> Accessibility {
+        switch claimed {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: claimed
+        case .afterFirstUnlock, .always: .whenUnlocked
+        case .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly: .whenUnlockedThisDeviceOnly
+        }
     }
 
     /// The access group need not be named: its digest tells which of the program's groups it is.

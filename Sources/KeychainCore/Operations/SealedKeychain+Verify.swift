@@ -29,6 +29,10 @@ extension SealedKeychain {
     ///
     /// Changes nothing.
     package func verify() throws(KeychainFailure) -> VerificationReport {
+        try forOneCall.verifyRows()
+    }
+
+    private func verifyRows() throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         try store.read { reading throws(KeychainFailure) in
             report.quarantinedCount = try reading.quarantinedRows().count

@@ -3,7 +3,7 @@
 /// A keychain over its ports: the rules of Keychain Services, applied to rows that only the cipher can read.
 package struct SealedKeychain: Keychain {
     package let store: any ItemStore
-    let keys: any KeyProvider
+    package private(set) var keys: any KeyProvider
     let cipher: any ItemCipher
     let clock: any WallClock
     let digests: DigestCache
@@ -31,13 +31,34 @@ package struct SealedKeychain: Keychain {
         SealedKeychain(store: store, keys: keys, cipher: cipher, clock: clock, entitlements: entitlements, log: log)
     }
 
-    func write<Result>(
+    /// The same keychain with other keys, which open the same rows.
+    package func with(keys: any KeyProvider) -> SealedKeychain {
+        var keychain = self
+        keychain.keys = keys
+        return keychain
+    }
+
+    /// The same keychain for one call: what its rows are opened with is asked for once, and gone when the call is over.
+    var forOneCall: SealedKeychain { with(keys: keys.forOneCall()) }
+
+    /// Whether the store's keybag is the one that these keys come from.
+    ///
+    /// What cannot be opened with the keys of an older one may be open to the newer one's.
+    func isKeybagCurrent(_ reading: any ItemReading) throws(KeychainFailure) -> Bool {
+        try reading.keybag().generation == keys.keybagGeneration
+    }
+
+    package func write<Result>(
         _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         switch try store.write(ifKeybagGeneration: keys.keybagGeneration, body) {
         case .written(let result): return result
         case .keybagChanged:
-            throw KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
+            throw Self.keybagChanged
         }
+    }
+
+    static var keybagChanged: KeychainFailure {
+        KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
     }
 }

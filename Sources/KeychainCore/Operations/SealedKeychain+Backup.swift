@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Taking a backup of the items of all programs, and putting one back.
+extension SealedKeychain {
+    /// Hands over every item that may migrate to another device, and counts the others.
+    ///
+    /// Throws `.interactionNotAllowed` when one that may migrate is locked: a backup without it would look complete.
+    package func forEachBackupItem(
+        _ body: (BackupItem) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) -> BackupSummary {
+        let keychain = forOneCall
+        var summary = BackupSummary()
+        try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            let query = RowQuery(isTombstone: false)
+            try reading.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
+                let header = row.header
+                if header.accessibility.isThisDeviceOnly {
+                    summary.thisDeviceOnlyCount += 1
+                } else if header.constraints != nil {
+                    summary.constrainedCount += 1
+                } else {
+                    switch keychain.open(row, includingSecret: true) {
+                    case .opened(let opened):
+                        try body(
+                            BackupItem(
+                                reference: header.reference, accessibility: header.accessibility, attributes: opened.attributes,
+                                secret: opened.secret))
+                        summary.savedCount += 1
+                    case .damaged, .unsupported: summary.unreadableCount += 1
+                    case .locked(let failure): throw failure
+                    }
+                }
+                return .proceed
+            }
+        }
+        return summary
+    }
+
+    /// Puts items back in one transaction: `body` calls its argument for each.
+    ///
+    /// Nothing that the keychain has is overwritten by something older.
+    package func restore(
+        _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) -> RestoreSummary {
+        let keychain = forOneCall
+        return try keychain.write { writing throws(KeychainFailure) in
+            var restoring = Restoring(keychain: keychain, reading: writing, writing: writing)
+            try body { item throws(KeychainFailure) in try restoring.restore(item) }
+            return restoring.summary
+        }
+    }
+
+    /// What `restore` would do.
+    ///
+    /// Writes nothing.
+    package func previewRestore(
+        _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) -> RestoreSummary {
+        let keychain = forOneCall
+        return try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            var restoring = Restoring(keychain: keychain, reading: reading, writing: nil)
+            try body { item throws(KeychainFailure) in try restoring.restore(item) }
+            return restoring.summary
+        }
+    }
+}
+
+/// One restore at work.
+private struct Restoring {
+    let keychain: SealedKeychain
+    let reading: any ItemReading
+    /// Nil: only look.
+    let writing: (any ItemWriting)?
+    var summary = RestoreSummary()
+
+    /// The item in the place of what has its primary key, unless that is newer.
+    mutating func restore(_ item: BackupItem) throws(KeychainFailure) {
+        let itemClass = item.reference.itemClass
+        let digests = try RowDigests(of: item.attributes, in: itemClass, using: keychain.digests)
+        guard let present = try firstRow(digests.samePrimaryKey(in: itemClass)) else { return try add(item) }
+        switch try keychain.openForWriting(present) {
+        case .opened where present.header.isTombstone:
+            // What was deleted on purpose after the backup was taken comes back: that is what restoring is for.
+            try remove(present)
+            try add(item)
+        case .opened(let opened): try replace(present, opened, with: item)
+        case .damaged:
+            if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
+            try add(item)
+        case .unsupported(let failure), .locked(let failure): throw failure
+        }
+    }
+
+    private mutating func replace(_ present: SealedRow, _ opened: OpenedRow, with item: BackupItem) throws(KeychainFailure) {
+        let old = opened.attributes.seconds(.modificationDate) ?? -.infinity
+        let new = item.attributes.seconds(.modificationDate) ?? -.infinity
+        if new > old {
+            // The item keeps the reference that this keychain's programs may have noted.
+            let row = try seal(item, reference: present.header.reference)
+            if let number = present.number { try writing?.replace(number: number, with: row) }
+            summary.replacedCount += 1
+        } else if opened.secret == item.secret, opened.attributes == item.attributes {
+            summary.unchangedCount += 1
+        } else {
+            let leading = PrimaryKey.leading(of: item.reference.itemClass)
+            summary.conflicts.append(
+                RestoreSummary.Conflict(
+                    service: item.attributes.text(leading.service) ?? "", account: item.attributes.text(leading.account) ?? "",
+                    reason: new < old ? .newerInKeychain : .differentOfSameDate))
+        }
+    }
+
+    private mutating func add(_ item: BackupItem) throws(KeychainFailure) {
+        var reference = item.reference
+        // The item it names was moved to another primary key since: both stay, and only one can keep the reference.
+        if try firstRow(RowQuery(itemClass: reference.itemClass, id: reference.id)) != nil {
+            reference = PersistentReference(itemClass: reference.itemClass, id: .random())
+        }
+        try writing?.insert(try seal(item, reference: reference))
+        summary.addedCount += 1
+    }
+
+    private func remove(_ row: SealedRow) throws(KeychainFailure) {
+        if let number = row.number { try writing?.remove(number: number) }
+    }
+
+    private func seal(_ item: BackupItem, reference: PersistentReference) throws(KeychainFailure) -> SealedRow {
+        var attributes = item.attributes
+        return try keychain.seal(
+            &attributes, secret: item.secret, reference: reference, accessibility: item.accessibility)
+    }
+
+    private func firstRow(_ query: RowQuery) throws(KeychainFailure) -> SealedRow? {
+        var found: SealedRow?
+        try reading.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
+            found = row
+            return .stop
+        }
+        return found
+    }
+}
