@@ -23,4 +23,10 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
             return ProcessMemoryKeyHolder(storeID: storeID, epochSource: epochSource)
         }
     }
+
+    /// What `makeHolder` would make.
+    package var kindForNewStore: KeyHolderKind {
+        guard self != .processMemory, KernelKeyring.refusal == nil else { return .processMemory }
+        return UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
+    }
 }
