@@ -17,6 +17,9 @@ enum ChildCommand {
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
+        "session": session,
+        "lock-cycles": lockCycles,
+        "reads-until-told-to-end": readsUntilToldToEnd,
     ]
 }
 
