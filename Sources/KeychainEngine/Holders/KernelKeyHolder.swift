@@ -42,16 +42,16 @@ package final class KernelKeyHolder: KeyHolder {
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
-    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
+    package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         try ForkedProcess.refuse()
         // The serial number saves the search. Whatever is wrong with it, the search says what is there now.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
-            return try heldSecret(content, serial, in: slot)
+            return try heldSecret(content, serial, in: slot, for: purpose)
         }
         for _ in 0..<Self.attemptLimit {
             guard let serial = try search(slot) else { return nil }
             switch try read(serial) {
-            case .held(let content): return try heldSecret(content, serial, in: slot)
+            case .held(let content): return try heldSecret(content, serial, in: slot, for: purpose)
             case .newerFormat: return nil
             case .malformed:
                 invalidate(serial)
@@ -140,7 +140,7 @@ package final class KernelKeyHolder: KeyHolder {
 
     /// What a load gives of what was read, when no lock has come since.
     private func heldSecret(
-        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot
+        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
         if kind == .kernelKeyringOfUserNamespace {
             // The content does not change with time, so a lock between the two readings is seen.
@@ -149,7 +149,7 @@ package final class KernelKeyHolder: KeyHolder {
                 return nil
             }
         }
-        arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds)
+        if purpose == .use { arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds
         return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds)
     }

@@ -22,7 +22,7 @@ package final class ProcessMemoryKeys: Sendable {
     }
 
     func load(
-        _ slot: KeyHolderSlot, of storeID: StoreID, epochSource: @escaping LockEpochSource
+        _ slot: KeyHolderSlot, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
         while let ticket = state.withLock({ $0.key(slot, of: storeID, at: time.nowNanoseconds())?.ticket }) {
             // Reading the store takes its time, so nobody waits for it.
@@ -38,7 +38,7 @@ package final class ProcessMemoryKeys: Sendable {
                 }
                 // The bytes are copied within the closure.
                 let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource)
+                if purpose == .use { state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource) }
                 return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
             }
             switch consume result {

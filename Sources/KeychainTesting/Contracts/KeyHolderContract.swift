@@ -149,6 +149,15 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try findings.expect(subject.holder, holds: [2], in: .unlocked, "after the time of what it replaced")
             try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "after its time, though what it replaced had none")
         },
+        KeyHolderContract("Looking is no use: it does not make anything last longer") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], timeoutSeconds: 2)
+            for _ in 1...2 {
+                subject.letPass(1)
+                for holder in [subject.holder, subject.other] { _ = try holder.load(.unlocked, for: .inspection) }
+            }
+            subject.letPass(1)
+            try findings.expect(subject.holder, holds: nil, "after its time, in which it was only looked at")
+        },
     ]
 }
 
@@ -162,6 +171,8 @@ extension KeyHolder {
         }
         try hold(secret, in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
     }
+
+    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? { try load(slot, for: .use) }
 
     package func bytes(in slot: KeyHolderSlot) throws(KeychainFailure) -> [UInt8]? {
         guard let held = try load(slot) else { return nil }

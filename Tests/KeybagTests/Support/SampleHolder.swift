@@ -47,7 +47,7 @@ final class SampleHolder: KeyHolder {
         state.withLock { $0.replacement = (slot, bytes) }
     }
 
-    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         let (content, failure, replacement) = state.withLock { state in
             defer { state.replacement = nil }
             state.loadCount += 1

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import KeychainCore
+import KeychainTesting
 
 /// A good holder with one fault put in front of it.
 struct BrokenKeyHolder: KeyHolder {
     enum Fault: CaseIterable {
         case hasOneSlot, keepsRemoved, discardsWhateverIsThere, discardsNothing, keepsTheFirst, forgetsTimeout, neverEnds, endsAlways
-        case shortensSecrets, givesOneTicket
+        case shortensSecrets, givesOneTicket, takesLookingForUse
     }
 
     let good: any KeyHolder
@@ -13,8 +14,8 @@ struct BrokenKeyHolder: KeyHolder {
 
     var kind: KeyHolderKind { good.kind }
 
-    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
-        guard let held = try good.load(used(slot)) else { return nil }
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+        guard let held = try good.load(used(slot), for: fault == .takesLookingForUse ? .use : purpose) else { return nil }
         let timeoutSeconds = fault == .forgetsTimeout ? nil : held.timeoutSeconds
         let ticket = fault == .givesOneTicket ? 1 : held.ticket
         // The bytes are copied within the closure.
