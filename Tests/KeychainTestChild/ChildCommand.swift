@@ -20,6 +20,8 @@ enum ChildCommand {
         "session": session,
         "lock-cycles": lockCycles,
         "reads-until-told-to-end": readsUntilToldToEnd,
+        "hold-keys": holdKeys,
+        "without-keyring": withoutKeyring,
     ]
 }
 
