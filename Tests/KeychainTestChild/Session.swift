@@ -71,6 +71,7 @@ extension ChildCommand {
     /// What there is to say beside the success.
     private static func perform(_ words: [String], on keychain: LocalKeychain) throws(KeychainFailure) -> String {
         switch (words.first, words.count) {
+        case ("process", 1): return "\(getpid())"
         case ("state", 1): return "\(try keychain.sessionStatus().state)"
         case ("holder", 1): return "\(try keychain.sessionStatus().holder)"
         case ("lock", 1): try keychain.lock(.whenUnlocked)

@@ -97,9 +97,11 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         guard let keys else { return }
         do throws(KeychainFailure) {
-            try hold(keys, by: replaced.holder, autoLock, lockEpoch: lockEpoch)
+            try hold(keys, of: replaced, autoLock, lockEpoch: lockEpoch)
         } catch {
-            throw error.naming("the passcode is in force, but the keychain could not be unlocked with it")
+            // Never one that calls for trying again: the passcode would be set or changed already.
+            throw KeychainFailure(
+                error.status, "the passcode is in force, but the keychain could not be unlocked with it: \(error.reason)")
         }
         do throws(KeychainFailure) {
             let opened = try current(creating: false)
@@ -130,6 +132,6 @@ extension KeychainAccess {
             try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
         }
         close(opened)
-        try hold(remaining, by: opened.holder, autoLock, lockEpoch: lockEpoch)
+        try hold(remaining, of: opened, autoLock, lockEpoch: lockEpoch)
     }
 }

@@ -24,7 +24,7 @@ extension KeychainAccess {
             let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret)
-            try hold(keys, by: opened.holder, autoLock, lockEpoch: epoch)
+            try hold(keys, of: opened, autoLock, lockEpoch: epoch)
             do throws(KeychainFailure) {
                 try finish(keys, of: opened, passcode, autoLock, lockEpoch: epoch)
             } catch {
@@ -58,7 +58,7 @@ extension KeychainAccess {
             guard try opened.keybag.lockState() == .unlocked, let held = try opened.holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }
-            try unlessLocked(since: epoch, [.unlocked], of: opened.holder) { (slot) throws(KeychainFailure) in
+            try fill([.unlocked], of: opened, opened.keybag.keybagGeneration, unlessLockedSince: epoch) { (slot) throws(KeychainFailure) in
                 try opened.holder.hold(held.secret, in: slot, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
             }
         }
@@ -75,37 +75,54 @@ extension KeychainAccess {
     }
 
     /// Gives the keys of an unlock to the holder, but for those that a lock has taken away since `lockEpoch`.
+    ///
+    /// Throws, calling for reopening, when the keybag is another one by now: its keys are to be held, and not these.
     func hold(
-        _ keys: UnlockedKeys, by holder: any KeyHolder, _ autoLock: AutoLock, lockEpoch: LockEpoch
+        _ keys: UnlockedKeys, of opened: Opened, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        try unlessLocked(since: lockEpoch, [.firstUnlock, .unlocked], of: holder) { (slot) throws(KeychainFailure) in
+        let slots: [KeyHolderSlot] = [.firstUnlock, .unlocked]
+        try fill(slots, of: opened, keys.keybagGeneration, unlessLockedSince: lockEpoch) { (slot) throws(KeychainFailure) in
             let timeoutSeconds = slot == .unlocked ? autoLock.seconds : nil
-            try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
+            try opened.holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
         }
     }
 
     /// Fills slots, and none that was locked since `lockEpoch`.
     ///
-    /// The count is read before and after, and a lock empties the slots before and after it is counted: so either of both sees
-    /// the other, and the lock stays.
-    private func unlessLocked(
-        since lockEpoch: LockEpoch, _ slots: [KeyHolderSlot], of holder: any KeyHolder,
-        _ fill: (KeyHolderSlot) throws(KeychainFailure) -> Void
+    /// The store is read before and after. A lock empties the slots before and after it is counted, so either of both sees the
+    /// other, and the lock stays. A change of the keybag stores it before its keys are held, so keys of an older one are not left
+    /// in their place.
+    private func fill(
+        _ slots: [KeyHolderSlot], of opened: Opened, _ keybagGeneration: UInt64, unlessLockedSince lockEpoch: LockEpoch,
+        _ body: (KeyHolderSlot) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) {
-        let before = try currentLockEpoch()
-        for slot in slots where lockEpoch.keeps(slot, at: before) { try fill(slot) }
+        let expected = opened.isKeybagCurrent ? keybagGeneration : nil
+        let before = try present()
+        if let expected, before.keybagGeneration != expected { throw SealedKeychain.keybagChanged }
+        for slot in slots where lockEpoch.keeps(slot, at: before.lockEpoch) { try body(slot) }
+        let after: Present
         do throws(KeychainFailure) {
-            let after = try currentLockEpoch()
-            for slot in slots where !lockEpoch.keeps(slot, at: after) { try holder.remove(slot) }
+            after = try present()
         } catch {
             // Whether a lock came cannot be said.
-            for slot in slots { try holder.remove(slot) }
+            for slot in slots { try opened.holder.remove(slot) }
             throw error
         }
+        for slot in slots where !lockEpoch.keeps(slot, at: after.lockEpoch) { try opened.holder.remove(slot) }
+        // What is held for another keybag is refused by whoever loads it, so it can stay; the right keys may be there already.
+        if let expected, after.keybagGeneration != expected { throw SealedKeychain.keybagChanged }
     }
 
-    private func currentLockEpoch() throws(KeychainFailure) -> LockEpoch {
-        try current(creating: false).store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+    private struct Present {
+        let lockEpoch: LockEpoch
+        let keybagGeneration: UInt64
+    }
+
+    /// Not of the keychain that a call began with: that may have been closed since.
+    private func present() throws(KeychainFailure) -> Present {
+        try current(creating: false).store.read { reading throws(KeychainFailure) in
+            Present(lockEpoch: try reading.lockEpoch(), keybagGeneration: try reading.keybag().generation)
+        }
     }
 
     private static func removeKeys(_ extent: LockExtent, from holder: any KeyHolder) throws(KeychainFailure) {

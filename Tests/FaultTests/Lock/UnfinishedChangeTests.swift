@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import Glibc
 import Keybag
 import KeychainCore
@@ -113,6 +114,39 @@ struct UnfinishedChangeTests {
             #expect(try slow.status(of: "read ak") == .interactionNotAllowed)
             #expect(try Self.rowCountToRewrap(home) == 0, "it went on all the same")
             try OpenedStore(home: home).forgetHeldKeys()
+        }
+    }
+
+    @Test(
+        "An unlock that another process's change of the keybag overtakes leaves the keychain unlocked",
+        .enabled(if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringObstacle) == nil, "strace and the kernel's keyring are needed"))
+    func overtakenUnlock() throws {
+        try withLocalKeychain { keychain, home in
+            try keychain.addItem("kept", "secret of kept")
+            try keychain.set("swordfish")
+            try keychain.lock(.everything)
+            _ = try LocalKeychain.cheaplyUnlocked(home: home, memoryMebibytes: 2)
+            // Stopped when it gives the first key to the kernel: the first such call only looks whether the kernel takes any.
+            let log = home + "/log"
+            let overtaken = try SessionProcess(
+                home: home,
+                under: ["strace", "-f", "-o", log, "-e", "trace=add_key", "-e", "inject=add_key:signal=STOP:when=2"])
+            let processID = try #require(pid_t(overtaken.ask("process").text))
+            overtaken.send("unlock swordfish")
+            var lookCount = 0
+            while lookCount < 10_000, try !String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") {
+                lookCount += 1
+                usleep(1_000)
+            }
+            let other = try SessionProcess(home: home)
+            #expect(try other.status(of: "unlock swordfish") == .success)
+            #expect(try OpenedStore(home: home).keybag.passcodeCost == PasscodeCost(memoryMebibytes: 2), "nothing was changed meanwhile")
+            kill(processID, SIGCONT)
+            #expect(try overtaken.answer().status == 0)
+            for process in [other, overtaken] {
+                #expect(try process.ask("state").text == "unlocked")
+                #expect(try process.status(of: "read kept") == .success)
+            }
         }
     }
 }
