@@ -26,7 +26,8 @@ struct MemorySearchTests {
     /// A keychain whose keys are known, whose ak and aku have an older class key that a damaged row keeps in the keybag, and which
     /// was changed once more with new class keys.
     private func withKnownSecrets(
-        holder: KeyHolderSelection, _ body: (_ home: String, _ reader: SessionProcess, KnownSecrets) throws -> Void
+        holder: KeyHolderSelection,
+        _ body: (_ home: String, _ reader: SessionProcess, _ setter: SessionProcess, KnownSecrets) throws -> Void
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
             try keychain.addItemOfEachClass()
@@ -44,33 +45,32 @@ struct MemorySearchTests {
             let lastTwo = "SELECT number FROM items ORDER BY number DESC LIMIT 2"
             try RawDatabase(home + "/keychain.db").execute(
                 "UPDATE items SET sealed_attributes = zeroblob(length(sealed_attributes)) WHERE number IN (\(lastTwo))")
-            try keychain.set(Self.passcode)
+            let setter = try SessionProcess(home: home, holder: holder)
+            #expect(try setter.status(of: "set \(Self.passcode)") == .success)
             try secrets.addPresent(home, Self.passcode)
-            try keychain.addItem("akpu", "secret of akpu", .whenPasscodeSetThisDeviceOnly)
-            try keychain.changePasscode(
-                from: try Passcode(text: Self.passcode), to: try Passcode(text: Self.passcode), rotatingKeys: true,
-                autoLock: .standard)
+            #expect(try setter.status(of: "add akpu akpu") == .success)
+            #expect(try setter.status(of: "rotate \(Self.passcode) \(Self.passcode)") == .success)
             try secrets.addPresent(home, Self.passcode)
             #expect(secrets.all["ak 1"] != nil && secrets.all["ak 3"] != nil && secrets.all["akpu 3"] != nil)
-            try body(home, reader, secrets)
+            try body(home, reader, setter, secrets)
         }
     }
 
     @Test(
-        "An idle process that has read items of every class, the one that unlocked, and one that was there before the passcode",
+        "Idle processes: one that read items of every class and was there before the passcode, those that set it, unlocked and locked",
         .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
     func kernelHolder() throws {
-        try withKnownSecrets(holder: .automatic) { home, reader, secrets in
+        try withKnownSecrets(holder: .automatic) { home, reader, setter, secrets in
+            // Idle from then on: a later call would write over what this one has left behind.
             let unlocker = try SessionProcess(home: home)
             #expect(try unlocker.status(of: "unlock \(Self.passcode)") == .success)
             for accessibility in Accessibility.allCases {
-                for process in [reader, unlocker] {
-                    #expect(try process.status(of: "read \(accessibility.rawValue)") == .success)
-                }
+                #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
             }
-            #expect(try SessionProcess(home: home).status(of: "lock") == .success)
+            let locker = try SessionProcess(home: home)
+            #expect(try locker.status(of: "lock") == .success)
             sleep(2)
-            for process in [reader, unlocker] {
+            for process in [reader, setter, unlocker, locker] {
                 try expectLockedMemory(of: process, secrets)
                 #expect(try process.status(of: "read ak") == .interactionNotAllowed)
             }
@@ -79,7 +79,7 @@ struct MemorySearchTests {
 
     @Test("A process that holds the keys in its own memory, and is idle, loses them when another one locks")
     func processMemoryHolder() throws {
-        try withKnownSecrets(holder: .processMemory) { home, reader, secrets in
+        try withKnownSecrets(holder: .processMemory) { home, reader, setter, secrets in
             #expect(try reader.status(of: "unlock \(Self.passcode)") == .success)
             for accessibility in Accessibility.allCases {
                 #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
@@ -88,8 +88,19 @@ struct MemorySearchTests {
             #expect(held.isSuperset(of: ["ak 3", "aku 3", "akpu 3", "ck 3", "payload unlocked 3"]), "the search must be able to find")
             #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock") == .success)
             sleep(2)
-            try expectLockedMemory(of: reader, secrets)
-            #expect(try reader.status(of: "read ak") == .interactionNotAllowed)
+            for process in [reader, setter] {
+                try expectLockedMemory(of: process, secrets)
+                #expect(try process.status(of: "read ak") == .interactionNotAllowed)
+                let held = try MemorySearch(secrets: secrets.all).namesFound(in: process.processID)
+                #expect(held.isSuperset(of: ["ck 3", "cku 3"]))
+            }
+
+            #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock-all") == .success)
+            sleep(2)
+            for process in [reader, setter] {
+                let held = try MemorySearch(secrets: secrets.all).namesFound(in: process.processID)
+                #expect(held == secrets.deviceBound)
+            }
         }
     }
 
