@@ -53,7 +53,7 @@ extension ChildCommand {
                 }
             }
             // What is looked for happens between two reads of one process, not while eight compete for a processor.
-            usleep(2_000)
+            usleep(5_000)
         }
         tally.sayAll()
     }
