@@ -49,7 +49,10 @@ let package = Package(
         .target(name: "KeychainCore", dependencies: ["CKeychainShims"]),
         .target(
             name: "Keybag",
-            dependencies: ["KeychainCore", .product(name: "Crypto", package: "swift-crypto")]
+            dependencies: [
+                "KeychainCore", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ]
         ),
         .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"]),
         .target(

@@ -163,12 +163,12 @@ def keybag_vectors():
         refused("a field with tag %d" % tag, [keybag(keybag_fields() + [(tag, b"later")])] * 2, newer)
     refused("protector kind 3", [keybag(replaced(2, b"\x03"))] * 2, newer)
     entries = [class_key_entry(*entry) for entry in CLASS_KEYS]
-    refused("a class key under the passcode key", [keybag(replaced(5, b"".join(
-        [class_key_entry(*CLASS_KEYS[0], wrapping=2)] + entries[1:])))] * 2, newer)
     refused("a class key of class 13", [keybag(replaced(5, b"".join(
         entries + [class_key_entry(13, 1, fixed("thirteenth"))])))] * 2, newer)
 
     form = "not in any known form"
+    refused("a class key under a passcode key, without a passcode", [keybag(replaced(5, b"".join(
+        [class_key_entry(*CLASS_KEYS[0], wrapping=2)] + entries[1:])))] * 2, form)
     refused("other magic", [keybag(magic=b"KBAH")] * 2, form)
     refused("another store id under the right key", [keybag(store_id=OTHER_STORE_ID)] * 2, form)
     refused("fields out of order", [keybag(list(reversed(keybag_fields())))] * 2, form)

@@ -9,6 +9,8 @@ internal import KeychainCore
 enum KeyPurpose: String {
     /// Wraps the keybag's device-bound keys.
     case deviceKey = "keychain device key v1"
+    /// Wraps, from the stretched passcode and the device secret together, the class keys that a lock takes away.
+    case passcodeKey = "keychain passcode key v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
     /// Tells, without the keybag's wrapping keys, whether a class key is the right one.

@@ -13,8 +13,6 @@ extension KeybagDocument {
     private static let magic = Array("KBAG".utf8)
     private static let currentVersion: UInt16 = 1
     private static let codeByteCount = 32
-    private static let classKeyEntryByteCount = 62
-    static let checkValueByteCount = 16
 
     /// The fields of this version.
     ///
@@ -26,10 +24,7 @@ extension KeybagDocument {
         case indexKey = 3
         case rowTagKey = 4
         case classKeys = 5
-    }
-
-    private enum Wrapping: UInt8 {
-        case deviceKey = 1
+        case passcode = 16
     }
 
     /// Encodes and authenticates a new keybag.
@@ -48,6 +43,7 @@ extension KeybagDocument {
         append(.indexKey, content.wrappedIndexKey)
         append(.rowTagKey, content.wrappedRowTagKey)
         append(.classKeys, content.classKeys.flatMap(Self.encode))
+        if let passcode = content.passcode { append(.passcode, passcode.encoded) }
         bytes.append(contentsOf: Self.code(over: bytes[...], by: key))
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
@@ -78,9 +74,12 @@ extension KeybagDocument {
             indexKey.count == KeyWrapping.wrappedByteCount, rowTagKey.count == KeyWrapping.wrappedByteCount
         else { throw Self.malformed() }
         var generationReader = ByteReader(generation)
+        var passcode: PasscodeRecord?
+        if let field = fields[.passcode] { passcode = try PasscodeRecord(encoded: field) }
         let content = Content(
             generation: generationReader.readUInt64() ?? 0, protector: try Self.protector(from: protector),
-            wrappedIndexKey: Array(indexKey), wrappedRowTagKey: Array(rowTagKey), classKeys: try Self.classKeys(from: classKeys)
+            wrappedIndexKey: Array(indexKey), wrappedRowTagKey: Array(rowTagKey),
+            classKeys: try Self.classKeys(from: classKeys, isPasscodeSet: passcode != nil), passcode: passcode
         )
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
@@ -132,36 +131,6 @@ extension KeybagDocument {
         return ProtectorRecord(kind: kind, parameters: Array(bytes.dropFirst()))
     }
 
-    private static func encode(_ entry: ClassKeyEntry) -> [UInt8] {
-        var bytes: [UInt8] = [entry.accessibility.code]
-        bytes.append(littleEndian: entry.generation)
-        bytes.append(Wrapping.deviceKey.rawValue)
-        return bytes + entry.wrappedKey + entry.checkValue
-    }
-
-    private static func classKeys(from bytes: ArraySlice<UInt8>) throws(KeychainFailure) -> [ClassKeyEntry] {
-        guard bytes.count % classKeyEntryByteCount == 0 else { throw malformed() }
-        var reader = ByteReader(bytes)
-        var entries: [ClassKeyEntry] = []
-        while let code = reader.readByte() {
-            guard let generation = reader.readUInt32(), let wrapping = reader.readByte(),
-                let wrappedKey = reader.readBytes(KeyWrapping.wrappedByteCount), let check = reader.readBytes(checkValueByteCount)
-            else { throw malformed() }
-            guard let accessibility = Accessibility(code: code), Wrapping(rawValue: wrapping) != nil else { throw newer() }
-            // A key for whenPasscodeSet under the device key alone would break the promise of that class.
-            guard accessibility != .whenPasscodeSetThisDeviceOnly, generation > 0 else { throw malformed() }
-            if let last = entries.last {
-                guard (last.accessibility.code, last.generation) < (code, generation) else { throw malformed() }
-            }
-            entries.append(
-                ClassKeyEntry(
-                    accessibility: accessibility, generation: generation, wrappedKey: Array(wrappedKey), checkValue: Array(check)
-                )
-            )
-        }
-        return entries
-    }
-
     private static func code(over bytes: ArraySlice<UInt8>, by key: borrowing HMACKey) -> SHA256.Digest {
         key.authenticationCode { hash in
             // The bytes are read within the closure.
@@ -175,5 +144,9 @@ extension KeybagDocument {
 
     static func malformed() -> KeychainFailure {
         KeychainFailure(.notAvailable, "the keybag is authentic but not in any known form; nothing was changed")
+    }
+
+    static func noSuchKey(_ id: ClassKeyID) -> KeychainFailure {
+        KeychainFailure(.decode, "the keybag has no class key \(id.accessibility.rawValue) of generation \(id.generation)")
     }
 }

@@ -9,14 +9,14 @@ package struct KeybagDocument: Sendable {
     package static let copyCount = 2
 
     package let storeID: StoreID
-    /// Rises with each change.
-    package let generation: UInt64
-    package let protector: ProtectorRecord
-    let wrappedIndexKey: [UInt8]
-    let wrappedRowTagKey: [UInt8]
-    let classKeys: [ClassKeyEntry]
+    let content: Content
     /// The canonical bytes, to be stored `copyCount` times.
     package let encoded: [UInt8]
+
+    /// Rises with each change.
+    package var generation: UInt64 { content.generation }
+    package var protector: ProtectorRecord { content.protector }
+    var classKeys: [ClassKeyEntry] { content.classKeys }
 
     /// Which protector holds the store's device secret, and what that protector needs to find it.
     package struct ProtectorRecord: Hashable, Sendable {
@@ -30,32 +30,34 @@ package struct KeybagDocument: Sendable {
         }
     }
 
+    /// What a class key is wrapped under; the raw values stand on disk.
+    enum Wrapping: UInt8 {
+        case deviceKey = 1
+        case passcodeKey = 2
+    }
+
     /// One generation of one class key.
     struct ClassKeyEntry: Sendable {
-        let accessibility: Accessibility
-        let generation: UInt32
-        /// Under the device key: this version knows no other way.
+        let id: ClassKeyID
+        let wrapping: Wrapping
         let wrappedKey: [UInt8]
         let checkValue: [UInt8]
     }
 
     /// What of a keybag is decided before it is encoded.
-    struct Content {
+    struct Content: Sendable {
         var generation: UInt64
         var protector: ProtectorRecord
         var wrappedIndexKey: [UInt8]
         var wrappedRowTagKey: [UInt8]
         /// In ascending order of class code and generation.
         var classKeys: [ClassKeyEntry]
+        /// Nil while no passcode is set.
+        var passcode: PasscodeRecord?
     }
 
-    init(storeID: StoreID, content: Content, encoded: [UInt8]) {
-        self.storeID = storeID
-        generation = content.generation
-        protector = content.protector
-        wrappedIndexKey = content.wrappedIndexKey
-        wrappedRowTagKey = content.wrappedRowTagKey
-        classKeys = content.classKeys
-        self.encoded = encoded
+    /// The newest generation of a class: the one that new writes use.
+    func newestGeneration(of accessibility: Accessibility) -> UInt32? {
+        classKeys.last { $0.id.accessibility == accessibility }?.id.generation
     }
 }

@@ -10,23 +10,19 @@ package final class OpenKeybag: Sendable {
     /// How many of the stored copies did not serve: absent, altered, or another keybag than the one in use.
     package let damagedCopyCount: Int
     package let cipher: RowCipher
-    private let classKeys: [HeldClassKey]
+    /// The keys under the device key, by name; those under a passcode are with the holder.
+    let deviceBoundKeys: [ClassKeyID: ClassKeyBox]
+    private let readers: [KeyHolderSlot: HolderReader]
 
     package var storeID: StoreID { document.storeID }
 
-    /// An array cannot hold what cannot be copied, so each key has a box.
-    private final class HeldClassKey: Sendable {
-        let classKey: ClassKey
-
-        init(_ classKey: consuming ClassKey) {
-            self.classKey = classKey
-        }
-    }
-
     /// Opens a store's keybag with the newest copy that is authentic.
     ///
-    /// Throws `.notAvailable` when none is, or when the keybag was written by a newer version.
-    package init(copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes) throws(KeychainFailure) {
+    /// While a passcode is set, the class keys that it protects come from `holder`; without one, the keychain is locked. Throws
+    /// `.notAvailable` when no copy is authentic, or when the keybag was written by a newer version.
+    package init(
+        copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes, holder: (any KeyHolder)? = nil
+    ) throws(KeychainFailure) {
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         var newest: KeybagDocument?
         // A disk that lost a write may have left one copy as it was before the last change.
@@ -45,23 +41,22 @@ package final class OpenKeybag: Sendable {
         self.document = document
         damagedCopyCount = max(0, KeybagDocument.copyCount - copies.count { $0 == document.encoded })
         cipher = try RowCipher(
-            storeID: storeID, indexKey: Self.unwrap(document.wrappedIndexKey, under: deviceKey),
-            rowTagKey: Self.unwrap(document.wrappedRowTagKey, under: deviceKey)
+            storeID: storeID, indexKey: Self.unwrap(document.content.wrappedIndexKey, under: deviceKey),
+            rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey)
         )
-        var classKeys: [HeldClassKey] = []
-        for entry in document.classKeys {
-            let secret = try Self.unwrap(entry.wrappedKey, under: deviceKey)
-            guard Self.checkValue(of: secret, entry.accessibility, entry.generation, storeID: storeID) == entry.checkValue else {
+        var keys: [ClassKeyID: ClassKeyBox] = [:]
+        for entry in document.classKeys where entry.wrapping == .deviceKey {
+            guard let key = try ClassKeyBox(unwrapping: entry, under: deviceKey, storeID: storeID) else {
                 throw KeybagDocument.malformed()
             }
-            classKeys.append(
-                HeldClassKey(ClassKey(accessibility: entry.accessibility, generation: entry.generation, secret: secret))
-            )
+            keys[entry.id] = key
         }
-        self.classKeys = classKeys
-        for accessibility in Self.deviceBoundClasses where newestGeneration(of: accessibility) == nil {
-            throw KeybagDocument.malformed()
+        deviceBoundKeys = keys
+        var readers: [KeyHolderSlot: HolderReader] = [:]
+        if let holder, document.content.passcode != nil {
+            for slot in KeyHolderSlot.allCases { readers[slot] = HolderReader(holder, slot: slot, of: document) }
         }
+        self.readers = readers
     }
 
     /// The keybag of a new store, with fresh keys.
@@ -73,15 +68,8 @@ package final class OpenKeybag: Sendable {
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         var entries: [KeybagDocument.ClassKeyEntry] = []
         for accessibility in deviceBoundClasses {
-            let generation: UInt32 = 1
-            let secret = try SecretBytes(randomByteCount: ClassKey.byteCount)
-            entries.append(
-                KeybagDocument.ClassKeyEntry(
-                    accessibility: accessibility, generation: generation,
-                    wrappedKey: try KeyWrapping.wrap(SymmetricKey(secret), under: deviceKey),
-                    checkValue: checkValue(of: secret, accessibility, generation, storeID: storeID)
-                )
-            )
+            let key = try ClassKeyBox(random: ClassKeyID(accessibility, generation: 1))
+            entries.append(try key.entry(.deviceKey, under: deviceKey, storeID: storeID))
         }
         let content = KeybagDocument.Content(
             generation: 1, protector: protector, wrappedIndexKey: try wrapFreshKey(under: deviceKey),
@@ -107,48 +95,9 @@ package final class OpenKeybag: Sendable {
         return try SecretBytes(copying: key)
     }
 
-    private static func checkValue(
-        of secret: borrowing SecretBytes, _ accessibility: Accessibility, _ generation: UInt32, storeID: StoreID
-    ) -> [UInt8] {
-        var context = [accessibility.code]
-        context.append(littleEndian: generation)
-        return KeyPurpose.classKeyCheck.deriveBytes(
-            from: secret, storeID: storeID, context: context, byteCount: KeybagDocument.checkValueByteCount
-        )
-    }
-
-    private func newestGeneration(of accessibility: Accessibility) -> UInt32? {
-        classKeys.last { $0.classKey.accessibility == accessibility }?.classKey.generation
-    }
-
-    private func held(_ accessibility: Accessibility, _ generation: UInt32) -> HeldClassKey? {
-        classKeys.first { $0.classKey.accessibility == accessibility && $0.classKey.generation == generation }
-    }
-}
-
-extension OpenKeybag: KeyProvider {
-    package var keybagGeneration: UInt64 { document.generation }
-
-    package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
-        guard let generation = newestGeneration(of: accessibility) else {
-            throw KeychainFailure(.authFailed, "no passcode is set")
-        }
-        return generation
-    }
-
-    package func forOneCall() -> any KeyProvider { self }
-
-    package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
-        held(accessibility, generation) == nil ? .missing : .available
-    }
-
-    package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32,
-        _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        guard let held = held(accessibility, generation) else {
-            throw KeychainFailure(.decode, "the keybag has no class key \(accessibility.rawValue) of generation \(generation)")
-        }
-        return try body(held.classKey)
+    /// A slot's keys; nil while it is locked.
+    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? {
+        guard let reader = readers[slot] else { return nil }
+        return try reader.load()
     }
 }

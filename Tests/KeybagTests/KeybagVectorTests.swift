@@ -89,11 +89,7 @@ struct KeybagVectorTests {
         let secret = try vectors.deviceSecret.secret()
         let bytes = try #require(vector.copies.first).bytes
         let parsed = try KeybagDocument(authentic: bytes, storeID: storeID)
-        let content = KeybagDocument.Content(
-            generation: parsed.generation, protector: parsed.protector, wrappedIndexKey: parsed.wrappedIndexKey,
-            wrappedRowTagKey: parsed.wrappedRowTagKey, classKeys: parsed.classKeys
-        )
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: secret, storeID: storeID))
-        #expect(KeybagDocument(storeID: storeID, content: content, authenticatedBy: key).encoded == bytes)
+        #expect(KeybagDocument(storeID: storeID, content: parsed.content, authenticatedBy: key).encoded == bytes)
     }
 }

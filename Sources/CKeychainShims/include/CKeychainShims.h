@@ -6,4 +6,5 @@
 #include "process_shims.h"
 #include "secret_memory_shims.h"
 #include "testing_scope_shims.h"
+#include "timed_lock_shims.h"
 #endif

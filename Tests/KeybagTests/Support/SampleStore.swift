@@ -65,8 +65,5 @@ struct SampleStore {
 
 extension ClassKey {
     /// A copy of the key, to be compared.
-    borrowing func copiedBytes() -> [UInt8] {
-        // The bytes are copied within the closure.
-        unsafe secret.withBytes { unsafe Array($0) }
-    }
+    borrowing func copiedBytes() -> [UInt8] { secret.copiedBytes() }
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lock whose waiters give up at a deadline: KeychainCore has no system library, and Synchronization's Mutex waits for ever. */
+#ifndef KEYCHAIN_TIMED_LOCK_SHIMS_H
+#define KEYCHAIN_TIMED_LOCK_SHIMS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct keychain_timed_lock {
+    pthread_mutex_t mutex;
+    pthread_cond_t released;
+    bool is_taken;
+} keychain_timed_lock;
+
+void keychain_timed_lock_init(keychain_timed_lock *lock);
+void keychain_timed_lock_destroy(keychain_timed_lock *lock);
+
+/* Takes the lock; false when it was not to be had until the deadline, in nanoseconds of CLOCK_MONOTONIC. */
+bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanoseconds);
+void keychain_timed_lock_give_back(keychain_timed_lock *lock);
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+uint64_t keychain_monotonic_nanoseconds(void);
+
+#endif

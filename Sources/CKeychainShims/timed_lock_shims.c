@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "timed_lock_shims.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define NANOSECONDS_PER_SECOND UINT64_C(1000000000)
+
+void keychain_timed_lock_init(keychain_timed_lock *lock) {
+    lock->is_taken = false;
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    /* Setting the wall clock shortens or stretches no wait. */
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&lock->released, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void keychain_timed_lock_destroy(keychain_timed_lock *lock) {
+    pthread_cond_destroy(&lock->released);
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanoseconds) {
+    struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_nanoseconds / NANOSECONDS_PER_SECOND),
+        .tv_nsec = (long)(deadline_nanoseconds % NANOSECONDS_PER_SECOND),
+    };
+    bool is_late = false;
+    pthread_mutex_lock(&lock->mutex);
+    /* Late and yet free: the wake-up may have been ours, and nobody else would get it. */
+    while (lock->is_taken && !is_late) {
+        is_late = pthread_cond_timedwait(&lock->released, &lock->mutex, &deadline) == ETIMEDOUT;
+    }
+    bool is_ours = !lock->is_taken;
+    if (is_ours) lock->is_taken = true;
+    pthread_mutex_unlock(&lock->mutex);
+    return is_ours;
+}
+
+void keychain_timed_lock_give_back(keychain_timed_lock *lock) {
+    pthread_mutex_lock(&lock->mutex);
+    lock->is_taken = false;
+    pthread_cond_signal(&lock->released);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+uint64_t keychain_monotonic_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NANOSECONDS_PER_SECOND + (uint64_t)now.tv_nsec;
+}

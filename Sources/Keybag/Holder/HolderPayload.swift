@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// What a holder is given for one slot of one keybag: the class keys, and whose they are.
+///
+///     format (1) = 1 ‖ store id (16) ‖ keybag generation (8) ‖ number of keys (2) ‖ each key
+///     key = accessibility (1) ‖ generation (4) ‖ class key (32), in ascending order of class and generation
+///
+/// All of it but the keys themselves follows from the keybag. So a payload that comes back from a holder is compared, not
+/// parsed, and a key is found by its place.
+struct HolderPayload: Sendable {
+    private static let format: UInt8 = 1
+    private static let headByteCount = 27
+    private static let generationRange = 17..<25
+    private static let keyByteCount = 37
+
+    private let document: KeybagDocument
+    /// The keys that belong into the slot, in order.
+    private let entries: [KeybagDocument.ClassKeyEntry]
+
+    init(of document: KeybagDocument, slot: KeyHolderSlot) {
+        self.document = document
+        entries = document.classKeys.filter { $0.id.accessibility.holderSlot == slot }
+    }
+
+    var ids: [ClassKeyID] { entries.map(\.id) }
+
+    private var byteCount: Int { Self.headByteCount + entries.count * Self.keyByteCount }
+
+    private var head: [UInt8] {
+        var bytes = [Self.format]
+        bytes.append(document.storeID)
+        bytes.append(littleEndian: document.generation)
+        bytes.append(littleEndian: UInt16(truncatingIfNeeded: entries.count))
+        return bytes
+    }
+
+    private static func label(of id: ClassKeyID) -> [UInt8] {
+        var bytes = [id.accessibility.code]
+        bytes.append(littleEndian: id.generation)
+        return bytes
+    }
+
+    /// The payload with these keys, one for each of `ids` and in that order.
+    func filled(with keys: [ClassKeyBox]) throws(KeychainFailure) -> SecretBytes {
+        guard keys.map(\.id) == ids, entries.count <= UInt16.max else {
+            throw KeychainFailure(.internal, "the keys for a holder are not those of the keybag")
+        }
+        // Each part is copied to its place within the region, whose size is the sum of all parts.
+        return try unsafe SecretBytes(byteCount: byteCount) { buffer in
+            unsafe buffer.copyBytes(from: head)
+            for (index, key) in keys.enumerated() {
+                let range = Self.range(ofKeyAt: index)
+                let labelStart = range.lowerBound - (Self.keyByteCount - ClassKey.byteCount)
+                unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[labelStart...]).copyBytes(from: Self.label(of: key.id))
+                unsafe key.classKey.secret.withBytes { secret in
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[range]).copyMemory(from: secret)
+                }
+            }
+        }
+    }
+
+    enum Verdict {
+        case valid
+        /// Made for a later keybag of this store: the one at hand is no longer the store's.
+        case ofLaterKeybag
+        /// Stale, of another store, or not what it claims to be.
+        case refused
+    }
+
+    /// Whether this is the payload for the keybag, with the right keys.
+    func verdict(on payload: borrowing SecretBytes) throws(KeychainFailure) -> Verdict {
+        guard payload.byteCount >= Self.headByteCount else { return .refused }
+        // Here and below: the bytes are read within the closure, and those that are copied are none of a key.
+        let found = unsafe payload.withBytes { unsafe Array($0[..<Self.headByteCount]) }
+        guard found[..<Self.generationRange.lowerBound] == head[..<Self.generationRange.lowerBound] else { return .refused }
+        var reader = ByteReader(found[Self.generationRange])
+        if let generation = reader.readUInt64(), generation > document.generation { return .ofLaterKeybag }
+        guard found == head, payload.byteCount == byteCount else { return .refused }
+        for (index, entry) in entries.enumerated() {
+            let key = Self.range(ofKeyAt: index)
+            let isNamed = unsafe payload.withBytes { bytes in
+                unsafe bytes[..<key.lowerBound].suffix(Self.keyByteCount - ClassKey.byteCount).elementsEqual(Self.label(of: entry.id))
+            }
+            guard isNamed else { return .refused }
+            let check = ClassKeyCheck.value(of: try Self.key(at: index, in: payload), entry.id, storeID: document.storeID)
+            guard check == entry.checkValue else { return .refused }
+        }
+        return .valid
+    }
+
+    /// A key of a payload that was found valid.
+    static func key(at index: Int, in payload: borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes {
+        let range = range(ofKeyAt: index)
+        guard index >= 0, range.upperBound <= payload.byteCount else { throw KeychainFailure(.internal, "a holder's payload is too short") }
+        // Within the payload, by the check above.
+        return try unsafe SecretBytes(byteCount: ClassKey.byteCount) { buffer in
+            unsafe payload.withBytes { unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[range])) }
+        }
+    }
+
+    private static func range(ofKeyAt index: Int) -> Range<Int> {
+        let end = headByteCount + (index + 1) * keyByteCount
+        return (end - ClassKey.byteCount)..<end
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+internal import Synchronization
+
+/// Fetches one slot's class keys from the holder and uses nothing that is not exactly this keybag's.
+final class HolderReader: Sendable {
+    private let holder: any KeyHolder
+    private let slot: KeyHolderSlot
+    private let payload: HolderPayload
+    private let ids: [ClassKeyID]
+    /// Of the payload that was last found valid, so that the next call needs one hash and not one for each key.
+    private let validDigest = Mutex<SHA256.Digest?>(nil)
+
+    init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument) {
+        self.holder = holder
+        self.slot = slot
+        payload = HolderPayload(of: document, slot: slot)
+        ids = payload.ids
+    }
+
+    /// The slot's keys; nil while it is locked.
+    ///
+    /// What is held there and is not this keybag's is discarded. Throws `.interactionNotAllowed` when the holder cannot be
+    /// asked, and, calling for reopening, when the keys are those of a later keybag.
+    func load() throws(KeychainFailure) -> HeldKeys? {
+        guard let held = try heldSecret() else { return nil }
+        // The hash reads the bytes within the closure.
+        let digest = unsafe held.secret.withBytes { bytes in
+            var hash = SHA256()
+            unsafe hash.update(bufferPointer: bytes)
+            return hash.finalize()
+        }
+        if validDigest.withLock({ $0 == digest }) { return HeldKeys(held, ids: ids) }
+        switch try payload.verdict(on: held.secret) {
+        case .valid:
+            validDigest.withLock { $0 = digest }
+            return HeldKeys(held, ids: ids)
+        case .ofLaterKeybag:
+            throw KeychainFailure(
+                .interactionNotAllowed, "the keychain was unlocked with a later keybag than the one in use", callsForReopening: true)
+        case .refused:
+            holder.discard(slot, ticket: held.ticket)
+            return nil
+        }
+    }
+
+    /// A failing holder says nothing about the store, so whatever its failure is, it must not look like damage.
+    private func heldSecret() throws(KeychainFailure) -> HeldSecret? {
+        do throws(KeychainFailure) {
+            return try holder.load(slot)
+        } catch {
+            throw KeychainFailure(.interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import Synchronization
+
+/// The keys of a keybag for one call: asks the holder at most once for each slot.
+///
+/// What the first answer was it stays, a failure too, so that all rows of one call are treated alike.
+final class KeysForOneCall: KeyProvider {
+    private enum Answer {
+        case held(HeldKeys)
+        case locked
+        case failed(KeychainFailure)
+    }
+
+    private let keybag: OpenKeybag
+    private let answers = Mutex<[KeyHolderSlot: Answer]>([:])
+
+    init(of keybag: OpenKeybag) {
+        self.keybag = keybag
+    }
+
+    var keybagGeneration: UInt64 { keybag.keybagGeneration }
+
+    func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
+        try keybag.currentGeneration(for: accessibility)
+    }
+
+    func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
+        keybag.availability(of: ClassKeyID(accessibility, generation: generation), loading: load)
+    }
+
+    func withClassKey<Result>(
+        for accessibility: Accessibility, generation: UInt32,
+        _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try keybag.withClassKey(ClassKeyID(accessibility, generation: generation), loading: load, body)
+    }
+
+    func forOneCall() -> any KeyProvider { self }
+
+    private func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? {
+        let answer = answers.withLock { answers in
+            if let answer = answers[slot] { return answer }
+            let answer = ask(slot)
+            answers[slot] = answer
+            return answer
+        }
+        switch answer {
+        case .held(let keys): return keys
+        case .locked: return nil
+        case .failed(let failure): throw failure
+        }
+    }
+
+    private func ask(_ slot: KeyHolderSlot) -> Answer {
+        do throws(KeychainFailure) {
+            guard let keys = try keybag.load(slot) else { return .locked }
+            return .held(keys)
+        } catch {
+            return .failed(error)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// Unlocking, and what changes a keybag's passcode.
+///
+/// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept.
+extension OpenKeybag {
+    /// All class keys, if the passcode is right.
+    ///
+    /// Throws `.authFailed` for a wrong passcode or when none is set.
+    package func unlockedKeys(
+        passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> UnlockedKeys {
+        guard let record = document.content.passcode else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        try checkOwner(of: deviceSecret)
+        let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
+        var keys = deviceBoundKeys
+        let wrapped = document.classKeys.filter { $0.wrapping == .passcodeKey }
+        for entry in wrapped { keys[entry.id] = try ClassKeyBox(unwrapping: entry, under: passcodeKey, storeID: storeID) }
+        // The keybag is authentic and its keys have one wrapping: a wrong passcode opens none of them.
+        guard keys.count > deviceBoundKeys.count else { throw KeychainFailure(.authFailed, "the passcode is wrong") }
+        guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
+        return UnlockedKeys(document: document, keys: keys)
+    }
+
+    /// A new generation of the class keys under a first passcode, and the older ones under it too.
+    ///
+    /// Throws `.duplicateItem` when a passcode is set.
+    package func settingPasscode(
+        _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        guard !isPasscodeSet else { throw KeychainFailure(.duplicateItem, "a passcode is set already") }
+        var keys = deviceBoundKeys
+        try addNextGeneration(to: &keys)
+        return try change(to: keys, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+    }
+
+    /// The same class keys under another passcode or another cost; with `rotatingKeys` also a new generation.
+    package func changingPasscode(
+        of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
+        deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        var keys = try keys(of: current)
+        if rotatingKeys { try addNextGeneration(to: &keys) }
+        return try change(to: keys, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+    }
+
+    /// All class keys under the device key, but for those that cannot be without a passcode.
+    package func removingPasscode(
+        of current: UnlockedKeys, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        let keys = try keys(of: current).filter { KeybagDocument.wrapping(of: $0.key.accessibility, isPasscodeSet: false) != nil }
+        let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
+        let entries = try entries(of: keys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)
+        return try change(to: entries, passcode: nil, keys: keys, deviceSecret: deviceSecret)
+    }
+
+    /// A keybag without the older class keys that nothing uses; nil when there are none.
+    ///
+    /// The newest of each class stays, whatever `used` says. Needs no passcode: what stays is wrapped as it was. `keys`, if
+    /// given, are those of this keybag, and the change then has those of the new one.
+    package func droppingGenerations(
+        notIn used: Set<ClassKeyID>, of keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange? {
+        let entries = document.classKeys.filter { entry in
+            used.contains(entry.id) || entry.id.generation == document.newestGeneration(of: entry.id.accessibility)
+        }
+        guard entries.count < document.classKeys.count else { return nil }
+        let remaining = Set(entries.map(\.id))
+        let keys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys).filter { remaining.contains($0.key) } }
+        return try change(to: entries, passcode: document.content.passcode, keys: keys, deviceSecret: deviceSecret)
+    }
+
+    private func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
+        guard current.document.encoded == document.encoded else {
+            throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", callsForReopening: true)
+        }
+        var keys: [ClassKeyID: ClassKeyBox] = [:]
+        for entry in document.classKeys { keys[entry.id] = try current.key(entry.id) }
+        return keys
+    }
+
+    private func addNextGeneration(to keys: inout [ClassKeyID: ClassKeyBox]) throws(KeychainFailure) {
+        let (generation, isTooHigh) = currentPasscodeGeneration.addingReportingOverflow(1)
+        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed any more") }
+        for accessibility in Accessibility.allCases where accessibility.holderSlot != nil {
+            let id = ClassKeyID(accessibility, generation: generation)
+            keys[id] = try ClassKeyBox(random: id)
+        }
+    }
+
+    private func change(
+        to keys: [ClassKeyID: ClassKeyBox], passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        let record = try PasscodeRecord(cost: cost)
+        let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
+        let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
+        let entries = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: passcodeKey)
+        return try change(to: entries, passcode: record, keys: keys, deviceSecret: deviceSecret)
+    }
+
+    private func entries(
+        of keys: [ClassKeyID: ClassKeyBox], isPasscodeSet: Bool, deviceKey: borrowing SecretBytes, passcodeKey: borrowing SecretBytes
+    ) throws(KeychainFailure) -> [KeybagDocument.ClassKeyEntry] {
+        var entries: [KeybagDocument.ClassKeyEntry] = []
+        let ids = keys.keys.sorted { ($0.accessibility.code, $0.generation) < ($1.accessibility.code, $1.generation) }
+        for id in ids {
+            guard let key = keys[id] else { continue }
+            switch KeybagDocument.wrapping(of: id.accessibility, isPasscodeSet: isPasscodeSet) {
+            case .deviceKey: entries.append(try key.entry(.deviceKey, under: deviceKey, storeID: storeID))
+            case .passcodeKey: entries.append(try key.entry(.passcodeKey, under: passcodeKey, storeID: storeID))
+            case nil: continue
+            }
+        }
+        return entries
+    }
+
+    private func change(
+        to entries: [KeybagDocument.ClassKeyEntry], passcode: PasscodeRecord?, keys: [ClassKeyID: ClassKeyBox]?,
+        deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        let authenticationKey = try checkOwner(of: deviceSecret)
+        var content = document.content
+        let (generation, isTooHigh) = content.generation.addingReportingOverflow(1)
+        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the keybag cannot be changed any more") }
+        content.generation = generation
+        content.classKeys = entries
+        content.passcode = passcode
+        let changed = KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
+        return KeybagChange(document: changed, keys: keys.map { UnlockedKeys(document: changed, keys: $0) })
+    }
+
+    /// The key that authenticates this keybag; a keybag under another device secret could never be opened again.
+    @discardableResult
+    private func checkOwner(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
+        let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
+        guard KeybagDocument.isAuthentic(document.encoded, by: key) else {
+            throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed")
+        }
+        return key
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import CryptoExtras
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// The key that a passcode stands for in one keybag: it wraps the class keys that are there only while unlocked.
+///
+/// The device secret goes into it, so a stolen keybag alone allows no guess; then scrypt makes each guess slow.
+enum PasscodeKey {
+    private static let derivedByteCount = 32
+
+    /// Each derivation takes much memory, so this process makes one at a time.
+    private static let turn = TimedLock()
+    private static let longestWaitSeconds: UInt32 = 60
+
+    /// Throws `.notAvailable` when other derivations take too long, `.allocate` when there is no memory for this one.
+    static func derive(
+        from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
+    ) throws(KeychainFailure) -> SecretBytes {
+        let stretched = try stretch(passcode.bytes, record)
+        let stretchedByteCount = stretched.byteCount
+        // Both parts fill the region exactly, and are read within the closures.
+        let combined = try unsafe SecretBytes(byteCount: stretchedByteCount + deviceSecret.byteCount) { buffer in
+            unsafe stretched.withBytes { unsafe buffer.copyMemory(from: $0) }
+            unsafe deviceSecret.withBytes { secret in
+                unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[stretchedByteCount...]).copyMemory(from: secret)
+            }
+        }
+        return try KeyPurpose.passcodeKey.derive(from: combined, storeID: storeID)
+    }
+
+    private static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
+        guard turn.take(withinSeconds: longestWaitSeconds) else {
+            throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
+        }
+        defer { turn.giveBack() }
+        return try SecretBytes(copying: scrypt(passcode, record))
+    }
+
+    private static func scrypt(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SymmetricKey {
+        let cost = record.cost
+        do {
+            // The passcode is read in place, within the closure: an array of it would stay in freed memory.
+            return try unsafe passcode.withBytes { bytes in
+                try unsafe KDF.Scrypt.deriveKey(
+                    from: bytes, salt: record.salt, outputByteCount: derivedByteCount, rounds: 1 << Int(cost.roundsExponent),
+                    blockSize: Int(cost.blockSize), parallelism: Int(cost.parallelism)
+                )
+            }
+        } catch {
+            // With parameters within bounds only memory can be wanting.
+            throw KeychainFailure(.allocate, "no memory to check a passcode: it takes \(cost.memoryByteCount >> 20) MiB")
+        }
+    }
+}
