@@ -15,6 +15,14 @@ package struct KeychainConfiguration: Sendable {
     package var protectorForNewStore: DeviceProtectorKind?
     /// Where systemd put the service's credentials, if it did.
     package var credentialsDirectory: String?
+    /// Where the keys of an unlocked keychain are kept.
+    ///
+    /// The environment has no say in it.
+    package var keyHolder = KeyHolderSelection.automatic
+    /// The administrator's rules for passcodes.
+    ///
+    /// The environment has no say in it: a user could point it elsewhere.
+    package var policyPath = PasscodePolicy.systemPath
     /// How the store is opened.
     ///
     /// The environment has no say in it; tests do.

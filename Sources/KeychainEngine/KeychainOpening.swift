@@ -19,7 +19,7 @@ struct KeychainOpening {
         SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
     }
 
-    func run(creating: Bool) throws(KeychainFailure) -> LocalKeychain.Opened {
+    func run(creating: Bool) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
         if try isStorePresent() { return try openExisting() }
         if let orphan = try keyFile.orphanPath() {
             // The store may have been published, and its key file named, after the first look.
@@ -36,24 +36,27 @@ struct KeychainOpening {
         try SQLiteItemStore.inspect(configuration.storePath, fileSystem: configuration.storeOptions.fileSystem) == .present
     }
 
-    private func openExisting() throws(KeychainFailure) -> LocalKeychain.Opened {
+    private func openExisting() throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let stored = try store.keybag()
-        let (keybag, protector) = try openKeybag(stored, storeID: store.storeID)
+        let lockEpochs = LockEpochReader(configuration: configuration, storeID: store.storeID)
+        let holder = try configuration.keyHolder.makeHolder(
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() })
+        let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
         let isCurrent = stored.generation == keybag.keybagGeneration
         if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
-        return LocalKeychain.Opened(
-            store: store, keybag: keybag, keychain: keychain, protector: protector, isKeybagCurrent: isCurrent)
+        return OpenedKeychain<SQLiteItemStore>(
+            store: store, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: isCurrent)
     }
 
     /// What a keybag says about its protector cannot be authenticated before the protector gave its secret; a wrong word
     /// there only ends in a keybag that does not open.
     private func openKeybag(
-        _ stored: StoredKeybag, storeID: StoreID
+        _ stored: StoredKeybag, storeID: StoreID, holder: any KeyHolder
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
         var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed", isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
@@ -61,7 +64,7 @@ struct KeychainOpening {
             do throws(KeychainFailure) {
                 let secret = try protector.deviceSecret(for: storeID)
                 do throws(KeychainFailure) {
-                    return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret), protector)
+                    return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder), protector)
                 } catch {
                     throw error.naming("with the device secret of \(protector.location(for: storeID))")
                 }

@@ -17,6 +17,9 @@ package struct KeychainReport: Sendable {
         package let protectorLocation: String
         /// Old bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
+        package let session: SessionStatus
+        /// Rows under a class key from before the last change of keys: the next unlock seals them anew.
+        package let rowCountToRewrap: Int
     }
 
     package let storePath: String
@@ -35,7 +38,9 @@ extension LocalKeychain {
     package func report() throws(KeychainFailure) -> KeychainReport {
         let store: KeychainReport.Store?
         do throws(KeychainFailure) {
-            store = try describe(try open(creating: false))
+            store = try naming { () throws(KeychainFailure) in
+                try access.performOnCurrentKeybag { opened throws(KeychainFailure) in try describe(opened) }
+            }
         } catch  where error.status == .itemNotFound {
             store = nil
         }
@@ -45,7 +50,7 @@ extension LocalKeychain {
         )
     }
 
-    private func describe(_ opened: Opened) throws(KeychainFailure) -> KeychainReport.Store {
+    private func describe(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) -> KeychainReport.Store {
         let (itemCount, quarantinedCount) = try opened.store.read { reading throws(KeychainFailure) in
             (try reading.itemCount(), try reading.quarantinedRows().count)
         }
@@ -53,8 +58,15 @@ extension LocalKeychain {
             id: opened.store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
             keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
-            isScrubPending: try opened.store.isScrubPending()
+            isScrubPending: try opened.store.isScrubPending(), session: try sessionStatus(), rowCountToRewrap: try rowCountToRewrap(opened)
         )
+    }
+
+    private func rowCountToRewrap(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) -> Int {
+        guard opened.keybag.isPasscodeSet, opened.keybag.holdsOlderGenerations else { return 0 }
+        return try opened.store.read { reading throws(KeychainFailure) in
+            try reading.rowCount(underPasscodeKeysBelow: opened.keybag.currentPasscodeGeneration)
+        }
     }
 
     /// Authenticates every row, of all programs, and asks the database about its structure.

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Keybag
 package import KeychainCore
 internal import KeychainStore
-internal import Synchronization
 
 /// The keychain of this process's user, in a file: opened at the first call, made at the first write.
 package final class LocalKeychain: Keychain {
     package let configuration: KeychainConfiguration
     package let entitlements: Entitlements
-
-    /// What an open keychain consists of.
-    struct Opened: Sendable {
-        let store: SQLiteItemStore
-        let keybag: OpenKeybag
-        let keychain: SealedKeychain
-        let protector: any DeviceProtector
-        /// Whether the keybag in use is the one that the store's last change left; without it nothing can be written.
-        let isKeybagCurrent: Bool
-    }
-
-    private let opened = Mutex<Opened?>(nil)
+    let access: KeychainAccess<SQLiteItemStore>
 
     package init(configuration: KeychainConfiguration, entitlements: Entitlements) {
         self.configuration = configuration
         self.entitlements = entitlements
+        access = KeychainAccess(
+            passcodeRules: { () throws(KeychainFailure) in try PasscodePolicy(filePath: configuration.policyPath) },
+            opening: { creating throws(KeychainFailure) in
+                try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
+            },
+            closing: { $0.store.close() })
     }
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
@@ -49,69 +42,39 @@ package final class LocalKeychain: Keychain {
     }
 
     /// A group that the program may not use is refused also where no store exists yet.
-    private func requireAccess(_ access: Entitlements.Access, to query: ItemQuery) throws(KeychainFailure) {
-        guard opened.withLock({ $0 == nil }) else { return }
-        _ = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: access)
+    private func requireAccess(_ kind: Entitlements.Access, to query: ItemQuery) throws(KeychainFailure) {
+        guard !access.isOpen else { return }
+        _ = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: kind)
     }
 
-    /// Runs `body` on the open keychain, opening it first and once more if the store or its keybag changed beneath us.
     private func perform<Result>(
         creating: Bool, _ body: (SealedKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        do throws(KeychainFailure) {
-            let current = try open(creating: creating)
-            do throws(KeychainFailure) {
-                return try body(current.keychain)
-            } catch {
-                guard error.callsForReopening else { throw error }
-                close(current)
-            }
-            return try body(try open(creating: creating).keychain)
-        } catch {
-            throw naming(error)
-        }
-    }
-
-    /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
-    private func naming(_ failure: KeychainFailure) -> KeychainFailure {
-        // The status decides first: "not found" is an everyday answer and must not cost a search through text.
-        switch failure.status {
-        case .notAvailable, .readOnly, .inputOutput:
-            let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
-            return places.contains(where: failure.reason.contains) ? failure : failure.naming(configuration.storePath)
-        default:
-            return failure
+        try naming { () throws(KeychainFailure) in
+            try access.perform(creating: creating) { opened throws(KeychainFailure) in try body(opened.keychain) }
         }
     }
 
     /// The open keychain.
     ///
     /// Throws `.itemNotFound` where there is none and none may be made: then nothing was ever stored.
-    func open(creating: Bool) throws(KeychainFailure) -> Opened {
-        if let current = opened.withLock({ $0 }) { return current }
-        // Opening reads files and may make a store, so it runs outside the lock; of two at once, one result is kept.
-        let fresh: Opened
+    func open(creating: Bool) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+        try naming { () throws(KeychainFailure) in try access.current(creating: creating) }
+    }
+
+    /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
+    func naming<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
-            fresh = try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
+            return try body()
         } catch {
-            throw naming(error)
+            // The status decides first: "not found" is an everyday answer and must not cost a search through text.
+            switch error.status {
+            case .notAvailable, .readOnly, .inputOutput:
+                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
+                throw places.contains(where: error.reason.contains) ? error : error.naming(configuration.storePath)
+            default:
+                throw error
+            }
         }
-        return opened.withLock { opened in
-            if let winner = opened { return winner }
-            opened = fresh
-            return fresh
-        }
-    }
-
-    /// Lets go of what failed, and of nothing that another thread has opened in its place since.
-    private func close(_ failed: Opened) {
-        opened.withLock { opened in
-            if opened?.store === failed.store { opened = nil }
-        }
-        failed.store.close()
-    }
-
-    deinit {
-        opened.withLock { $0?.store.close() }
     }
 }

@@ -13,7 +13,7 @@ package final class SQLiteItemStore: ItemStore {
     private let writerTurn = TimedLock()
     private let pool: Mutex<ConnectionPool>
 
-    private var options: StoreOptions { opening.options }
+    var options: StoreOptions { opening.options }
 
     /// Opens an existing store.
     ///
@@ -73,7 +73,7 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 
-    private func withReader<Result>(
+    func withReader<Result>(
         _ body: (StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try refuseForkedChild()

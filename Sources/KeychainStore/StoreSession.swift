@@ -5,7 +5,7 @@ internal import KeychainCore
 final class StoreSession: @unchecked Sendable {
     // Unchecked: one thread uses a session at a time, the one that took it out of the store's pool or holds the writer's turn.
     let connection: SQLiteConnection
-    private let file: StoreFile
+    let file: StoreFile
     /// Sessions of an older epoch than the store's are closed instead of being used again.
     let epoch: UInt64
     /// What is watched when the file is read without locks.

@@ -17,7 +17,7 @@ public final class InMemoryKeychain: Sendable {
 
     @TaskLocal private static var scope: InMemoryKeychain?
 
-    package let keychain: SealedKeychain
+    package let keychain: MemoryKeychain
 
     /// Makes an empty keychain.
     ///
@@ -39,18 +39,24 @@ public final class InMemoryKeychain: Sendable {
         entitlements: Entitlements, clock: any WallClock = SystemClock()
     ) throws(KeychainFailure) {
         keychain_testing_marker_keep()
-        let storeID = StoreID.random()
-        let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
+        let protector = try InMemoryProtector()
         let document = try OpenKeybag.make(
-            storeID: storeID, deviceSecret: secret, protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
-        let copies = [document.encoded, document.encoded]
-        let keybag = try OpenKeybag(copies: copies, storeID: storeID, deviceSecret: secret)
-        let store = InMemoryItemStore(keybag: StoredKeybag(generation: document.generation, copies: copies))
-        keychain = SealedKeychain(
-            store: store, keys: keybag, cipher: keybag.cipher, clock: clock, entitlements: entitlements, log: { _ in })
+            storeID: protector.storeID, deviceSecret: try protector.deviceSecret(for: protector.storeID),
+            protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
+        let store = InMemoryItemStore(
+            keybag: StoredKeybag(generation: document.generation, copies: [document.encoded, document.encoded]))
+        let holder = ProcessMemoryKeyHolder(
+            storeID: protector.storeID,
+            epochSource: { () throws(KeychainFailure) in try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } },
+            keys: ProcessMemoryKeys(time: SystemMonotonicTime()))
+        let parts = MemoryKeychain.Parts(
+            store: store, protector: protector, holder: holder, clock: clock,
+            // What is derived here protects nothing: the cheapest cost that is accepted.
+            policy: PasscodePolicy(minimumLength: 1, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard))
+        keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
     }
 
-    private init(keychain: SealedKeychain) {
+    private init(keychain: MemoryKeychain) {
         self.keychain = keychain
     }
 

@@ -12,9 +12,12 @@ extension LocalKeychain {
         self.init(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"))
     }
 
-    package func addItem(_ account: String, _ secret: String) throws(KeychainFailure) {
+    /// Nil adds it with the class that items have when none is named.
+    package func addItem(_ account: String, _ secret: String, _ accessibility: Accessibility? = nil) throws(KeychainFailure) {
         let attributes = ItemAttributes([.account: .string(account), .service: .string("test")])
-        _ = try add(AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8)))
+        let control = accessibility.map { AccessControl($0) }
+        _ = try add(
+            AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8), accessControl: control))
     }
 
     /// Throws `.itemNotFound` when there is none.

@@ -3,6 +3,7 @@
 #ifndef CKEYCHAINSHIMS_H
 #define CKEYCHAINSHIMS_H
 #include "file_shims.h"
+#include "keyring_shims.h"
 #include "process_shims.h"
 #include "secret_memory_shims.h"
 #include "testing_scope_shims.h"

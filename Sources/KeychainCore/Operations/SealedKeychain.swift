@@ -58,7 +58,7 @@ package struct SealedKeychain: Keychain {
         }
     }
 
-    static var keybagChanged: KeychainFailure {
+    package static var keybagChanged: KeychainFailure {
         KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
     }
 }

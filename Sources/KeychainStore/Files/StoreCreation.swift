@@ -23,18 +23,9 @@ struct StoreCreation {
         try PrivateDirectory.make(directory)
         guard let location = try StoreLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
-        if try StoreFile.facts(of: location.path) != nil { return .alreadyThere }
-
-        // A name that nobody can guess or have left behind.
-        let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
-        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.makeFile(temporary) }
-        defer { for suffix in ["", "-wal", "-shm", "-journal"] { POSIX.removeName(temporary + suffix) } }
-        try build(temporary)
-        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.flush(temporary) }
-        let outcome = try publish(temporary, as: location)
-        POSIX.removeName(temporary)
-        try naming(location.directory) { () throws(POSIX.ErrorNumber) in try POSIX.flush(location.directory) }
-        return outcome
+        return try PublishedFile(location, acceptsFixedMode: false).publish { temporary throws(KeychainFailure) in
+            try build(temporary)
+        }
     }
 
     /// Fills the temporary file.
@@ -61,25 +52,5 @@ struct StoreCreation {
         try connection.execute("COMMIT")
         // Last, so that the file is complete without a -wal beside it.
         try connection.switchToWAL()
-    }
-
-    /// Gives the finished file its name.
-    ///
-    /// Unlike a rename, a link never takes the place of what is there.
-    private func publish(_ temporary: String, as location: StoreLocation) throws(KeychainFailure) -> CreationOutcome {
-        do throws(POSIX.ErrorNumber) {
-            try POSIX.link(temporary, as: location.path)
-            return .created
-        } catch .exists {
-            return .alreadyThere
-        } catch {
-            throw PrivateDirectory.failure(error, location.directory)
-        }
-    }
-
-    private func naming(
-        _ directory: String, _ body: () throws(POSIX.ErrorNumber) -> Void
-    ) throws(KeychainFailure) {
-        do throws(POSIX.ErrorNumber) { try body() } catch { throw PrivateDirectory.failure(error, directory) }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// Where a store is or would be: a directory that exists, without symbolic links, and a name in it.
+/// Where a store, or a copy of one, is or would be: a directory that exists, without symbolic links, and a name in it.
 struct StoreLocation: Equatable {
     let directory: String
     let name: String
@@ -9,11 +9,14 @@ struct StoreLocation: Equatable {
     var path: String { directory == "/" ? "/" + name : directory + "/" + name }
     var walPath: String { path + "-wal" }
 
+    /// What SQLite puts behind a database's name for the files beside it.
+    static let companionSuffixes = ["-wal", "-shm", "-journal"]
+
     /// Splits an absolute path into directory and name.
     static func split(_ path: String) throws(KeychainFailure) -> (directory: String, name: String) {
         let (directory, name) = try parentAndName(of: path)
         guard !name.isEmpty, name != ".", name != ".." else {
-            throw KeychainFailure(.notAvailable, "the store's path must end in a file's name")
+            throw KeychainFailure(.notAvailable, "the path must end in a file's name")
         }
         return (directory, name)
     }
@@ -23,7 +26,7 @@ struct StoreLocation: Equatable {
 
     private static func parentAndName(of path: String) throws(KeychainFailure) -> (parent: String, name: String) {
         guard path.hasPrefix("/"), !path.utf8.contains(0), let slash = path.lastIndex(of: "/") else {
-            throw KeychainFailure(.notAvailable, "the store's path must be absolute")
+            throw KeychainFailure(.notAvailable, "the path must be absolute")
         }
         let parent = path[..<slash]
         return (parent.isEmpty ? "/" : String(parent), String(path[path.index(after: slash)...]))

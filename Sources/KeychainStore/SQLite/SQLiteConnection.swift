@@ -7,8 +7,8 @@ internal import KeychainCore
 ///
 /// One thread at a time.
 @safe final class SQLiteConnection {
-    // Valid from `init` to `deinit`: nobody else closes it.
-    private let handle: OpaquePointer
+    // Valid from `init` to `deinit`: nobody else closes it. Only this type's own files use it.
+    let handle: OpaquePointer
     let health = ConnectionHealth()
     let busyWait: BusyWait
     private var statements: [SQLiteStatement?]

@@ -17,6 +17,8 @@ enum POSIX {
 
         static let exists = ErrorNumber(rawValue: EEXIST)
         static let noEntry = ErrorNumber(rawValue: ENOENT)
+        static let notPermitted = ErrorNumber(rawValue: EPERM)
+        static let notSupported = ErrorNumber(rawValue: EOPNOTSUPP)
 
         var meansFull: Bool { rawValue == ENOSPC || rawValue == EDQUOT }
         var meansIO: Bool { rawValue == EIO }
@@ -83,13 +85,56 @@ enum POSIX {
     }
 
     /// Makes an empty file that only its owner can use; fails when the name is taken, also by a symbolic link.
-    static func makeFile(_ path: String) throws(ErrorNumber) {
+    ///
+    /// `acceptsFixedMode`: also on a file system where the mode cannot be chosen, such as a memory stick's.
+    static func makeFile(_ path: String, acceptsFixedMode: Bool = false) throws(ErrorNumber) {
         let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
         // The umask may have taken bits away that the owner needs.
         let failure = fchmod(descriptor, 0o600) == 0 ? nil : ErrorNumber(rawValue: errno)
         close(descriptor)
-        if let failure { throw failure }
+        guard let failure, !(acceptsFixedMode && failure == .notPermitted) else { return }
+        removeName(path)
+        throw failure
+    }
+
+    /// Opens an existing file to write at its end; the descriptor is the caller's to close.
+    static func openForAppending(_ path: String) throws(ErrorNumber) -> Int32 {
+        let descriptor = unsafe open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
+        return descriptor
+    }
+
+    /// Writes all of the bytes.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) throws(ErrorNumber) {
+        var written = 0
+        while written < bytes.count {
+            // The buffer holds for the call, which reads from `written` to its end.
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
+                #if canImport(Glibc)
+                return unsafe Glibc.write(descriptor, start, buffer.count - written)
+                #elseif canImport(Musl)
+                return unsafe Musl.write(descriptor, start, buffer.count - written)
+                #elseif canImport(Android)
+                return unsafe Android.write(descriptor, start, buffer.count - written)
+                #endif
+            }
+            if count < 0 {
+                guard errno == EINTR else { throw ErrorNumber(rawValue: errno) }
+            } else {
+                written += count
+            }
+        }
+    }
+
+    /// Waits until what was written through the descriptor is on the disk.
+    static func flush(_ descriptor: Int32) throws(ErrorNumber) {
+        guard fsync(descriptor) == 0 else { throw ErrorNumber(rawValue: errno) }
+    }
+
+    static func closeDescriptor(_ descriptor: Int32) {
+        close(descriptor)
     }
 
     /// Makes a directory that only its owner can use.
@@ -117,6 +162,18 @@ enum POSIX {
         let result = unsafe Musl.link(existing, name)
         #elseif canImport(Android)
         let result = unsafe Android.link(existing, name)
+        #endif
+        guard result == 0 else { throw ErrorNumber(rawValue: errno) }
+    }
+
+    /// Gives a file another name, in the place of the file that has it.
+    static func rename(_ existing: String, to name: String) throws(ErrorNumber) {
+        #if canImport(Glibc)
+        let result = unsafe Glibc.rename(existing, name)
+        #elseif canImport(Musl)
+        let result = unsafe Musl.rename(existing, name)
+        #elseif canImport(Android)
+        let result = unsafe Android.rename(existing, name)
         #endif
         guard result == 0 else { throw ErrorNumber(rawValue: errno) }
     }

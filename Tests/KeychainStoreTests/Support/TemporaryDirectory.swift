@@ -71,6 +71,26 @@ extension ItemStore {
     }
 }
 
+extension SQLiteItemStore {
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
+        try write(ifKeybagGeneration: try keybag().generation) { writing throws(KeychainFailure) in
+            try writing.replaceKeybag(bytes, generation: generation)
+        }.mustBeWritten()
+    }
+}
+
+extension WriteOutcome {
+    func mustBeWritten() throws(KeychainFailure) {
+        guard case .written = self else { throw KeychainFailure(.internal, "the keybag changed in a test") }
+    }
+}
+
+extension CreationOutcome {
+    func mustBeCreated() throws(KeychainFailure) {
+        guard self == .created else { throw KeychainFailure(.internal, "there was a file in a test's directory") }
+    }
+}
+
 /// The failure of `body`; nil when it succeeds.
 func failure(of body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
     do throws(KeychainFailure) {

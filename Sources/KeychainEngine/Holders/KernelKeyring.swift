@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+internal import KeychainCore
+
+/// The kernel's keyring of this user, as functions that throw an error number instead of setting one.
+enum KernelKeyring {
+    /// Names a key for as long as the key exists; then, after a long time, perhaps another one.
+    typealias Serial = Int32
+
+    /// An error number that the kernel answered.
+    struct ErrorNumber: Error, Hashable {
+        let rawValue: Int32
+
+        /// There is no such key, or no longer: removed, revoked, or its time is up.
+        var meansAbsent: Bool { [ENOKEY, EKEYREVOKED, EKEYEXPIRED].contains(rawValue) }
+
+        /// The system's own words, such as "Permission denied".
+        var message: String {
+            // strerror answers a valid C string for every number.
+            unsafe String(cString: strerror(rawValue))
+        }
+    }
+
+    /// Why keys cannot be kept here at all; nil where they can.
+    ///
+    /// Containers refuse it. Asked once: what a process may call does not become more.
+    static let refusal: ErrorNumber? = {
+        let answer = keychain_keyring_probe()
+        // A keyring that is full today is a keyring all the same.
+        return answer >= 0 || [-EDQUOT, -ENOMEM].contains(answer) ? nil : ErrorNumber(rawValue: -answer)
+    }()
+
+    /// Throws where nothing of that description is, or it may not be had.
+    static func search(_ description: String) throws(ErrorNumber) -> Serial {
+        // The string is copied for the call.
+        try checked(unsafe keychain_keyring_search(description))
+    }
+
+    /// Lends a key's content to `body`, in key memory.
+    static func withContent<Result: ~Copyable>(
+        of serial: Serial, _ body: (UnsafeRawBufferPointer) throws(KeychainFailure) -> Result
+    ) throws(ErrorNumber) -> Result {
+        var capacity = 512
+        while true {
+            var answer: Int32 = 0
+            do throws(KeychainFailure) {
+                let buffer = try unsafe SecretBytes(byteCount: capacity) { buffer in
+                    // The kernel writes at most `count` bytes there.
+                    answer = unsafe keychain_keyring_read(serial, buffer.baseAddress, buffer.count)
+                }
+                if answer >= 0, answer <= capacity {
+                    // The first `answer` bytes of the buffer, for the duration of `body`.
+                    return try unsafe buffer.withBytes { (bytes) throws(KeychainFailure) in
+                        try unsafe body(UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(answer))))
+                    }
+                }
+            } catch {
+                throw ErrorNumber(rawValue: ENOMEM)
+            }
+            capacity = Int(try checked(answer))
+        }
+    }
+
+    /// Holds `content` in the place of what bears that description, readable by every process of the user.
+    static func hold(
+        _ content: borrowing SecretBytes, as description: String, timeoutSeconds: UInt32?
+    ) throws(ErrorNumber) -> Serial {
+        let seconds = timeoutSeconds.map(armed) ?? 0
+        // The kernel copies both within the call.
+        return try checked(unsafe content.withBytes { unsafe keychain_keyring_hold(description, $0.baseAddress, $0.count, seconds) })
+    }
+
+    /// Lets a key's time begin anew.
+    static func setTimeout(_ serial: Serial, seconds: UInt32) throws(ErrorNumber) {
+        _ = try checked(keychain_keyring_set_timeout(serial, armed(seconds)))
+    }
+
+    /// Takes a key out of every keyring and frees its content at once.
+    static func invalidate(_ serial: Serial) throws(ErrorNumber) {
+        _ = try checked(keychain_keyring_invalidate(serial))
+    }
+
+    /// The kernel counts whole seconds of its clock, the running one as a full one: without one more, one second would be none.
+    private static func armed(_ seconds: UInt32) -> UInt32 {
+        seconds == .max ? seconds : seconds + 1
+    }
+
+    private static func checked(_ answer: Int32) throws(ErrorNumber) -> Int32 {
+        guard answer >= 0 else { throw ErrorNumber(rawValue: -answer) }
+        return answer
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+extension ProcessMemoryKeys {
+    /// What is held, for whoever has the lock: no reference to a secret leaves it.
+    struct State {
+        /// For how long a store's count of locks may be unreadable before its keys go: whoever cannot see a lock is locked.
+        static let unreadableLimitNanoseconds: UInt64 = 5_000_000_000
+
+        var isWatcherRunning = false
+        private var stores: [StoreID: HeldStore] = [:]
+        private var lastTicket: UInt64 = 0
+
+        var isEmpty: Bool { stores.isEmpty }
+
+        /// What is to be compared with each store's count of locks.
+        var inventories: [Inventory] {
+            stores.map { id, store in
+                Inventory(storeID: id, epochSource: store.epochSource, tickets: store.keys.mapValues(\.ticket))
+            }
+        }
+
+        /// What is held there and has not come to its end.
+        mutating func key(_ slot: KeyHolderSlot, of storeID: StoreID, at now: UInt64) -> HeldKey? {
+            guard let key = stores[storeID]?.keys[slot] else { return nil }
+            guard !key.isExpired(at: now) else {
+                remove(slot, of: storeID)
+                return nil
+            }
+            return key
+        }
+
+        mutating func hold(
+            _ box: SecretBox, in slot: KeyHolderSlot, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+            at now: UInt64, epochSource: @escaping LockEpochSource
+        ) {
+            lastTicket += 1
+            let key = HeldKey(box: box, ticket: lastTicket, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, usedAt: now)
+            var store = stores[storeID] ?? HeldStore(epochSource: epochSource)
+            store.keys[slot] = key
+            store.noteReading(by: epochSource)
+            stores[storeID] = store
+        }
+
+        mutating func noteUse(of slot: KeyHolderSlot, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
+            stores[storeID]?.keys[slot]?.usedAt = now
+            stores[storeID]?.noteReading(by: epochSource)
+        }
+
+        /// Lets go of what is held there; with a ticket, of exactly that.
+        mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, ticket: UInt64? = nil) {
+            if let ticket, stores[storeID]?.keys[slot]?.ticket != ticket { return }
+            stores[storeID]?.keys[slot] = nil
+            if stores[storeID]?.keys.isEmpty == true { stores[storeID] = nil }
+        }
+
+        mutating func removeExpired(at now: UInt64) {
+            for (id, store) in stores {
+                for (slot, key) in store.keys where key.isExpired(at: now) { remove(slot, of: id) }
+            }
+        }
+
+        /// Lets go of what a lock was meant for; a nil count: it could not be read.
+        ///
+        /// It concerns what the inventory names: what came since was held at a later count.
+        mutating func apply(_ epoch: LockEpoch?, to inventory: Inventory, at now: UInt64) {
+            let id = inventory.storeID
+            guard let store = stores[id] else { return }
+            if let epoch {
+                stores[id]?.unreadableSince = nil
+                for (slot, ticket) in inventory.tickets where store.keys[slot]?.lockEpoch.keeps(slot, at: epoch) == false {
+                    remove(slot, of: id, ticket: ticket)
+                }
+            } else if let since = store.unreadableSince {
+                guard now &- since >= Self.unreadableLimitNanoseconds else { return }
+                for (slot, ticket) in inventory.tickets { remove(slot, of: id, ticket: ticket) }
+            } else {
+                stores[id]?.unreadableSince = now
+            }
+        }
+    }
+
+    /// What was held for a store when its count of locks was about to be read.
+    struct Inventory: Sendable {
+        let storeID: StoreID
+        let epochSource: LockEpochSource
+        let tickets: [KeyHolderSlot: UInt64]
+    }
+
+    struct HeldKey: Sendable {
+        let box: SecretBox
+        let ticket: UInt64
+        let timeoutSeconds: UInt32?
+        let lockEpoch: LockEpoch
+        var usedAt: UInt64
+
+        func isExpired(at now: UInt64) -> Bool {
+            guard let timeoutSeconds else { return false }
+            return now &- usedAt >= UInt64(timeoutSeconds) * 1_000_000_000
+        }
+    }
+
+    /// A secret that a dictionary can hold; wiped with the last reference.
+    final class SecretBox: Sendable {
+        let secret: SecretBytes
+
+        init(_ secret: consuming SecretBytes) {
+            self.secret = secret
+        }
+    }
+
+    private struct HeldStore: Sendable {
+        private(set) var epochSource: LockEpochSource
+        var unreadableSince: UInt64?
+        var keys: [KeyHolderSlot: HeldKey] = [:]
+
+        init(epochSource: @escaping LockEpochSource) {
+            self.epochSource = epochSource
+        }
+
+        /// The count was just read this way: it is the way to read it from now on, since an earlier one may be closed by now.
+        mutating func noteReading(by source: @escaping LockEpochSource) {
+            epochSource = source
+            unreadableSince = nil
+        }
+    }
+}

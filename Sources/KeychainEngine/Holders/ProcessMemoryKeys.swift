@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import Synchronization
+
+/// The unlocked keys in a process's memory, store by store.
+package final class ProcessMemoryKeys: Sendable {
+    /// What all holders of this process share; a thread watches it.
+    package static let ofThisProcess = ProcessMemoryKeys(time: SystemMonotonicTime(), isWatched: true)
+
+    private let time: any MonotonicTime
+    private let isWatched: Bool
+    private let state = Mutex(State())
+
+    /// A set of keys of its own, whose deadlines are seen by loads and by `look`.
+    package convenience init(time: any MonotonicTime) {
+        self.init(time: time, isWatched: false)
+    }
+
+    init(time: any MonotonicTime, isWatched: Bool) {
+        self.time = time
+        self.isWatched = isWatched
+    }
+
+    func load(
+        _ slot: KeyHolderSlot, of storeID: StoreID, epochSource: @escaping LockEpochSource
+    ) throws(KeychainFailure) -> HeldSecret? {
+        while let ticket = state.withLock({ $0.key(slot, of: storeID, at: time.nowNanoseconds())?.ticket }) {
+            // Reading the store takes its time, so nobody waits for it.
+            let epoch = try epochSource()
+            let now = time.nowNanoseconds()
+            let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
+                guard let key = state.key(slot, of: storeID, at: now) else { return .nothing }
+                // Held since, at a later count than the one read.
+                guard key.ticket == ticket else { return .replaced }
+                guard key.lockEpoch.keeps(slot, at: epoch) else {
+                    state.remove(slot, of: storeID)
+                    return .nothing
+                }
+                // The bytes are copied within the closure.
+                let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
+                state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource)
+                return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
+            }
+            switch consume result {
+            case .secret(let secret): return secret
+            case .nothing: return nil
+            case .replaced: continue
+            }
+        }
+        return nil
+    }
+
+    func hold(
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+        epochSource: @escaping LockEpochSource
+    ) throws(KeychainFailure) {
+        // The bytes are copied within the closure.
+        let copy = try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
+        let box = SecretBox(copy)
+        let now = time.nowNanoseconds()
+        try state.withLock { state throws(KeychainFailure) in
+            if isWatched, !state.isWatcherRunning {
+                // Keys that nobody watches would outlast a lock.
+                guard ProcessMemoryWatcher.start(watching: self) else {
+                    throw KeychainFailure(.notAvailable, "the system has no thread for watching over the unlocked keys")
+                }
+                state.isWatcherRunning = true
+            }
+            state.hold(
+                box, in: slot, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, at: now, epochSource: epochSource)
+        }
+    }
+
+    /// Lets go of what is held there; with a ticket, of exactly that.
+    func remove(_ slot: KeyHolderSlot, of storeID: StoreID, ticket: UInt64? = nil) {
+        state.withLock { state in
+            state.remove(slot, of: storeID, ticket: ticket)
+        }
+    }
+
+    /// Lets go of what has come to its end or was locked; false when nothing is held, and then the watcher is taken to end.
+    package func look() -> Bool {
+        let now = time.nowNanoseconds()
+        let inventories = state.withLock { state in
+            state.removeExpired(at: now)
+            if state.isEmpty { state.isWatcherRunning = false }
+            return state.inventories
+        }
+        for inventory in inventories {
+            let epoch = try? inventory.epochSource()
+            let now = time.nowNanoseconds()
+            state.withLock { $0.apply(epoch, to: inventory, at: now) }
+        }
+        return !inventories.isEmpty
+    }
+
+    private enum Loaded: ~Copyable {
+        case secret(HeldSecret)
+        case nothing
+        case replaced
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+
+/// The user namespace of this process: each has its own keyrings.
+enum UserNamespace {
+    /// Whether it is the machine's first one.
+    ///
+    /// Where that cannot be seen the answer is no, for which fewer things are taken for granted.
+    static let isInitial = isInitial(map: mapOfThisProcess())
+
+    /// In the first one, and there alone, every user is who he is: "0 0 4294967295".
+    static func isInitial(map: String?) -> Bool {
+        map?.split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"]
+    }
+
+    private static func mapOfThisProcess() -> String? {
+        let descriptor = unsafe open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        // A map of one line comes whole in one read; at most `count` bytes are written.
+        let count = unsafe read(descriptor, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer.prefix(count), as: UTF8.self) : nil
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import Synchronization
+
+/// The way to an open keychain: opens it at the first call, and anew when the store or its keybag changed beneath.
+package final class KeychainAccess<Store: ItemStore>: Sendable {
+    package typealias Opened = OpenedKeychain<Store>
+
+    private let opening: @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened
+    private let closing: @Sendable (Opened) -> Void
+    private let opened = Mutex<Opened?>(nil)
+    let passcodeRules: @Sendable () throws(KeychainFailure) -> PasscodePolicy
+
+    /// Opens nothing yet.
+    ///
+    /// `opening` throws `.itemNotFound` where there is no keychain and none may be made: then nothing was ever stored.
+    package init(
+        passcodeRules: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy,
+        opening: @escaping @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened,
+        closing: @escaping @Sendable (Opened) -> Void
+    ) {
+        self.passcodeRules = passcodeRules
+        self.opening = opening
+        self.closing = closing
+    }
+
+    deinit {
+        opened.withLock { opened in
+            if let opened { closing(opened) }
+        }
+    }
+
+    package var isOpen: Bool { opened.withLock { $0 != nil } }
+
+    /// The open keychain.
+    package func current(creating: Bool) throws(KeychainFailure) -> Opened {
+        if let current = opened.withLock({ $0 }) { return current }
+        // Opening reads files and may make a store, so it runs outside the lock; of two at once, one result is kept.
+        let fresh = try opening(creating)
+        return opened.withLock { opened in
+            if let winner = opened { return winner }
+            opened = fresh
+            return fresh
+        }
+    }
+
+    /// Runs `body` on the open keychain, and once more when the store or its keybag is another one by now.
+    package func perform<Result>(
+        creating: Bool, _ body: (Opened) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let first = try current(creating: creating)
+        do throws(KeychainFailure) {
+            return try body(first)
+        } catch {
+            guard error.callsForReopening || (Self.dependsOnKeybag(error.status) && first.isOutdated()) else { throw error }
+            close(first)
+        }
+        let second = try current(creating: creating)
+        do throws(KeychainFailure) {
+            return try body(second)
+        } catch {
+            // Held for a keybag that is not there even now: nobody who unlocked this keychain has put it there.
+            if error.status == .interactionNotAllowed, error.callsForReopening { Self.discardHeld(by: second.holder) }
+            throw error
+        }
+    }
+
+    /// Answers that another keybag may change: a passcode may have been set, changed or removed by another process.
+    private static func dependsOnKeybag(_ status: KeychainStatus) -> Bool {
+        status == .interactionNotAllowed || status == .authFailed || status == .decode
+    }
+
+    private static func discardHeld(by holder: any KeyHolder) {
+        for slot in KeyHolderSlot.allCases {
+            guard let held = try? holder.load(slot) else { continue }
+            holder.discard(slot, ticket: held.ticket)
+        }
+    }
+
+    /// Lets go of what failed or is outdated, and of nothing that another thread has opened in its place since.
+    func close(_ outdated: Opened) {
+        opened.withLock { opened in
+            if opened?.keybag === outdated.keybag { opened = nil }
+        }
+        closing(outdated)
+    }
+}

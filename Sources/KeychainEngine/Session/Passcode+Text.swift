@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+package import KeychainCore
+
+/// From what a person typed or a program gave to the bytes that are derived from.
+extension Passcode {
+    /// The same text typed on two systems can be other bytes; in normalisation form C (Unicode Standard Annex 15) it is the same.
+    ///
+    /// ASCII is normalised already and is copied straight into memory for keys. Other text passes through a `String`, whose
+    /// memory cannot be wiped. Throws `.parameter` for no text at all, and for bytes that are not UTF-8: nobody could type
+    /// them again.
+    package init(typed bytes: UnsafeRawBufferPointer) throws(KeychainFailure) {
+        guard unsafe !bytes.isEmpty else { throw KeychainFailure(.parameter, "the passcode is empty") }
+        // The bytes are read within this call only.
+        let isASCII = unsafe bytes.allSatisfy { $0 < 0x80 }
+        if isASCII {
+            let secret = try unsafe SecretBytes(copying: bytes)
+            try self.init(normalized: secret)
+            return
+        }
+        guard let text = unsafe String(validating: bytes, as: UTF8.self) else {
+            throw KeychainFailure(.parameter, "the passcode is not UTF-8 text")
+        }
+        var normalized = Array(text.precomposedStringWithCanonicalMapping.utf8)
+        // Wiped before it is freed; the buffer has room for exactly these bytes.
+        defer { for index in normalized.indices { normalized[index] = 0 } }
+        let count = normalized.count
+        let secret = try unsafe SecretBytes(byteCount: count) { buffer in unsafe buffer.copyBytes(from: normalized) }
+        try self.init(normalized: secret)
+    }
+
+    /// How many characters (Unicode scalars) it has.
+    var characterCount: Int {
+        // In UTF-8 every scalar has one byte that is no continuation; the bytes are read within the closure.
+        unsafe bytes.withBytes { unsafe $0.count { $0 & 0xC0 != 0x80 } }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import FoundationEssentials
+package import Keybag
+package import KeychainCore
+
+/// What a new passcode must be like, and how costly trying one is.
+///
+/// The administrator decides, in a file that the user cannot change:
+///
+///     { "passcodeMinimumLength": 10, "passcodeMemoryMiB": 128 }
+package struct PasscodePolicy: Hashable, Sendable {
+    package static let systemPath = "/etc/keychain/policy.json"
+
+    /// In characters, as Unicode scalars of the normalised text.
+    package var minimumLength: Int
+    package var cost: PasscodeCost
+
+    package init(minimumLength: Int = 6, cost: PasscodeCost = .standard) {
+        self.minimumLength = minimumLength
+        self.cost = cost
+    }
+
+    private struct File: Decodable {
+        let passcodeMinimumLength: Int?
+        let passcodeMemoryMiB: Int?
+    }
+
+    private static let knownKeys: Set<String> = ["passcodeMinimumLength", "passcodeMemoryMiB"]
+    private static let byteLimit = 64 << 10
+
+    /// The policy of a file; the default where there is none.
+    ///
+    /// Throws `.notAvailable` for a file that cannot be read or understood, since the administrator meant something by it.
+    package init(filePath path: String) throws(KeychainFailure) {
+        self.init()
+        guard let contents = try PolicyFile.contents(atPath: path, byteLimit: Self.byteLimit) else { return }
+        let file: File
+        do {
+            let names = try JSONDecoder().decode([String: Int].self, from: contents).keys
+            if let unknown = names.first(where: { !Self.knownKeys.contains($0) }) {
+                throw KeychainFailure(.notAvailable, "\(path): \"\(unknown)\" is not a setting of this version")
+            }
+            file = try JSONDecoder().decode(File.self, from: contents)
+        } catch let failure as KeychainFailure {
+            throw failure
+        } catch {
+            throw KeychainFailure(
+                .notAvailable,
+                "\(path) is not understood: it must be one JSON object of whole numbers (\(Self.knownKeys.sorted().joined(separator: ", ")))"
+            )
+        }
+        if let length = file.passcodeMinimumLength {
+            guard (1...Passcode.largestByteCount).contains(length) else {
+                throw KeychainFailure(.notAvailable, "\(path): passcodeMinimumLength must be from 1 to \(Passcode.largestByteCount)")
+            }
+            minimumLength = length
+        }
+        if let mebibytes = file.passcodeMemoryMiB {
+            guard let cost = PasscodeCost(memoryMebibytes: mebibytes) else {
+                throw KeychainFailure(.notAvailable, "\(path): passcodeMemoryMiB must be a power of two from 1 to 1024")
+            }
+            self.cost = cost
+        }
+    }
+
+    /// Throws `.parameter` for a passcode that is too short.
+    package func admit(_ passcode: borrowing Passcode) throws(KeychainFailure) {
+        guard passcode.characterCount >= minimumLength else {
+            throw KeychainFailure(.parameter, "the new passcode is too short: it needs at least \(minimumLength) characters")
+        }
+    }
+}

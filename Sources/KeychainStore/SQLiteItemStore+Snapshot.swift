@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+extension SQLiteItemStore {
+    /// Copies the whole store, as it is at one moment, into a new file that opens as this store does.
+    ///
+    /// Others may go on writing. What is damaged is copied as it is. The copy is published whole or not at all, and durable when
+    /// this returns.
+    ///
+    /// Throws `.duplicateItem` when the file is there and `replacingExisting` is not said, `.readOnly` or `.notAvailable` where
+    /// nothing can be written, and `.notAvailable` for a path that belongs to a store in use.
+    package func snapshot(to path: String, replacingExisting: Bool = false) throws(KeychainFailure) {
+        let file = try PublishedFile(path)
+        let outcome = try withReader { session throws(KeychainFailure) in
+            guard session.isInPlace else {
+                session.health.breakConnection()
+                throw KeychainFailure(
+                    .notAvailable, "the store's file was removed or replaced while it was open", callsForReopening: true)
+            }
+            try refusePlaceOfStore(file.path, sourceFile: session.file)
+            return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
+                try copy(session.connection, to: temporary)
+            }
+        }
+        if outcome == .alreadyThere {
+            throw KeychainFailure(.duplicateItem, "\(file.path) is there already, and is left as it is")
+        }
+    }
+
+    /// A snapshot in the place of the store would take from it what was written since; beside a -wal file of another state SQLite
+    /// would mix the two.
+    private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
+        let source = sourceFile.location.path
+        let isSource = try StoreFile.facts(of: path)?.identity == sourceFile.facts.identity
+        if isSource || StoreLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
+            throw KeychainFailure(.notAvailable, "\(path) is the store itself; choose another place for the snapshot")
+        }
+        for suffix in StoreLocation.companionSuffixes where try StoreFile.facts(of: path + suffix) != nil {
+            throw KeychainFailure(
+                .notAvailable, "there is \(path)\(suffix): a database in use, or what is left of one; choose another place")
+        }
+    }
+
+    /// Until the copy is whole nobody knows it, so it needs no journal and no flush.
+    private func copy(_ source: SQLiteConnection, to temporary: String) throws(KeychainFailure) {
+        let copy = try SQLiteConnection(
+            path: temporary, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+        try copy.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE")
+        try source.copyDatabase(to: copy)
+    }
+}

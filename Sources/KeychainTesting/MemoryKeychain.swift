@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import Keybag
+package import KeychainCore
+internal import KeychainEngine
+
+/// A keychain over a store in memory, with the engine's own rules, keys and lock.
+///
+/// Several programs can share one: see `entitled(to:)`.
+package final class MemoryKeychain: Keychain, KeychainSessionProviding {
+    /// What the programs share.
+    struct Parts: Sendable {
+        let store: InMemoryItemStore
+        let protector: InMemoryProtector
+        let holder: any KeyHolder
+        let clock: any WallClock
+        let policy: PasscodePolicy
+    }
+
+    let parts: Parts
+
+    package var store: InMemoryItemStore { parts.store }
+
+    private let access: KeychainAccess<InMemoryItemStore>
+
+    init(parts: Parts, entitlements: Entitlements) {
+        self.parts = parts
+        access = KeychainAccess(
+            passcodeRules: { parts.policy },
+            opening: { _ throws(KeychainFailure) in try Self.open(parts, entitlements) },
+            closing: { _ in })
+    }
+
+    private static func open(
+        _ parts: Parts, _ entitlements: Entitlements
+    ) throws(KeychainFailure) -> OpenedKeychain<InMemoryItemStore> {
+        let stored = try parts.store.read { reading throws(KeychainFailure) in try reading.keybag() }
+        let storeID = parts.protector.storeID
+        let keybag = try OpenKeybag(
+            copies: stored.copies, storeID: storeID, deviceSecret: try parts.protector.deviceSecret(for: storeID), holder: parts.holder)
+        let keychain = SealedKeychain(
+            store: parts.store, keys: keybag, cipher: keybag.cipher, clock: parts.clock, entitlements: entitlements, log: { _ in })
+        return OpenedKeychain(
+            store: parts.store, keybag: keybag, keychain: keychain, protector: parts.protector, holder: parts.holder,
+            isKeybagCurrent: true)
+    }
+
+    /// The same keychain, as a program with other entitlements sees it.
+    func entitled(to entitlements: Entitlements) -> MemoryKeychain {
+        MemoryKeychain(parts: parts, entitlements: entitlements)
+    }
+
+    // MARK: Keychain
+
+    package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        try perform { keychain throws(KeychainFailure) in try keychain.add(request) }
+    }
+
+    package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        try perform { keychain throws(KeychainFailure) in try keychain.copyMatching(request) }
+    }
+
+    package func update(_ request: UpdateRequest) throws(KeychainFailure) {
+        try perform { keychain throws(KeychainFailure) in try keychain.update(request) }
+    }
+
+    package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
+        try perform { keychain throws(KeychainFailure) in try keychain.delete(request) }
+    }
+
+    private func perform<Result>(
+        _ body: (SealedKeychain) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try access.perform(creating: true) { opened throws(KeychainFailure) in try body(opened.keychain) }
+    }
+
+    // MARK: KeychainSessionProviding
+
+    package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
+        try access.sessionStatus(holderOfNewKeychain: parts.holder.kind)
+    }
+
+    package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
+        try access.unlock(passcode, autoLock: autoLock)
+    }
+
+    package func lock(_ extent: LockExtent) throws(KeychainFailure) { try access.lock(extent) }
+
+    package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) { try access.setAutoLock(autoLock) }
+
+    package func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
+        try access.setPasscode(passcode, autoLock: autoLock)
+    }
+
+    package func changePasscode(
+        from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
+    ) throws(KeychainFailure) {
+        try access.changePasscode(from: current, to: new, rotatingKeys: rotatingKeys, autoLock: autoLock)
+    }
+
+    package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
+        try access.passcodeRemoval(passcode)
+    }
+
+    package func removePasscode(_ passcode: borrowing Passcode, deleting removal: PasscodeRemoval) throws(KeychainFailure) {
+        try access.removePasscode(passcode, deleting: removal)
+    }
+}
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("The passcode of a keychain in a file")
+struct PasscodeTests {
+    private static let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
+
+    private func fill(_ keychain: LocalKeychain) throws {
+        for accessibility in Self.classes { try keychain.addItem(accessibility.rawValue, "secret \(accessibility.rawValue)", accessibility) }
+    }
+
+    private func statuses(_ keychain: LocalKeychain) -> [Accessibility: KeychainStatus] {
+        var statuses: [Accessibility: KeychainStatus] = [:]
+        for accessibility in Self.classes {
+            do throws(KeychainFailure) {
+                let secret = try keychain.secret(of: accessibility.rawValue)
+                statuses[accessibility] = secret == "secret \(accessibility.rawValue)" ? .success : .internal
+            } catch {
+                statuses[accessibility] = error.status
+            }
+        }
+        return statuses
+    }
+
+    private static func expected(_ state: LockState) -> [Accessibility: KeychainStatus] {
+        Dictionary(
+            uniqueKeysWithValues: classes.map { accessibility in
+                switch accessibility {
+                case .always, .alwaysThisDeviceOnly: (accessibility, .success)
+                case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly:
+                    (accessibility, state == .neverUnlocked ? .interactionNotAllowed : .success)
+                default: (accessibility, state == .unlocked ? .success : .interactionNotAllowed)
+                }
+            })
+    }
+
+    @Test("Items from before a passcode are under it afterwards, in each state", arguments: [KeyHolderSelection.automatic, .processMemory])
+    func setAndLock(holder: KeyHolderSelection) throws {
+        try withLocalKeychain(holder: holder) { keychain, _ in
+            try fill(keychain)
+            try keychain.set("swordfish")
+            #expect(statuses(keychain) == Self.expected(.unlocked))
+            try keychain.lock(.whenUnlocked)
+            #expect(try keychain.sessionStatus().state == .locked)
+            #expect(statuses(keychain) == Self.expected(.locked))
+            try keychain.lock(.everything)
+            #expect(try keychain.sessionStatus().state == .neverUnlocked)
+            #expect(statuses(keychain) == Self.expected(.neverUnlocked))
+            try keychain.unlock(with: "swordfish")
+            #expect(try keychain.sessionStatus().state == .unlocked)
+            #expect(statuses(keychain) == Self.expected(.unlocked))
+        }
+    }
+
+    @Test("Setting a passcode leaves no row and no key of an older generation")
+    func rewrapping() throws {
+        try withLocalKeychain { keychain, _ in
+            for number in 0..<300 { try keychain.addItem("\(number)", "secret \(number)") }
+            try keychain.set("swordfish")
+            let report = try #require(try keychain.report().store)
+            #expect(report.rowCountToRewrap == 0)
+            #expect(report.keybagGeneration == 3, "the passcode is one change, dropping the old keys another")
+            #expect(try keychain.secret(of: "299") == "secret 299")
+        }
+    }
+
+    @Test("A changed passcode unlocks and the old one does not", arguments: [false, true])
+    func change(rotatingKeys: Bool) throws {
+        try withLocalKeychain { keychain, _ in
+            try fill(keychain)
+            try keychain.set("swordfish")
+            try keychain.changePasscode(
+                from: try Passcode(text: "swordfish"), to: try Passcode(text: "12345"), rotatingKeys: rotatingKeys, autoLock: .never)
+            #expect(statuses(keychain) == Self.expected(.unlocked))
+            try keychain.lock(.everything)
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "swordfish") }
+            #expect(try keychain.sessionStatus().state == .neverUnlocked)
+            try keychain.unlock(with: "12345")
+            #expect(statuses(keychain) == Self.expected(.unlocked))
+        }
+    }
+
+    @Test("Removing the passcode deletes what was agreed on, and everything else is readable without one")
+    func remove() throws {
+        try withLocalKeychain { keychain, _ in
+            try fill(keychain)
+            try keychain.set("swordfish")
+            try keychain.addItem("bound", "gone", .whenPasscodeSetThisDeviceOnly)
+            let removal = try keychain.passcodeRemoval(try Passcode(text: "swordfish"))
+            #expect(removal.items.map(\.name) == [PasscodeRemoval.Name(service: "test", account: "bound")])
+            try keychain.removePasscode(try Passcode(text: "swordfish"), deleting: removal)
+            #expect(try keychain.sessionStatus().isPasscodeSet == false)
+            #expect(statuses(keychain) == Self.expected(.unlocked))
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try keychain.secret(of: "bound") }
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.addItem("bound", "new", .whenPasscodeSetThisDeviceOnly) }
+        }
+    }
+
+    @Test("An item that came after the question keeps the passcode from being removed")
+    func removalIsAgreedOn() throws {
+        try withLocalKeychain { keychain, _ in
+            try keychain.set("swordfish")
+            let removal = try keychain.passcodeRemoval(try Passcode(text: "swordfish"))
+            try keychain.addItem("late", "secret", .whenPasscodeSetThisDeviceOnly)
+            #expect(throws: KeychainFailure(.notAvailable, "")) {
+                try keychain.removePasscode(try Passcode(text: "swordfish"), deleting: removal)
+            }
+            #expect(try keychain.secret(of: "late") == "secret")
+        }
+    }
+
+    @Test("Another process's object sees what was set, locked, unlocked and removed at its next call")
+    func twoObjects() throws {
+        try withLocalKeychain { first, home in
+            let second = try LocalKeychain.cheaplyUnlocked(home: home)
+            try first.addItem("a", "1")
+            #expect(try second.secret(of: "a") == "1")
+            try first.set("swordfish")
+            #expect(try second.secret(of: "a") == "1")
+            try second.addItem("b", "2")
+            try first.lock(.whenUnlocked)
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try second.secret(of: "a") }
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try second.addItem("c", "3") }
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try second.secret(of: "absent") }
+            try second.unlock(with: "swordfish")
+            #expect(try first.secret(of: "b") == "2")
+            try first.lock(.whenUnlocked)
+            try first.removePasscode(
+                try Passcode(text: "swordfish"), deleting: try first.passcodeRemoval(try Passcode(text: "swordfish")))
+            #expect(try second.secret(of: "a") == "1")
+        }
+    }
+
+    @Test("A passcode that the policy refuses, or that is no text, changes nothing")
+    func refused() throws {
+        try withLocalKeychain { keychain, _ in
+            try keychain.addItem("a", "1")
+            #expect(throws: KeychainFailure(.parameter, "")) { try keychain.set("123") }
+            #expect(throws: KeychainFailure(.parameter, "")) { try keychain.set("") }
+            #expect(try keychain.sessionStatus().isPasscodeSet == false)
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.lock(.whenUnlocked) }
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "swordfish") }
+            try keychain.set("swordfish")
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { try keychain.set("swordfish") }
+        }
+    }
+
+    @Test("Text is the same passcode however its characters were composed")
+    func normalization() throws {
+        try withLocalKeychain { keychain, _ in
+            try keychain.set("Sch\u{F6}n!")
+            try keychain.lock(.everything)
+            try keychain.unlock(with: "Scho\u{308}n!")
+            #expect(try keychain.sessionStatus().state == .unlocked)
+        }
+    }
+}

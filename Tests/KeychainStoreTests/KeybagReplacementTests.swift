@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import CSQLite
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Testing
+
+@Suite("When a keybag cannot be replaced")
+struct KeybagReplacementTests {
+    let directory: TemporaryDirectory
+    let disk: FaultyDisk
+    let store: SQLiteItemStore
+    private let old = ItemStoreContract.keybag.copies
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        disk = FaultyDisk(under: directory.path)
+        store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 500, vfsName: FaultyDisk.vfsName))
+        try store.insert([SampleRows.row(account: 1)])
+    }
+
+    @Test("A process that is killed in the midst of it leaves the old keybag and the old rows")
+    func killed() throws {
+        var left: FileCopies?
+        try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+            try writing.replaceKeybag([9], generation: 8)
+            // More than fits into memory: a part of the change is in the -wal file already.
+            var large = SampleRows.row(account: 2)
+            large.sealedSecret = Array(repeating: 5, count: 12_000_000)
+            try writing.insert(large)
+            left = try? FileCopies(of: directory)
+        }.mustBeWritten()
+        let copies = try #require(left)
+        let walByteCount = try #require(try copies.directory.contents["keychain.db-wal"]).count
+        #expect(walByteCount > 1_000_000, "nothing of the change was in the files yet")
+        let opened = try SQLiteItemStore(openingAt: copies.directory.storePath)
+        let keybag = try opened.keybag()
+        #expect(keybag.generation == 7 && keybag.copies == old)
+        #expect(try opened.rows().count == 1)
+        #expect(try opened.integrityProblems() == [])
+    }
+
+    @Test("A disk that is full or fails before the commit leaves the old one", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+    func failed(code: Int32) throws {
+        disk.fail(.wal, .write, with: code)
+        let failure = failure { () throws(KeychainFailure) in try store.replaceKeybag([9], generation: 8) }
+        #expect(failure?.status == (code == SQLITE_FULL ? .notAvailable : .inputOutput))
+        disk.heal()
+        let keybag = try store.keybag()
+        #expect(keybag.generation == 7 && keybag.copies == old)
+        #expect(try !store.isScrubPending())
+        try store.replaceKeybag([9], generation: 8)
+        #expect(try store.keybag().copies == [[9], [9]])
+    }
+
+    @Test("After an unknown outcome it is the old one or the new one, never a mixture")
+    func unknownOutcome() throws {
+        disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
+        let failure = failure { () throws(KeychainFailure) in try store.replaceKeybag([9], generation: 8) }
+        #expect(failure?.status == .inputOutput)
+        #expect(failure?.reason.contains("outcome unknown") == true)
+        disk.heal()
+        let keybag = try store.keybag()
+        #expect(keybag.generation == 8 ? keybag.copies == [[9], [9]] : keybag.generation == 7 && keybag.copies == old)
+        #expect(try store.integrityProblems() == [])
+        try store.replaceKeybag([10], generation: 9)
+        #expect(try store.keybag().copies == [[10], [10]])
+        #expect(try !store.isScrubPending())
+    }
+
+    @Test("A copy of the keybag that was lost is there again afterwards")
+    func lostCopy() throws {
+        store.close()
+        let database = try RawDatabase(directory.storePath)
+        try database.run("DELETE FROM keybag_copy")
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.replaceKeybag([9], generation: 8)
+        #expect(try store.keybag().copies == [[9], [9]])
+    }
+
+    @Test("A lock is counted while another process changes the keybag, and by every process")
+    func lockEpoch() throws {
+        let other = try SQLiteItemStore(openingAt: directory.storePath)
+        try other.replaceKeybag([9], generation: 8)
+        try store.advanceLockEpoch(.whenUnlocked)
+        try other.advanceLockEpoch(.everything)
+        let expected = LockEpoch(rawValue: 0).advanced(by: .whenUnlocked).advanced(by: .everything)
+        for store in [store, other] {
+            #expect(try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } == expected)
+        }
+    }
+
+    @Test("A lock that the disk does not take is not counted, and fails")
+    func lockNotCounted() throws {
+        disk.fail(.wal, .write, with: SQLITE_FULL)
+        #expect(failure { () throws(KeychainFailure) in try store.advanceLockEpoch(.everything) }?.status == .notAvailable)
+        disk.heal()
+        #expect(try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } == LockEpoch(rawValue: 0))
+    }
+
+    @Test("A row whose class makes no sense keeps every class key of its generation in use")
+    func damagedClass() throws {
+        store.close()
+        try RawDatabase(directory.storePath).run("UPDATE items SET accessibility = 99")
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        let inUse = try store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
+        #expect(inUse == Set(Accessibility.allCases.map { ClassKeyID($0, generation: 3) }))
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+import CSQLite
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Synchronization
+import Testing
+
+@Suite("A snapshot of a store", .timeLimit(.minutes(2)))
+struct SnapshotTests {
+    let directory: TemporaryDirectory
+    let place: TemporaryDirectory
+    let store: SQLiteItemStore
+    private var path: String { place.path + "/keychain.db" }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        place = try TemporaryDirectory()
+        store = try directory.makeStore()
+    }
+
+    private func snapshotFailure(_ path: String, replacingExisting: Bool = false) -> KeychainFailure? {
+        failure { () throws(KeychainFailure) in try store.snapshot(to: path, replacingExisting: replacingExisting) }
+    }
+
+    @Test("It opens as the store does: keybag, rows, quarantine, locks, and the settings of the file")
+    func opens() throws {
+        try store.insert((1...50).map { SampleRows.row(account: $0, secretByteCount: 9_000) })
+        try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.quarantine(number: 3, at: 1) }
+            .mustBeWritten()
+        try store.advanceLockEpoch(.everything)
+        try store.replaceKeybag([4, 5, 6], generation: 8)
+        try store.snapshot(to: path)
+        #expect(try place.names == ["keychain.db"])
+        let header = try #require(FileManager.default.contents(atPath: path)).prefix(100)
+        #expect(header[18] == 2 && header[19] == 2, "it is not a database with a -wal file")
+        #expect(header[20] == 16, "the room for checksums is lost")
+
+        let copy = try SQLiteItemStore(openingAt: path)
+        #expect(copy.storeID == store.storeID)
+        #expect(try copy.rows() == store.rows())
+        #expect(try copy.keybag().copies == [[4, 5, 6], [4, 5, 6]])
+        try copy.read { reading throws(KeychainFailure) in
+            let (quarantined, epoch) = (try reading.quarantinedRows(), try reading.lockEpoch())
+            #expect(quarantined.count == 1)
+            #expect(epoch == LockEpoch(rawValue: 0).advanced(by: .everything))
+        }
+        #expect(try copy.integrityProblems() == [])
+        try copy.write(ifKeybagGeneration: 8) { writing throws(KeychainFailure) in
+            try writing.insert(SampleRows.row(account: 99))
+        }.mustBeWritten()
+        #expect(try store.rows().count == 49, "the store and its snapshot are one")
+        #expect(header.count == 100)
+    }
+
+    @Test("Only its owner can use it")
+    func mode() throws {
+        try store.snapshot(to: path)
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test("It is one state, also while others write")
+    func consistent() async throws {
+        // Each write adds one row of every account: a state has as many of the one as of any other.
+        let done = Mutex(false)
+        let writer = try SQLiteItemStore(openingAt: directory.storePath)
+        let writing = Task.detached {
+            var number: UInt64 = 0
+            while !done.withLock({ $0 }) {
+                await Task.yield()
+                number += 1
+                try writer.insert((1...4).map { SampleRows.row(service: number, account: $0, secretByteCount: 5_000) })
+            }
+        }
+        defer { done.withLock { $0 = true } }
+        var counts: Set<Int> = []
+        var last = 0
+        while counts.count < 8 {
+            let path = place.path + "/\(counts.count)"
+            try store.snapshot(to: path, replacingExisting: true)
+            do {
+                let copy = try SQLiteItemStore(openingAt: path)
+                let count = try copy.rows().count
+                #expect(count % 4 == 0 && count >= last)
+                #expect(try copy.integrityProblems() == [])
+                last = count
+                counts.insert(count)
+            }
+            await Task.yield()
+        }
+        done.withLock { $0 = true }
+        try await writing.value
+    }
+
+    @Test("A file that is there is left as it is, unless it is to be replaced")
+    func replacing() throws {
+        try store.snapshot(to: path)
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(snapshotFailure(path)?.status == .duplicateItem)
+        #expect(try place.contents.count == 1)
+        #expect(try SQLiteItemStore(openingAt: path).rows().isEmpty)
+        try store.snapshot(to: path, replacingExisting: true)
+        #expect(try SQLiteItemStore(openingAt: path).rows().count == 1)
+    }
+
+    @Test("The store itself is never replaced, by whatever name", arguments: ["", "-wal", "-shm", "-journal"])
+    func storeItself(suffix: String) throws {
+        try store.insert([SampleRows.row(account: 1)])
+        let before = try directory.names
+        for directory in [directory.path, directory.path + "/.", directory.path + "/../" + (directory.path as NSString).lastPathComponent] {
+            for replacingExisting in [true, false] {
+                let failure = snapshotFailure(directory + "/keychain.db" + suffix, replacingExisting: replacingExisting)
+                #expect(failure?.status == .notAvailable)
+                #expect(failure?.reason.contains("the store itself") == true)
+            }
+        }
+        #expect(try directory.names == before)
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("Nor is a second name of its file")
+    func secondName() throws {
+        try FileManager.default.linkItem(atPath: directory.storePath, toPath: path)
+        #expect(snapshotFailure(path, replacingExisting: true)?.reason.contains("the store itself") == true)
+    }
+
+    @Test("Nor another database that is in use")
+    func otherStore() throws {
+        let other = try place.makeStore()
+        try other.insert([SampleRows.row(account: 1)])
+        #expect(snapshotFailure(path, replacingExisting: true)?.status == .notAvailable)
+        #expect(try other.rows().count == 1)
+    }
+
+    @Test("A disk that is full or fails leaves nothing behind, and the store as it was", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+    func failingDisk(code: Int32) throws {
+        let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
+        try store.insert([SampleRows.row(account: 1)])
+        let disk = FaultyDisk(under: place.path)
+        disk.fail(.database, .write, with: code)
+        let failure = failure { () throws(KeychainFailure) in try store.snapshot(to: path) }
+        #expect(failure?.status == (code == SQLITE_FULL ? .notAvailable : .inputOutput))
+        #expect(try place.names == [])
+        disk.heal()
+        try store.snapshot(to: path)
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("A page that cannot be read makes no snapshot")
+    func unreadable() throws {
+        try store.insert([SampleRows.row(account: 1)])
+        store.close()
+        let disk = FaultyDisk(under: directory.path)
+        let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
+        disk.fail(.database, .read, with: SQLITE_IOERR | 1 << 8)
+        #expect(failure { () throws(KeychainFailure) in try store.snapshot(to: path) }?.status == .inputOutput)
+        #expect(try place.names == [])
+    }
+
+    @Test("What was removed from the store is not in it, even before the store's own files are emptied of it")
+    func noTraces() throws {
+        let secret = (0..<800).map { _ in UInt8.random(in: .min ... .max) }
+        try store.replaceKeybag(secret, generation: 8)
+        try store.read { reading throws(KeychainFailure) in
+            _ = try reading.itemCount()
+            try store.replaceKeybag([1], generation: 9)
+        }
+        #expect(try FileCopies(of: directory).pieces(of: secret) > 0)
+        try store.snapshot(to: path)
+        #expect(try FileCopies(of: place).pieces(of: secret) == 0)
+    }
+}
