@@ -3,7 +3,7 @@ internal import FoundationEssentials
 package import KeychainCore
 
 /// A backup whose password was right.
-package struct BackupReader: ~Copyable {
+package final class BackupReader {
     private let header: BackupHeader
     private let keys: BackupKeys
     private let source: BackupSource
@@ -24,7 +24,7 @@ package struct BackupReader: ~Copyable {
     ///
     /// Whether the rest is sound is known only at the end: whoever acts on the items runs through all of them first. Throws
     /// `.decode` when anything in it is not as it was written.
-    package borrowing func forEachItem(
+    package func forEachItem(
         _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
         var plaintext = BackupPlaintext(
