@@ -78,7 +78,10 @@ let package = Package(
         .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
         .testTarget(
             name: "KeychainEngineTests",
-            dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]
+            dependencies: [
+                "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
+                "CKeychainShims",
+            ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),
@@ -110,9 +113,12 @@ let package = Package(
         // What a test that needs a second process runs in it. It must not link KeychainTesting.
         .executableTarget(
             name: "KeychainTestChild",
-            dependencies: ["Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport"],
+            dependencies: [
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport", "CKeychainTestShims",
+            ],
             path: "Tests/KeychainTestChild"
         ),
+        .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
     ]

@@ -17,6 +17,7 @@ enum ChildCommand {
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
+        "hold-keys": holdKeys,
         "restore-backup": restoreBackup,
     ]
 }

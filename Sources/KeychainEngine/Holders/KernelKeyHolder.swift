@@ -16,6 +16,9 @@ package final class KernelKeyHolder: KeyHolder {
     private let time: any MonotonicTime
     private let known = Mutex(KnownKeys())
 
+    /// Whether this process may use the kernel's keyring.
+    package static var isPossible: Bool { KernelKeyring.refusal == nil }
+
     /// How often a key that vanishes between finding and reading it is looked for again.
     private static let attemptLimit = 8
 
@@ -31,7 +34,8 @@ package final class KernelKeyHolder: KeyHolder {
             storeID: storeID, epochSource: epochSource, isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
     }
 
-    init(storeID: StoreID, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool, time: any MonotonicTime) {
+    /// A holder that takes for granted what the other initialiser finds out.
+    package init(storeID: StoreID, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool, time: any MonotonicTime) {
         self.storeID = storeID
         self.epochSource = epochSource
         self.time = time
@@ -103,7 +107,8 @@ package final class KernelKeyHolder: KeyHolder {
         case gone
     }
 
-    private func description(of slot: KeyHolderSlot) -> String {
+    /// What a key is found by.
+    package func description(of slot: KeyHolderSlot) -> String {
         "keychain:\(storeID.hexadecimal):\(slot.rawValue)"
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import KeychainCore
+package import KeychainCore
 internal import Synchronization
 
 /// The unlocked keys in a process's memory, store by store.
@@ -76,6 +76,11 @@ package final class ProcessMemoryKeys: Sendable {
         state.withLock { state in
             state.remove(slot, of: storeID, ticket: ticket)
         }
+    }
+
+    /// Whether anything is in memory there, whatever may have happened to the store since.
+    package func isHolding(_ slot: KeyHolderSlot, of storeID: StoreID) -> Bool {
+        state.withLock { $0.isHolding(slot, of: storeID) }
     }
 
     /// Lets go of what has come to its end or was locked; false when nothing is held, and then the watcher is taken to end.

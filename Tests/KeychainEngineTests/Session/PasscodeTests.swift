@@ -9,7 +9,9 @@ struct PasscodeTests {
     private static let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
 
     private func fill(_ keychain: LocalKeychain) throws {
-        for accessibility in Self.classes { try keychain.addItem(accessibility.rawValue, "secret \(accessibility.rawValue)", accessibility) }
+        for accessibility in Self.classes {
+            try keychain.addItem(accessibility.rawValue, "secret \(accessibility.rawValue)", accessibility)
+        }
     }
 
     private func statuses(_ keychain: LocalKeychain) -> [Accessibility: KeychainStatus] {
