@@ -93,7 +93,8 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "ValetCLI", "Valet", "KeychainCore", "KeychainTestChild",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Scripts"]
         ),

@@ -84,7 +84,7 @@ struct KeychainDescription {
         var parts: [String] = []
         if store.isScrubPending { parts.append("old bytes are to be wiped from the file's log once no other program uses it") }
         if store.rowCountToRewrap > 0 {
-            parts.append("\(store.rowCountToRewrap) to be sealed anew under the present keys, at the next unlock")
+            parts.append("\(store.rowCountToRewrap) under earlier keys: the next unlock seals anew what is not damaged")
         }
         if store.quarantinedCount > 0 {
             parts.append("\(store.quarantinedCount) damaged in quarantine: see `valet verify`")

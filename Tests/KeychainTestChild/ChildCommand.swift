@@ -18,6 +18,7 @@ enum ChildCommand {
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
         "hold-keys": holdKeys,
+        "without-keyring": withoutKeyring,
         "restore-backup": restoreBackup,
     ]
 }

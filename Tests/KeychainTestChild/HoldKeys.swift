@@ -9,7 +9,7 @@ import Synchronization
 extension ChildCommand {
     /// [--as-user UID] [--refuse-keyring] STORE-ID SELECTION: a key holder that does what each line of input says.
     ///
-    /// `kind`, `epoch NUMBER`, `hold SLOT TEXT SECONDS|none`, `load SLOT`, `remove SLOT`, `threads`. Lets go of everything at the end.
+    /// `kind`, `epoch NUMBER`, `hold SLOT TEXT SECONDS|none`, `load SLOT`, `remove SLOT`, `refuse-keyring`, `threads`. Lets go of everything at the end.
     static func holdKeys(_ arguments: [String]) throws {
         var rest = arguments[...]
         if rest.first == "--as-user" {
@@ -68,6 +68,8 @@ private final class HolderInChild: Sendable {
         case "remove":
             try holder.remove(slot)
             return "done"
+        case "refuse-keyring":
+            return keychain_test_refuse_keyring() == 0 ? "done" : "impossible"
         case "threads":
             return "\((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0)"
         default: throw KeychainFailure(.parameter, "unknown: \(words)")

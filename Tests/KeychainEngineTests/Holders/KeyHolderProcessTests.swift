@@ -49,6 +49,19 @@ struct KeyHolderProcessTests {
             try child.end()
         }
 
+        @Test("Where the keyring is refused after its first use, every call fails: none answers that nothing is held")
+        func refusedLater() throws {
+            let child = try ChildHolder(of: keys.storeID)
+            #expect(try child("hold unlocked text 600") == "done")
+            #expect(try child("refuse-keyring") == "done")
+            for request in ["load unlocked", "load first-unlock", "remove unlocked", "hold unlocked text 600"] {
+                let answer = try child(request)
+                #expect(answer.hasPrefix("failed -25291 ") && answer.contains("Operation not permitted"), "\(request): \(answer)")
+            }
+            try child.kill()
+            #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
+        }
+
         @Test("What a process holds outlives it")
         func outlives() throws {
             let child = try ChildHolder(of: keys.storeID)
