@@ -74,7 +74,7 @@ package final class LocalKeychain: Keychain {
             // The status decides first: "not found" is an everyday answer and must not cost a search through text.
             switch error.status {
             case .notAvailable, .readOnly, .inputOutput:
-                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory] + [otherPlace].compactMap(\.self)
+                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, otherPlace].compactMap(\.self)
                 throw places.contains(where: error.reason.contains) ? error : error.naming(configuration.storePath)
             default:
                 throw error

@@ -9,7 +9,7 @@ import Testing
 struct CreateBackupTests {
     @Test("It tells how many items were saved, and what stayed behind and why")
     func summary() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
                 try keychains.old.addItem(accessibility.rawValue, "secret", accessibility)
             }
@@ -21,7 +21,7 @@ struct CreateBackupTests {
 
     @Test("The file is for its owner alone, and nothing else is left beside it")
     func mode() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try keychains.backUp()
             #expect(try FileManager.default.attributesOfItem(atPath: keychains.backupPath)[.posixPermissions] as? Int == 0o600)
@@ -31,7 +31,7 @@ struct CreateBackupTests {
 
     @Test("No name and no secret shows in the file")
     func sealed() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem(Marker.account.rawValue, Marker.value.rawValue)
             try keychains.backUp(password: Marker.key.rawValue)
             let bytes = try Data(contentsOf: URL(filePath: keychains.backupPath))
@@ -41,7 +41,7 @@ struct CreateBackupTests {
 
     @Test("A file that is there is left as it is, unless it is to be replaced")
     func existing() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try Data("precious".utf8).write(to: URL(filePath: keychains.backupPath))
             #expect(throws: KeychainFailure(.duplicateItem, "")) { try keychains.backUp() }
@@ -54,7 +54,7 @@ struct CreateBackupTests {
 
     @Test("Locked, in either way, nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
     func locked(_ extent: LockExtent) throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret", .always)
             try keychains.old.set("12345")
             try keychains.old.lock(extent)
@@ -67,18 +67,19 @@ struct CreateBackupTests {
 
     @Test("Where there is no keychain there is nothing to save, and none is made")
     func nothingThere() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {
                 try keychains.new.createBackup(
                     atPath: keychains.backupPath, password: Passcode(text: TwoKeychains.password), replacing: false)
             }
-            #expect(try keychains.stick == [] && keychains.newFileCount == 0)
+            #expect(try keychains.stick == [])
+            #expect(try keychains.newFileCount == 0)
         }
     }
 
     @Test("A password must be as long as a passcode must be")
     func shortPassword() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             #expect(throws: KeychainFailure(.parameter, "")) { try keychains.backUp(password: "123") }
             #expect(try keychains.stick == [])
@@ -87,7 +88,7 @@ struct CreateBackupTests {
 
     @Test("It never takes the place of the keychain's own files, nor does a snapshot")
     func ownFiles() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             let report = try #require(try keychains.old.report().store)
             let store = keychains.old.configuration.storePath

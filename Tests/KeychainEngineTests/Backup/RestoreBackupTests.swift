@@ -9,15 +9,17 @@ import Testing
 struct RestoreBackupTests {
     @Test("On a new device the items are as they were: references, attributes, dates, secrets")
     func newDevice() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("unlocked", "1", .whenUnlocked)
             try keychains.old.addItem("first unlock", "2", .afterFirstUnlock)
             try keychains.old.addItem("always", "3", .always)
             try keychains.old.addItem("large", String(repeating: "large ", count: 30_000))
+            try keychains.old.addItem("changed", "before")
+            try keychains.old.updateItem("changed", to: "after")
             try keychains.old.addItem("of this device", "4", .whenUnlockedThisDeviceOnly)
             try keychains.backUp()
             let summary = try keychains.restore()
-            #expect(summary.addedCount == 4 && summary.replacedCount == 0 && summary.unchangedCount == 0 && summary.conflicts == [])
+            #expect(summary.addedCount == 5 && summary.replacedCount == 0 && summary.unchangedCount == 0 && summary.conflicts == [])
             let before = try keychains.old.allItems().filter { $0.attributes.text(.account) != "of this device" }
             let after = try keychains.new.allItems()
             #expect(after.map(\.reference) == before.map(\.reference))
@@ -28,7 +30,7 @@ struct RestoreBackupTests {
 
     @Test("Restored once more, nothing changes")
     func again() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try keychains.backUp()
             #expect(try keychains.restore().addedCount == 1)
@@ -39,7 +41,7 @@ struct RestoreBackupTests {
 
     @Test("What is newer in the keychain stays, and is told; what is older is replaced and keeps its reference; what is gone comes back")
     func newerAndOlder() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             for account in ["changed here", "changed there", "deleted"] { try keychains.old.addItem(account, "first") }
             try keychains.backUp()
             try keychains.restore()
@@ -62,7 +64,7 @@ struct RestoreBackupTests {
 
     @Test("A dry run tells the same and writes nothing, with a keychain or without one")
     func dryRun() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             for account in ["one", "two"] { try keychains.old.addItem(account, "first") }
             try keychains.backUp()
             #expect(try keychains.restore(dryRun: true).addedCount == 2)
@@ -82,7 +84,7 @@ struct RestoreBackupTests {
 
     @Test("A wrong password restores nothing and makes no keychain")
     func wrongPassword() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try keychains.backUp()
             for dryRun in [false, true] {
@@ -94,7 +96,7 @@ struct RestoreBackupTests {
 
     @Test("Damaged at its end, nothing of it is restored")
     func damaged() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("first", "secret")
             try keychains.old.addItem("large", String(repeating: "x", count: 200_000))
             try keychains.backUp()
@@ -111,7 +113,7 @@ struct RestoreBackupTests {
 
     @Test("Into a locked keychain nothing is restored", arguments: [LockExtent.whenUnlocked, .everything])
     func locked(_ extent: LockExtent) throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret", .always)
             try keychains.backUp()
             try keychains.new.addItem("there", "secret", .always)
@@ -128,7 +130,7 @@ struct RestoreBackupTests {
 
     @Test("Between keychains with passcodes of their own it is the backup's password that counts")
     func passcodes() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try keychains.old.set("the old one")
             try keychains.new.set("the new one")
@@ -143,7 +145,7 @@ struct RestoreBackupTests {
 
     @Test("What is no backup is told apart from one that is not there")
     func noBackup() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.new.addItem("account", "secret")
             let path = keychains.backupPath
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try keychains.new.checkBackup(atPath: path) }
@@ -162,7 +164,7 @@ struct RestoreBackupTests {
 
     @Test("The store is no backup under any of its names: reading it so would drop its locks")
     func storeUnderAnotherName() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.new.addItem("account", "secret")
             try FileManager.default.linkItem(atPath: keychains.new.configuration.storePath, toPath: keychains.backupPath)
             #expect(throws: KeychainFailure(.parameter, "")) { try keychains.restore() }

@@ -9,7 +9,7 @@ import Testing
 struct SnapshotTests {
     @Test("It opens with the same key file, and has what was there when it was taken")
     func opens() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("of this device", "secret", .whenUnlockedThisDeviceOnly)
             try keychains.old.snapshot(toPath: keychains.backupPath, replacing: false)
             try keychains.old.addItem("later", "secret")
@@ -27,7 +27,7 @@ struct SnapshotTests {
 
     @Test("It can be taken while the keychain is locked: it opens nothing that is locked")
     func locked() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try keychains.old.set("12345")
             try keychains.old.lock(.everything)
@@ -43,7 +43,7 @@ struct SnapshotTests {
 
     @Test("A file that is there is left as it is, unless it is to be replaced")
     func existing() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             try Data("precious".utf8).write(to: URL(filePath: keychains.backupPath))
             #expect(throws: KeychainFailure(.duplicateItem, "")) {
@@ -57,11 +57,12 @@ struct SnapshotTests {
 
     @Test("Where there is no keychain there is nothing to copy")
     func nothingThere() throws {
-        try TwoKeychains.with { keychains in
+        try TwoKeychains.with { keychains throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {
                 try keychains.new.snapshot(toPath: keychains.backupPath, replacing: false)
             }
-            #expect(try keychains.stick == [] && keychains.newFileCount == 0)
+            #expect(try keychains.stick == [])
+            #expect(try keychains.newFileCount == 0)
         }
     }
 }
