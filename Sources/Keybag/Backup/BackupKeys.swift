@@ -25,9 +25,17 @@ struct BackupKeys: ~Copyable {
     }
 
     /// Takes as long as the cost of the password says.
-    init(
-        password: borrowing Passcode, _ record: PasscodeRecord, backupID: Identifier128
-    ) throws(KeychainFailure) {
+    static func derive(
+        from password: borrowing Passcode, _ record: PasscodeRecord, backupID: Identifier128
+    ) throws(KeychainFailure) -> BackupKeys {
+        // Whoever found the stretched password on the stack would need no guess.
+        defer { SecretArena.wipeStack() }
+        return try BackupKeys(password, record, backupID)
+    }
+
+    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    @inline(never)
+    private init(_ password: borrowing Passcode, _ record: PasscodeRecord, _ backupID: Identifier128) throws(KeychainFailure) {
         let stretched = try PasscodeKey.stretch(password.bytes, record)
         let header = try HMACKey(SecretBytes(copying: Self.derive(.header, from: stretched, backupID)))
         let chunks = try SecretBytes(copying: Self.derive(.chunks, from: stretched, backupID))

@@ -13,7 +13,7 @@ package final class BackupReader {
     /// Throws as `BackupHeader.init(from:)`, and `.authFailed` when the password is wrong.
     package init(password: borrowing Passcode, source: @escaping BackupSource) throws(KeychainFailure) {
         let header = try BackupHeader(from: source)
-        let keys = try BackupKeys(password: password, header.passcode, backupID: header.id)
+        let keys = try BackupKeys.derive(from: password, header.passcode, backupID: header.id)
         guard header.isAuthentic(by: keys) else { throw KeychainFailure(.authFailed, "the password of the backup is wrong") }
         self.header = header
         self.keys = keys

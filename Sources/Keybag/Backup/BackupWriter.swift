@@ -23,7 +23,7 @@ package final class BackupWriter {
     init(
         password: borrowing Passcode, id: Identifier128, _ record: PasscodeRecord, creationDate: Double, sink: @escaping Sink
     ) throws(KeychainFailure) {
-        let keys = try BackupKeys(password: password, record, backupID: id)
+        let keys = try BackupKeys.derive(from: password, record, backupID: id)
         let header = BackupHeader(id: id, passcode: record, creationDate: creationDate, authenticatedBy: keys)
         cipher = BackupChunkCipher(key: try keys.copiedChunkKey(), headerDigest: header.digest)
         self.sink = sink

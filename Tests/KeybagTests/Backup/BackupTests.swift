@@ -7,7 +7,9 @@ import Testing
 
 @Suite("A backup")
 struct BackupTests {
-    @Test("What was written is read, whatever its size, also around the border of a chunk", arguments: [0, 200_000] + 65_300...65_420)
+    @Test(
+        "What was written is read, whatever its size, also around the border of a chunk",
+        arguments: [0, 200_000] + Array(65_300...65_420))
     func roundTrip(_ byteCount: Int) throws {
         let secret = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let contents = try BackupFile([BackupItem("large", secret), BackupItem("small", nil, .afterFirstUnlock)]).contents()

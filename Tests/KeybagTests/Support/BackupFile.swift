@@ -26,10 +26,9 @@ struct BackupFile {
         _ items: [BackupItem], leftBehind: BackupSummary = BackupSummary(), id: Identifier128 = .random(), record: PasscodeRecord? = nil,
         creationDate: Double = 1, password: String = passwordText
     ) throws {
-        let cost = try #require(PasscodeStore.lowCost)
         let file = Written()
         let writer = try BackupWriter(
-            password: PasscodeStore.code(password), id: id, record ?? PasscodeRecord(cost: cost), creationDate: creationDate
+            password: PasscodeStore.code(password), id: id, record ?? PasscodeRecord(cost: PasscodeStore.cost), creationDate: creationDate
         ) { bytes throws(KeychainFailure) in file.bytes += bytes }
         for item in items { try writer.append(item) }
         var summary = leftBehind
