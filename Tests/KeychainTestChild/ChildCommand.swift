@@ -19,6 +19,7 @@ enum ChildCommand {
         "leave-traces": leaveTraces,
         "hold-keys": holdKeys,
         "without-keyring": withoutKeyring,
+        "restore-backup": restoreBackup,
     ]
 }
 
