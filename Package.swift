@@ -78,7 +78,10 @@ let package = Package(
         .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
         .testTarget(
             name: "KeychainEngineTests",
-            dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]
+            dependencies: [
+                "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
+                "CKeychainShims",
+            ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),
@@ -90,7 +93,8 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "ValetCLI", "Valet", "KeychainCore", "KeychainTestChild",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Scripts"]
         ),
@@ -110,9 +114,12 @@ let package = Package(
         // What a test that needs a second process runs in it. It must not link KeychainTesting.
         .executableTarget(
             name: "KeychainTestChild",
-            dependencies: ["Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport"],
+            dependencies: [
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport", "CKeychainTestShims",
+            ],
             path: "Tests/KeychainTestChild"
         ),
+        .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
     ]

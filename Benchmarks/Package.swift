@@ -8,7 +8,10 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "Benchmarks",
-            dependencies: [.product(name: "Valet", package: "swift-keychain"), "CRawSQLite", "CLibsecretClient"],
+            dependencies: [
+                .product(name: "Valet", package: "swift-keychain"), .product(name: "KeychainServices", package: "swift-keychain"),
+                "CRawSQLite", "CLibsecretClient",
+            ],
             swiftSettings: [
                 .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("MemberImportVisibility"),
                 .strictMemorySafety(), .treatAllWarnings(as: .error),

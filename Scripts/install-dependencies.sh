@@ -25,6 +25,7 @@ command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM fe
 has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # and git checks servers with these
 command -v make >/dev/null 2>&1 || missing+=(make)                  # when this was not started by it
 command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
+command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then

@@ -75,10 +75,10 @@ CLASS_KEYS_TWO_GENERATIONS = sorted(CLASS_KEYS + [(AK, 2, fixed("class key 6, se
 # Keybag
 
 
-def class_key_entry(code, generation, key, wrapping=1, check=None):
+def class_key_entry(code, generation, key, wrapping=1, check=None, wrapping_key=DEVICE_KEY):
     if check is None:
         check = hkdf(key, STORE_ID, b"keychain class key check v1" + bytes([code]) + u32(generation), 16)
-    return bytes([code]) + u32(generation) + bytes([wrapping]) + aes_key_wrap(DEVICE_KEY, key) + check
+    return bytes([code]) + u32(generation) + bytes([wrapping]) + aes_key_wrap(wrapping_key, key) + check
 
 
 def keybag_fields(class_keys=CLASS_KEYS, generation=1, protector=b"\x01"):
@@ -104,6 +104,87 @@ def replaced(tag, value):
 
 
 KEYBAG = keybag()
+
+
+# Passcode
+
+SALT = fixed("passcode salt")
+LOW_COST, STANDARD_COST = (10, 1, 1), (16, 8, 1)
+PASSCODE = b"12345"
+
+
+def passcode_record(cost=LOW_COST, salt=SALT, derivation=1):
+    return bytes([derivation]) + salt + bytes([cost[0]]) + u32(cost[1]) + u32(cost[2])
+
+
+def passcode_key(passcode=PASSCODE, cost=LOW_COST, salt=SALT):
+    exponent, r, p = cost
+    stretched = hashlib.scrypt(passcode, salt=salt, n=2**exponent, r=r, p=p, maxmem=2**31 - 1, dklen=32)
+    return hkdf(stretched + DEVICE_SECRET, STORE_ID, b"keychain passcode key v1", 32)
+
+
+def is_protected(code):
+    return code not in (DK, DKU)
+
+
+# As after a passcode was set for the first time: all protected classes in generation 2, the older ones still there.
+PASSCODE_CLASS_KEYS = sorted(
+    CLASS_KEYS + [(code, 2, fixed("class key %d, under a passcode" % code)) for code in (AK, CK, AKU, CKU, AKPU)],
+    key=lambda entry: entry[:2],
+)
+NEWEST_CLASS_KEYS = [entry for entry in PASSCODE_CLASS_KEYS if entry[1] == 2 or not is_protected(entry[0])]
+
+
+def passcode_entry(code, generation, key, wrapping=None, check=None, passcode_wrapping_key=None):
+    if wrapping is None:
+        wrapping = 2 if is_protected(code) else 1
+    wrapping_key = (passcode_wrapping_key or passcode_key()) if wrapping == 2 else DEVICE_KEY
+    return class_key_entry(code, generation, key, wrapping, check, wrapping_key)
+
+
+def passcode_fields(class_keys=PASSCODE_CLASS_KEYS, generation=2, record=None, entries=None, wrapping_key=None):
+    if entries is None:
+        entries = [passcode_entry(*entry, passcode_wrapping_key=wrapping_key) for entry in class_keys]
+    fields = [(tag, b"".join(entries) if tag == 5 else value) for tag, value in keybag_fields(generation=generation)]
+    return fields + [(16, passcode_record() if record is None else record)]
+
+
+def holder_payload(class_keys, codes, generation=2):
+    keys = [entry for entry in class_keys if entry[0] in codes]
+    data = b"\x01" + STORE_ID + u64(generation) + u16(len(keys))
+    return data + b"".join(bytes([code]) + u32(number) + key for code, number, key in keys)
+
+
+def passcode_vectors():
+    cases = []
+
+    def case(name, passcode=PASSCODE, cost=LOW_COST, class_keys=PASSCODE_CLASS_KEYS, generation=2, wrong=b"12346"):
+        key = passcode_key(passcode, cost)
+        cases.append(
+            {
+                "name": name,
+                "keybag": keybag(passcode_fields(class_keys, generation, passcode_record(cost), wrapping_key=key)).hex(),
+                "generation": generation,
+                "passcode": passcode.hex(),
+                "wrongPasscode": wrong.hex(),
+                "cost": {"roundsExponent": cost[0], "blockSize": cost[1], "parallelism": cost[2]},
+                "passcodeKey": key.hex(),
+                "classKeys": [{"accessibility": c, "generation": g, "key": k.hex()} for c, g, k in class_keys],
+                "payloads": {
+                    "unlocked": holder_payload(class_keys, (AK, AKU, AKPU), generation).hex(),
+                    "first-unlock": holder_payload(class_keys, (CK, CKU), generation).hex(),
+                },
+            }
+        )
+
+    case("just set")
+    case("older generations dropped", class_keys=NEWEST_CLASS_KEYS, generation=3)
+    case("the standard cost", cost=STANDARD_COST)
+    case("every parameter of the cost at work", cost=(11, 3, 2))
+    case("a passcode of one byte", passcode=b"0", wrong=b"1")
+    case("a passcode beyond ASCII", passcode="Zażółć 🔑".encode(), wrong="Zazolc 🔑".encode())
+    case("a passcode longer than a hash block", passcode=b"passcode " * 100, wrong=b"passcode " * 99)
+    return {"format": "passcode version 1", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(), "cases": cases}
 
 
 def keybag_vectors():
@@ -196,6 +277,35 @@ def keybag_vectors():
         [class_key_entry(*CLASS_KEYS[0], check=bytes(16))] + entries[1:])))] * 2, form)
     swapped = class_key_entry(AK, 1, CLASS_KEYS[1][2], check=entries[0][-16:])
     refused("the key of another class", [keybag(replaced(5, b"".join([swapped] + entries[1:])))] * 2, form)
+
+    def passcode_replaced(name, reason, index=None, entry=None, added=None, record=None):
+        changed = [passcode_entry(*entry) for entry in PASSCODE_CLASS_KEYS]
+        if index is not None:
+            changed[index : index + 1] = [] if entry is None else [entry]
+        if added is not None:
+            changed.append(added)
+        refused(name, [keybag(passcode_fields(record=record, entries=changed))] * 2, reason)
+
+    at = {entry[:2]: index for index, entry in enumerate(PASSCODE_CLASS_KEYS)}
+    for code, generation, key in PASSCODE_CLASS_KEYS:
+        wrapping = 1 if is_protected(code) else 2
+        passcode_replaced("class %d, generation %d, under the wrong key beside a passcode" % (code, generation), form,
+                          at[code, generation], passcode_entry(code, generation, key, wrapping=wrapping))
+    passcode_replaced("a passcode, and no key of whenPasscodeSet", form, at[AKPU, 2])
+    passcode_replaced("a passcode, and no key of always", form, at[DK, 1])
+    passcode_replaced("a class key under wrapping 3", newer, at[AK, 2], class_key_entry(AK, 2, fixed("key"), wrapping=3))
+    passcode_replaced("a passcode, and class 13", newer, added=class_key_entry(13, 2, fixed("thirteenth"), wrapping=2))
+    passcode_replaced("a wrong check value beside a passcode", form, at[DK, 1], passcode_entry(DK, 1, CLASS_KEYS[2][2], check=bytes(16)))
+    passcode_replaced("an empty passcode record", form, record=b"")
+    passcode_replaced("a passcode record cut short", form, record=passcode_record()[:-1])
+    passcode_replaced("a passcode record with a byte more", form, record=passcode_record() + b"\0")
+    passcode_replaced("derivation 0", newer, record=passcode_record(derivation=0))
+    passcode_replaced("derivation 2", newer, record=passcode_record(derivation=2) + b"later parameters")
+    for cost in ((9, 8, 1), (16, 0, 1), (16, 17, 1), (16, 8, 0), (16, 8, 17), (16, 1, 1), (21, 8, 1), (20, 8, 5), (64, 8, 1),
+                 (255, 2**32 - 1, 2**32 - 1)):
+        passcode_replaced("N = 2^%d, r = %d, p = %d" % cost, "refused", record=passcode_record(cost))
+    refused("keys under a passcode that is not there", [keybag(passcode_fields()[:-1])] * 2, form)
+    refused("a passcode, and keys without one", [keybag(keybag_fields() + [(16, passcode_record())])] * 2, form)
     return {
         "format": "keybag version 1",
         "storeID": STORE_ID.hex(),
@@ -635,6 +745,7 @@ def write(name, vectors):
 
 if __name__ == "__main__":
     write("keybag-v1.json", keybag_vectors())
+    write("passcode-v1.json", passcode_vectors())
     write("attributes-v1.json", attributes_vectors())
     write("index-digests-v1.json", digest_vectors())
     write("row-header-v1.json", header_vectors())

@@ -31,6 +31,12 @@ void keychain_secret_memory_unmap(void *base, size_t byte_count) {
 
 void keychain_wipe(void *base, size_t byte_count) { explicit_bzero(base, byte_count); }
 
+/* Not inlined: then it would be the caller's frame that grows, and the wipe would reach less far down. */
+__attribute__((noinline)) void keychain_stack_wipe(void) {
+    unsigned char below[32 * 1024];
+    explicit_bzero(below, sizeof(below));
+}
+
 bool keychain_random_bytes(void *buffer, size_t byte_count) {
     unsigned char *next = buffer;
     while (byte_count > 0) {

@@ -3,12 +3,21 @@
 #include "timed_lock_shims.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define NANOSECONDS_PER_SECOND UINT64_C(1000000000)
 
-void keychain_timed_lock_init(keychain_timed_lock *lock) {
-    lock->is_taken = false;
+struct keychain_timed_lock {
+    pthread_mutex_t mutex;
+    pthread_cond_t released;
+    bool is_taken;
+};
+
+keychain_timed_lock *keychain_timed_lock_create(void) {
+    keychain_timed_lock *lock = calloc(1, sizeof *lock);
+    if (!lock) return NULL;
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -16,14 +25,18 @@ void keychain_timed_lock_init(keychain_timed_lock *lock) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&lock->released, &attributes);
     pthread_condattr_destroy(&attributes);
+    return lock;
 }
 
 void keychain_timed_lock_destroy(keychain_timed_lock *lock) {
+    if (!lock) return;
     pthread_cond_destroy(&lock->released);
     pthread_mutex_destroy(&lock->mutex);
+    free(lock);
 }
 
 bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanoseconds) {
+    if (!lock) return false;
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_nanoseconds / NANOSECONDS_PER_SECOND),
         .tv_nsec = (long)(deadline_nanoseconds % NANOSECONDS_PER_SECOND),

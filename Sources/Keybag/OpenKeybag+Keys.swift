@@ -14,14 +14,14 @@ extension OpenKeybag: KeyProvider {
     package func forOneCall() -> any KeyProvider { isPasscodeSet ? KeysForOneCall(of: self) : self }
 
     package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
-        availability(of: ClassKeyID(accessibility, generation: generation), loading: load)
+        availability(of: ClassKeyID(accessibility, generation: generation), loading: loadForUse)
     }
 
     package func withClassKey<Result>(
         for accessibility: Accessibility, generation: UInt32,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try withClassKey(ClassKeyID(accessibility, generation: generation), loading: load, body)
+        try withClassKey(ClassKeyID(accessibility, generation: generation), loading: loadForUse, body)
     }
 
     /// As above, with another way to the holder.

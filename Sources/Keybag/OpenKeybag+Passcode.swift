@@ -3,7 +3,8 @@ package import KeychainCore
 
 /// Unlocking, and what changes a keybag's passcode.
 ///
-/// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept.
+/// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept. The stack is
+/// wiped after each, because all class keys passed over it and a lock could not reach what they left.
 extension OpenKeybag {
     /// All class keys, if the passcode is right.
     ///
@@ -11,6 +12,7 @@ extension OpenKeybag {
     package func unlockedKeys(
         passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> UnlockedKeys {
+        defer { SecretArena.wipeStack() }
         guard let record = document.content.passcode else { throw KeychainFailure(.authFailed, "no passcode is set") }
         try checkOwner(of: deviceSecret)
         let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
@@ -29,6 +31,7 @@ extension OpenKeybag {
     package func settingPasscode(
         _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
+        defer { SecretArena.wipeStack() }
         guard !isPasscodeSet else { throw KeychainFailure(.duplicateItem, "a passcode is set already") }
         var keys = deviceBoundKeys
         try addNextGeneration(to: &keys)
@@ -40,6 +43,7 @@ extension OpenKeybag {
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
         deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
+        defer { SecretArena.wipeStack() }
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
         var keys = try keys(of: current)
         if rotatingKeys { try addNextGeneration(to: &keys) }
@@ -50,6 +54,7 @@ extension OpenKeybag {
     package func removingPasscode(
         of current: UnlockedKeys, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
+        defer { SecretArena.wipeStack() }
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
         let keys = try keys(of: current).filter { KeybagDocument.wrapping(of: $0.key.accessibility, isPasscodeSet: false) != nil }
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)

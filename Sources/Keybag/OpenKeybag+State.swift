@@ -18,20 +18,20 @@ extension OpenKeybag {
         document.classKeys.contains { $0.id.generation != document.newestGeneration(of: $0.id.accessibility) }
     }
 
-    /// Asks the holder, which counts as use of what it holds.
+    /// Asks the holder, which does not count as use of what it holds.
     ///
     /// Throws `.interactionNotAllowed` when the holder cannot be asked, and, calling for reopening, when it has the keys of a
     /// later keybag.
     package func lockState() throws(KeychainFailure) -> LockState {
         guard isPasscodeSet else { return .unlocked }
-        if try load(.unlocked) != nil { return .unlocked }
-        return try load(.firstUnlock) == nil ? .neverUnlocked : .locked
+        if try load(.unlocked, for: .inspection) != nil { return .unlocked }
+        return try load(.firstUnlock, for: .inspection) == nil ? .neverUnlocked : .locked
     }
 
     /// When the present unlock ends by itself; nil while locked or without a passcode.
     ///
-    /// Asks the holder, which counts as use of what it holds. Throws as `lockState` does.
+    /// Asks the holder, which does not count as use of what it holds. Throws as `lockState` does.
     package func autoLock() throws(KeychainFailure) -> AutoLock? {
-        try load(.unlocked)?.autoLock
+        try load(.unlocked, for: .inspection)?.autoLock
     }
 }

@@ -96,8 +96,10 @@ package final class OpenKeybag: Sendable {
     }
 
     /// A slot's keys; nil while it is locked.
-    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? {
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
         guard let reader = readers[slot] else { return nil }
-        return try reader.load()
+        return try reader.load(for: purpose)
     }
+
+    func loadForUse(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? { try load(slot, for: .use) }
 }

@@ -72,7 +72,7 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
 
     private static func discardHeld(by holder: any KeyHolder) {
         for slot in KeyHolderSlot.allCases {
-            guard let held = try? holder.load(slot) else { continue }
+            guard let held = try? holder.load(slot, for: .inspection) else { continue }
             holder.discard(slot, ticket: held.ticket)
         }
     }

@@ -73,7 +73,16 @@ extension LocalKeychain {
     ///
     /// Purges only when told to.
     package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
-        let opened = try open(creating: false)
+        try naming { () throws(KeychainFailure) in
+            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try Self.verify(opened, purgingQuarantine: purgingQuarantine)
+            }
+        }
+    }
+
+    private static func verify(
+        _ opened: OpenedKeychain<SQLiteItemStore>, purgingQuarantine: Bool
+    ) throws(KeychainFailure) -> VerificationReport {
         var report = try opened.keychain.verify()
         report.structuralProblems = try opened.store.integrityProblems()
         if opened.keybag.damagedCopyCount > 0 {

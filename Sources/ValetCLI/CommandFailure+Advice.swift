@@ -19,9 +19,13 @@ extension CommandFailure {
         case .decode:
             self.init(.damaged, failure.reason, advice: "Nothing was changed. `valet verify` lists everything that is damaged.")
         case .authFailed:
-            self.init(.unavailable, failure.reason, advice: "This accessibility needs one: choose another with --accessibility.")
-        case .interactionNotAllowed, .userCanceled:
-            self.init(.unavailable, failure.reason, advice: "Unlock the keychain, then run the command again.")
+            self.init(
+                .unavailable, failure.reason,
+                advice: "This accessibility needs one: set it with `valet passcode set`, or choose another --accessibility.")
+        case .interactionNotAllowed:
+            self.init(.unavailable, failure.reason, advice: "Unlock it with `valet unlock`, or give the passcode with --passcode-fd.")
+        case .userCanceled:
+            self.init(.unavailable, failure.reason, advice: "Run the command again.")
         case .missingEntitlement:
             self.init(.unavailable, failure.reason, advice: "Name the access group with --group, or its program with --app.")
         case .inputOutput:

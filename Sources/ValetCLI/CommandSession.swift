@@ -9,19 +9,25 @@ struct CommandSession {
     let keychain: LocalKeychain
     private let recorder: RecordingKeychain
 
-    init(_ entitlements: Entitlements) throws(CommandFailure) {
-        do {
-            let configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
+    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others.
+    init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
+        do throws(KeychainFailure) {
+            var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
+            if passcode != nil { configuration.keyHolder = .processMemory }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
         recorder = RecordingKeychain(keychain)
+        guard let passcode else { return }
+        _ = try requirePasscode()
+        // The process ends before long, and the keys with it.
+        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(passcode, autoLock: .never) }
     }
 
     /// For commands that are about the keychain as a whole.
-    static func ofCommandItself() throws(CommandFailure) -> CommandSession {
-        try CommandSession(Entitlements(applicationIdentifier: "valet"))
+    static func ofCommandItself(passcode: consuming Passcode? = nil) throws(CommandFailure) -> CommandSession {
+        try CommandSession(Entitlements(applicationIdentifier: "valet"), passcode: passcode)
     }
 
     /// Why the last call of the keychain did not succeed; nil if it did.

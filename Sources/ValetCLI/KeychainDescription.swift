@@ -20,8 +20,10 @@ struct KeychainDescription {
             ("Keychain", report.storePath),
             ("Items", "\(store.itemCount), of all programs"),
             ("Protector", Self.protector(store)),
-            ("Protection", Self.protection(store.protector)),
-            ("Lock state", "unlocked, always: no passcode is set"),
+            ("Protection", Self.protection(store)),
+            ("Lock state", Self.lockState(store.session)),
+            ("Key holder", Self.keyHolder(store.session.holder)),
+            ("Keybag", "generation \(store.keybagGeneration)"),
             ("Pending", Self.pending(store)),
         ]
         if store.damagedKeybagCopyCount > 0 {
@@ -32,7 +34,6 @@ struct KeychainDescription {
         }
         if verbose {
             lines.append(("Store", store.id.hexadecimal))
-            lines.append(("Keybag", "generation \(store.keybagGeneration)"))
             lines += program
         }
         return lines
@@ -49,17 +50,42 @@ struct KeychainDescription {
         }
     }
 
-    /// What is really in force: no more than the protector gives.
-    private static func protection(_ protector: DeviceProtectorKind) -> String {
-        switch protector {
-        case .keyFile: "the keychain file alone tells no name and no secret; whoever has the key file too can open it"
-        case .systemdCredential: "the keychain file tells no name and no secret to anyone who cannot open the credential"
+    /// What is really in force: no more than the protector and the passcode give.
+    private static func protection(_ store: KeychainReport.Store) -> String {
+        switch (store.protector, store.session.isPasscodeSet) {
+        case (.keyFile, false): "the keychain file alone tells no name and no secret; whoever has the key file too can open it"
+        case (.keyFile, true):
+            "the keychain file alone tells no name and no secret; whoever has the key file too can guess names, and needs the passcode for secrets"
+        case (.systemdCredential, false): "the keychain file tells no name and no secret to anyone who cannot open the credential"
+        case (.systemdCredential, true):
+            "the keychain file tells no name and no secret to anyone who cannot open the credential; secrets need the passcode too"
+        }
+    }
+
+    private static func lockState(_ session: SessionStatus) -> String {
+        guard session.isPasscodeSet else { return "unlocked, always: no passcode is set" }
+        switch session.state {
+        case .unlocked: return "unlocked; " + ((session.autoLock ?? .never).phrase)
+        case .locked: return "locked; what is accessible after the first unlock can be read"
+        case .neverUnlocked: return "locked, and not unlocked since the system started or everything was locked"
+        }
+    }
+
+    private static func keyHolder(_ holder: KeyHolderKind) -> String {
+        switch holder {
+        case .kernelKeyring: "the kernel's keyring: an unlock holds for all programs of this user"
+        case .kernelKeyringOfUserNamespace:
+            "the kernel's keyring of this user namespace: an unlock outside of it does not hold here, nor one here outside"
+        case .processMemory: "each program's own memory, since the system refuses its keyring: an unlock ends with the program"
         }
     }
 
     private static func pending(_ store: KeychainReport.Store) -> String {
         var parts: [String] = []
         if store.isScrubPending { parts.append("old bytes are to be wiped from the file's log once no other program uses it") }
+        if store.rowCountToRewrap > 0 {
+            parts.append("\(store.rowCountToRewrap) under earlier keys: the next unlock seals anew what is not damaged")
+        }
         if store.quarantinedCount > 0 {
             parts.append("\(store.quarantinedCount) damaged in quarantine: see `valet verify`")
         }

@@ -8,8 +8,10 @@ enum SecretInput {
     /// The limit keeps an endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
+    static var isPerson: Bool { isatty(STDIN_FILENO) == 1 }
+
     static func read() throws(CommandFailure) -> Data {
-        isatty(STDIN_FILENO) == 1 ? try ask() : try readStandardInput()
+        isPerson ? try ask() : try readStandardInput()
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {

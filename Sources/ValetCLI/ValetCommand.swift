@@ -9,7 +9,7 @@ struct ValetCommand: ParsableCommand {
         commandName: "valet",
         abstract: "Keep secrets in the keychain, and read them back.",
         discussion: """
-            Secrets are read from standard input or asked for without echo; they are never arguments.
+            Secrets are read from standard input or asked for without echo; they are never arguments, and passcodes neither.
 
             EXIT CODES
               0  done
@@ -27,7 +27,7 @@ struct ValetCommand: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
-            RunCommand.self, StatusCommand.self, VerifyCommand.self,
+            RunCommand.self, StatusCommand.self, VerifyCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self,
         ]
     )
 

@@ -42,6 +42,18 @@ struct ReadmeExamples {
         #expect(result as? Data == Data("12345".utf8))
     }
 
+    @Test("A program unlocks, and waits for others to unlock", .inMemoryKeychain)
+    func locking() async throws {
+        let passcode = "swordfish"
+        try KeychainSession.current().setPasscode(passcode)
+        try KeychainSession.current().lock()
+
+        let session = try KeychainSession.current()
+        try session.unlock(passcode: passcode)
+        for try await state in session.stateChanges where state == .unlocked { break }
+        #expect(try session.state == .unlocked)
+    }
+
     @Test(.inMemoryKeychain) func signingOutForgetsTheToken() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         try vault.setString("12345", forKey: "Skroob")

@@ -45,6 +45,28 @@ struct KeybagDamageTests {
         }
     }
 
+    @Test("With a passcode too: altered at any byte it is damaged, before any passcode is asked for")
+    func passcodeKeybagAltered() throws {
+        let store = try PasscodeStore()
+        let good = store.change.document.encoded
+        for index in good.indices {
+            var altered = good
+            altered[index] ^= 1
+            let failure = failure(opening: [altered, altered], storeID: store.storeID, store.deviceSecret)
+            #expect(failure?.status == .notAvailable && failure?.isDamage == true, "byte \(index)")
+        }
+    }
+
+    @Test("The copy from before a passcode was set serves when the other is lost, and its keys open nothing newer")
+    func copyFromBefore() throws {
+        let store = try PasscodeStore()
+        let copies = [store.original.document.encoded, store.change.document.encoded]
+        let both = try OpenKeybag(copies: copies, storeID: store.storeID, deviceSecret: store.deviceSecret)
+        #expect(both.isPasscodeSet && both.damagedCopyCount == 1)
+        let before = try OpenKeybag(copies: [copies[0], []], storeID: store.storeID, deviceSecret: store.deviceSecret)
+        #expect(!before.isPasscodeSet && before.availability(of: .whenUnlocked, generation: 2) == .missing)
+    }
+
     @Test("Cut anywhere, it is 'not available'")
     func truncated() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)

@@ -17,6 +17,8 @@ enum ChildCommand {
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
+        "hold-keys": holdKeys,
+        "without-keyring": withoutKeyring,
     ]
 }
 

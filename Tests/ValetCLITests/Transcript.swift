@@ -36,6 +36,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     let name: String
     /// Nil: for everybody.
     private var isForRoot: Bool?
+    /// Commands that must succeed for the story to be told.
+    private var conditions: [String] = []
     private(set) var steps: [Step] = []
 
     var testDescription: String { name }
@@ -45,7 +47,15 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         return try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".txt") }.sorted().map {
             try Transcript(name: $0, text: String(contentsOf: folder.appending(path: $0), encoding: .utf8))
         }
-        .filter { $0.isForRoot == nil || $0.isForRoot == (getuid() == 0) }
+        .filter { try $0.isPossible() }
+    }
+
+    /// Whether the story can run here, as this user.
+    private func isPossible() throws -> Bool {
+        if let isForRoot, isForRoot != (getuid() == 0) { return false }
+        return try conditions.allSatisfy { command in
+            try TemporaryFolder.with { try PipedRun.run(Step(command: command, isOnTerminal: false, line: 0), in: $0).exitCode == 0 }
+        }
     }
 
     init(name: String, text: String) throws {
@@ -61,6 +71,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     private mutating func add(_ line: String, number: Int) throws -> Bool {
         if line == "# as root" { isForRoot = true }
         if line == "# not as root" { isForRoot = false }
+        if line.hasPrefix("# only if ") { conditions.append(String(line.dropFirst(10))) }
         if line.hasPrefix("#") { return true }
         if line.hasPrefix("$ ") || line.hasPrefix("% ") {
             steps.append(Step(command: String(line.dropFirst(2)), isOnTerminal: line.hasPrefix("%"), line: number))

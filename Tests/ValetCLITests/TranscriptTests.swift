@@ -6,7 +6,7 @@ import Testing
 // Each file in Scripts/ is a story: commands, what is typed, what comes out, how they exit. It runs in an empty folder of its own,
 // which is HOME and the working directory; KEYCHAIN_HOME is a folder in it, and `valet` is on the PATH.
 //
-//   # text       a comment; `# as root` and `# not as root` say who alone can run the story
+//   # text       a comment; `# as root` and `# not as root` say who alone can run the story, `# only if command` what must succeed
 //   $ command    run by /bin/sh; standard output and standard error are pipes, standard input is /dev/null
 //   % command    run by /bin/sh on a pseudo-terminal
 //   text         the next line that comes out: on standard output, or on the screen
@@ -26,6 +26,8 @@ struct TranscriptTests {
     @Test("A story runs as it is written", arguments: try Transcript.all())
     func story(_ transcript: Transcript) throws {
         try TemporaryFolder.with { folder in
+            // The kernel's keyring outlives the folder.
+            defer { _ = try? PipedRun.run(Transcript.Step(command: Self.forgetting, isOnTerminal: false, line: 0), in: folder) }
             for step in transcript.steps {
                 let run = try step.isOnTerminal ? TerminalRun.run(step, in: folder) : PipedRun.run(step, in: folder)
                 let difference = run.difference(from: step)
@@ -35,6 +37,8 @@ struct TranscriptTests {
             }
         }
     }
+
+    private static let forgetting = "[ ! -e keychain/keychain.db ] || valet lock --all"
 
     @Test("There are stories")
     func storiesAreFound() throws {

@@ -17,6 +17,8 @@ struct MeasuredRun {
             progress("A keychain of \(itemCount) items ...")
             reports.append(try measureValet(itemCount: itemCount, directory: "\(directory)/\(itemCount)"))
         }
+        progress("A keychain under a passcode ...")
+        let lock = try measureLock(home: directory + "/locked")
         var processes: [Summary] = []
         do {
             progress("valet get ...")
@@ -35,7 +37,15 @@ struct MeasuredRun {
                 table.skipped.append("libsecret: \(unavailable.reason)")
             }
         }
-        table.print(reports: reports, processes: processes)
+        table.print(reports: reports, lock: lock, processes: processes)
+    }
+
+    private func measureLock(home: String) throws -> Report {
+        try FileManager.default.createDirectory(
+            atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let output = try MeasuredProcess.output(
+            of: Program.path, ["lock", String(options.sampleCount)], environment: environment(home), timeoutSeconds: 600)
+        return try JSONDecoder().decode(Report.self, from: output)
     }
 
     private func measureValet(itemCount: Int, directory: String) throws -> Report {

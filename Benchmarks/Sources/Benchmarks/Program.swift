@@ -13,6 +13,10 @@ enum Program {
             try ValetMeasurement(itemCount: numbers[0]).fill()
         case ("measure", let numbers) where numbers.count == 2 && arguments.count == 4:
             try send(ValetMeasurement(itemCount: numbers[0]).run(directory: arguments[3], sampleCount: numbers[1]))
+        case ("lock", let numbers) where numbers.count == 1:
+            try send(LockMeasurement(sampleCount: numbers[0]).run())
+        case ("first-read", _):
+            try FileHandle.standardOutput.write(contentsOf: Data("\(LockMeasurement.firstRead())\n".utf8))
         case ("libsecret", let numbers) where numbers.count == 1:
             try send(LibsecretMeasurement.run(itemCount: numbers[0]))
         default:

@@ -12,6 +12,10 @@ struct Samples {
         nanoseconds.append(Self.now() - start)
     }
 
+    mutating func append(nanoseconds time: UInt64) {
+        nanoseconds.append(time)
+    }
+
     mutating func append(_ others: Samples) {
         nanoseconds += others.nanoseconds
     }

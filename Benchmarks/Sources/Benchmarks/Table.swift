@@ -5,11 +5,16 @@ import Foundation
 struct Table {
     var skipped: [String] = []
 
-    func print(reports: [Report], processes: [Summary]) {
+    func print(reports: [Report], lock: Report, processes: [Summary]) {
         for report in reports where report.summaries.contains(where: { $0.figure == .read }) {
             heading("\(report.itemCount) items")
             for summary in report.summaries { row(summary) }
             Swift.print("  peak memory of the process: \(number(report.peakMemory)) MiB")
+        }
+        heading("A keychain under a passcode, \(lock.itemCount) items")
+        for summary in lock.summaries { row(summary) }
+        if let without = lock.median(.readDeviceBound), let with = lock.median(.readUnderPasscode) {
+            Swift.print("  what the key holder adds to a read: \(number(with - without)) µs")
         }
         let peer = reports.first { $0.median(.libsecretLookup) != nil }
         if let peer {

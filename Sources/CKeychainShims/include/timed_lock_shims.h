@@ -3,17 +3,13 @@
 #ifndef KEYCHAIN_TIMED_LOCK_SHIMS_H
 #define KEYCHAIN_TIMED_LOCK_SHIMS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct keychain_timed_lock {
-    pthread_mutex_t mutex;
-    pthread_cond_t released;
-    bool is_taken;
-} keychain_timed_lock;
+typedef struct keychain_timed_lock keychain_timed_lock;
 
-void keychain_timed_lock_init(keychain_timed_lock *lock);
+/* NULL when there is no memory: such a lock cannot be taken. */
+keychain_timed_lock *keychain_timed_lock_create(void);
 void keychain_timed_lock_destroy(keychain_timed_lock *lock);
 
 /* Takes the lock; false when it was not to be had until the deadline, in nanoseconds of CLOCK_MONOTONIC. */

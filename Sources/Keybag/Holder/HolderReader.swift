@@ -24,8 +24,8 @@ final class HolderReader: Sendable {
     ///
     /// What is held there and is not this keybag's is discarded. Throws `.interactionNotAllowed` when the holder cannot be
     /// asked, and, calling for reopening, when the keys are those of a later keybag.
-    func load() throws(KeychainFailure) -> HeldKeys? {
-        guard let held = try heldSecret() else { return nil }
+    func load(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
+        guard let held = try heldSecret(for: purpose) else { return nil }
         // The hash reads the bytes within the closure.
         let digest = unsafe held.secret.withBytes { bytes in
             var hash = SHA256()
@@ -47,9 +47,9 @@ final class HolderReader: Sendable {
     }
 
     /// A failing holder says nothing about the store, so whatever its failure is, it must not look like damage.
-    private func heldSecret() throws(KeychainFailure) -> HeldSecret? {
+    private func heldSecret(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         do throws(KeychainFailure) {
-            return try holder.load(slot)
+            return try holder.load(slot, for: purpose)
         } catch {
             throw KeychainFailure(.interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)")
         }

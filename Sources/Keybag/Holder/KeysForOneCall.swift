@@ -54,7 +54,7 @@ final class KeysForOneCall: KeyProvider {
 
     private func ask(_ slot: KeyHolderSlot) -> Answer {
         do throws(KeychainFailure) {
-            guard let keys = try keybag.load(slot) else { return .locked }
+            guard let keys = try keybag.loadForUse(slot) else { return .locked }
             return .held(keys)
         } catch {
             return .failed(error)

@@ -18,6 +18,16 @@ enum PasscodeKey {
     static func derive(
         from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes {
+        // Whoever found the stretched passcode on the stack would need no guess.
+        defer { SecretArena.wipeStack() }
+        return try combine(passcode, record, deviceSecret: deviceSecret, storeID: storeID)
+    }
+
+    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    @inline(never)
+    private static func combine(
+        _ passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
+    ) throws(KeychainFailure) -> SecretBytes {
         let stretched = try stretch(passcode.bytes, record)
         let stretchedByteCount = stretched.byteCount
         // Both parts fill the region exactly, and are read within the closures.

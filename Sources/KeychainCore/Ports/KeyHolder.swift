@@ -6,10 +6,10 @@
 package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
 
-    /// What is held there, and with that the beginning of its time anew; nil when nothing is held, or no longer.
+    /// What is held there; nil when nothing is held, or no longer.
     ///
-    /// Throws when that cannot be said.
-    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret?
+    /// Loading for use begins its time anew; whoever only looks does not keep a keychain unlocked. Throws when it cannot be said.
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret?
 
     /// Holds a secret in the place of what was there, until it has not been loaded for `timeoutSeconds` (at least 1; nil: until
     /// it is removed).
@@ -27,6 +27,14 @@ package protocol KeyHolder: Sendable {
 
     /// Lets go of exactly what `load` gave, and not of what has taken its place since.
     func discard(_ slot: KeyHolderSlot, ticket: UInt64)
+}
+
+/// What for a held secret is asked.
+package enum KeyHolderPurpose: Sendable {
+    /// An item is read or written.
+    case use
+    /// Somebody wants to know the state.
+    case inspection
 }
 
 /// Two places, because a lock empties the one and leaves the other.

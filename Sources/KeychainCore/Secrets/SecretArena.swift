@@ -52,6 +52,11 @@ package enum SecretArena {
         state.withLock { $0.freeSlots[size].append(slot) }
     }
 
+    /// Wipes what functions that have returned left on this thread's stack: copies of keys that no owner knows of.
+    package static func wipeStack() {
+        keychain_stack_wipe()
+    }
+
     private static func map(byteCount: Int) -> UnsafeMutableRawPointer? {
         var isLocked = false
         guard let base = unsafe keychain_secret_memory_map(byteCount, &isLocked) else { return nil }

@@ -4,16 +4,14 @@ internal import CKeychainShims
 /// A lock whose waiters give up at a deadline.
 @safe package final class TimedLock: @unchecked Sendable {
     // Unchecked: the pointer never changes, and what it points to is touched only by functions that take its mutex.
-    private let lock: UnsafeMutablePointer<keychain_timed_lock>
+    private let lock: OpaquePointer?
 
     package init() {
-        unsafe lock = .allocate(capacity: 1)
-        unsafe keychain_timed_lock_init(lock)
+        unsafe lock = keychain_timed_lock_create()
     }
 
     deinit {
         unsafe keychain_timed_lock_destroy(lock)
-        unsafe lock.deallocate()
     }
 
     /// Takes the lock; false when it was not to be had until the deadline, in nanoseconds of the system's monotonic clock.

@@ -16,6 +16,9 @@ package final class KernelKeyHolder: KeyHolder {
     private let time: any MonotonicTime
     private let known = Mutex(KnownKeys())
 
+    /// Whether this process may use the kernel's keyring.
+    package static var isPossible: Bool { KernelKeyring.refusal == nil }
+
     /// How often a key that vanishes between finding and reading it is looked for again.
     private static let attemptLimit = 8
 
@@ -31,23 +34,24 @@ package final class KernelKeyHolder: KeyHolder {
             storeID: storeID, epochSource: epochSource, isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
     }
 
-    init(storeID: StoreID, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool, time: any MonotonicTime) {
+    /// A holder that takes for granted what the other initialiser finds out.
+    package init(storeID: StoreID, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool, time: any MonotonicTime) {
         self.storeID = storeID
         self.epochSource = epochSource
         self.time = time
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
-    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
+    package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         try ForkedProcess.refuse()
         // The serial number saves the search. Whatever is wrong with it, the search says what is there now.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
-            return try heldSecret(content, serial, in: slot)
+            return try heldSecret(content, serial, in: slot, for: purpose)
         }
         for _ in 0..<Self.attemptLimit {
             guard let serial = try search(slot) else { return nil }
             switch try read(serial) {
-            case .held(let content): return try heldSecret(content, serial, in: slot)
+            case .held(let content): return try heldSecret(content, serial, in: slot, for: purpose)
             case .newerFormat: return nil
             case .malformed:
                 invalidate(serial)
@@ -103,7 +107,8 @@ package final class KernelKeyHolder: KeyHolder {
         case gone
     }
 
-    private func description(of slot: KeyHolderSlot) -> String {
+    /// What a key is found by.
+    package func description(of slot: KeyHolderSlot) -> String {
         "keychain:\(storeID.hexadecimal):\(slot.rawValue)"
     }
 
@@ -135,7 +140,7 @@ package final class KernelKeyHolder: KeyHolder {
 
     /// What a load gives of what was read, when no lock has come since.
     private func heldSecret(
-        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot
+        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
         if kind == .kernelKeyringOfUserNamespace {
             // The content does not change with time, so a lock between the two readings is seen.
@@ -144,7 +149,7 @@ package final class KernelKeyHolder: KeyHolder {
                 return nil
             }
         }
-        arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds)
+        if purpose == .use { arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds
         return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds)
     }

@@ -67,9 +67,22 @@ enum KernelKeyring {
         _ content: borrowing SecretBytes, as description: String, timeoutSeconds: UInt32?
     ) throws(ErrorNumber) -> Serial {
         let seconds = timeoutSeconds.map(armed) ?? 0
-        // The kernel copies both within the call.
-        return try checked(unsafe content.withBytes { unsafe keychain_keyring_hold(description, $0.baseAddress, $0.count, seconds) })
+        var attempt = 0
+        while true {
+            // The kernel copies both within the call.
+            let answer = unsafe content.withBytes { unsafe keychain_keyring_hold(description, $0.baseAddress, $0.count, seconds) }
+            guard answer == -EDQUOT, attempt < roomAttemptLimit else { return try checked(answer) }
+            var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000 << min(attempt, 3))
+            // Woken early by a signal, it returns early: the next attempt says whether there is room.
+            _ = unsafe nanosleep(&pause, nil)
+            attempt += 1
+        }
     }
+
+    /// How often room is waited for, with pauses of up to 8 ms: two seconds in all.
+    ///
+    /// A user has room for 20,000 bytes, and what was let go of gives its part back only some milliseconds later.
+    private static let roomAttemptLimit = 250
 
     /// Lets a key's time begin anew.
     static func setTimeout(_ serial: Serial, seconds: UInt32) throws(ErrorNumber) {

@@ -21,9 +21,9 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         self.keys = keys
     }
 
-    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
+    package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         try ForkedProcess.refuse()
-        return try keys.load(slot, of: storeID, epochSource: epochSource)
+        return try keys.load(slot, of: storeID, for: purpose, epochSource: epochSource)
     }
 
     package func hold(

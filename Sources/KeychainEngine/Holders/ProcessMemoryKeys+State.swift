@@ -30,6 +30,10 @@ extension ProcessMemoryKeys {
             return key
         }
 
+        func isHolding(_ slot: KeyHolderSlot, of storeID: StoreID) -> Bool {
+            stores[storeID]?.keys[slot] != nil
+        }
+
         mutating func hold(
             _ box: SecretBox, in slot: KeyHolderSlot, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
             at now: UInt64, epochSource: @escaping LockEpochSource

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import KeychainCore
+package import KeychainCore
 internal import Synchronization
 
 /// The unlocked keys in a process's memory, store by store.
@@ -22,7 +22,7 @@ package final class ProcessMemoryKeys: Sendable {
     }
 
     func load(
-        _ slot: KeyHolderSlot, of storeID: StoreID, epochSource: @escaping LockEpochSource
+        _ slot: KeyHolderSlot, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
         while let ticket = state.withLock({ $0.key(slot, of: storeID, at: time.nowNanoseconds())?.ticket }) {
             // Reading the store takes its time, so nobody waits for it.
@@ -38,7 +38,7 @@ package final class ProcessMemoryKeys: Sendable {
                 }
                 // The bytes are copied within the closure.
                 let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource)
+                if purpose == .use { state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource) }
                 return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
             }
             switch consume result {
@@ -76,6 +76,11 @@ package final class ProcessMemoryKeys: Sendable {
         state.withLock { state in
             state.remove(slot, of: storeID, ticket: ticket)
         }
+    }
+
+    /// Whether anything is in memory there, whatever may have happened to the store since.
+    package func isHolding(_ slot: KeyHolderSlot, of storeID: StoreID) -> Bool {
+        state.withLock { $0.isHolding(slot, of: storeID) }
     }
 
     /// Lets go of what has come to its end or was locked; false when nothing is held, and then the watcher is taken to end.

@@ -2,14 +2,14 @@
 internal import Glibc
 
 /// The user namespace of this process: each has its own keyrings.
-enum UserNamespace {
+package enum UserNamespace {
     /// Whether it is the machine's first one.
     ///
     /// Where that cannot be seen the answer is no, for which fewer things are taken for granted.
-    static let isInitial = isInitial(map: mapOfThisProcess())
+    package static let isInitial = isInitial(map: mapOfThisProcess())
 
     /// In the first one, and there alone, every user is who he is: "0 0 4294967295".
-    static func isInitial(map: String?) -> Bool {
+    package static func isInitial(map: String?) -> Bool {
         map?.split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"]
     }
 

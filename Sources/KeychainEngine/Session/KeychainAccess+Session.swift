@@ -54,7 +54,7 @@ extension KeychainAccess {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
             let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
-            guard try opened.keybag.lockState() == .unlocked, let held = try opened.holder.load(.unlocked) else {
+            guard try opened.keybag.lockState() == .unlocked, let held = try opened.holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }
             try opened.holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)

@@ -50,7 +50,7 @@ package enum KeyProviderContract {
         return bytes
     }
 
-    private static func violationsForAbsentGeneration(
+    static func violationsForAbsentGeneration(
         _ generation: UInt32, of accessibility: Accessibility, by provider: any KeyProvider
     ) -> [String] {
         var violations: [String] = []
@@ -91,7 +91,7 @@ package enum KeyProviderContract {
         return violations
     }
 
-    private static func statusOfLending(
+    static func statusOfLending(
         _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> KeychainStatus {
         do throws(KeychainFailure) {

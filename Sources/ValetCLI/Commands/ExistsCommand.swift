@@ -12,12 +12,16 @@ struct ExistsCommand: ParsableCommand {
     @Argument(help: "The key to look for.", completion: .keys)
     var key: String
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
     func run() throws {
         let selected = try selection.resolve()
-        let exists = try CommandSession(selected.entitlements).perform { try selected.valet.containsObject(forKey: key) }
+        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let exists = try session.perform { try selected.valet.containsObject(forKey: key) }
         if !exists { throw ExitCode(ExitStatus.notFound.rawValue) }
     }
 }

@@ -20,12 +20,15 @@ struct GetCommand: ParsableCommand {
     )
     var output: String?
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
     func run() throws {
         let selected = try selection.resolve()
-        var secret = try CommandSession(selected.entitlements).perform { try selected.valet.object(forKey: key) }
+        var secret = try CommandSession(selected.entitlements, passcode: passcode.read()).perform { try selected.valet.object(forKey: key) }
         if let output {
             try WholeFile.write(secret, to: output)
         } else {

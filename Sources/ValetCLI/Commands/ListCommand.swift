@@ -16,12 +16,15 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "An array of objects, on a terminal too.")
     var json = false
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
     func run() throws {
         let selected = try selection.resolve()
-        let session = try CommandSession(selected.entitlements)
+        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         guard json || StandardOutput.isTerminal else {
             let keys = try session.perform { try selected.valet.allKeys() }
             return try StandardOutput.write(Data(ItemListing.lines(keys).utf8))

@@ -34,6 +34,9 @@ struct MigrateCommand: ParsableCommand {
     @Flag(help: "Only show the keys that would go, and exit with 5 if one of them is already there.")
     var dryRun = false
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet they go into")
     var selection: ValetSelection
 
@@ -48,7 +51,7 @@ struct MigrateCommand: ParsableCommand {
     func run() throws {
         let destination = try selection.resolve()
         let source = try source(for: destination)
-        let session = try CommandSession(source.entitlements)
+        let session = try CommandSession(source.entitlements, passcode: passcode.read())
         do {
             if dryRun {
                 try showPlan(session, from: source, to: destination)

@@ -23,6 +23,9 @@ struct RemoveCommand: ParsableCommand {
     @Flag(help: "A secret that is not there counts as removed.")
     var force = false
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
@@ -33,7 +36,7 @@ struct RemoveCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
-        let session = try CommandSession(selected.entitlements)
+        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         if let key {
             try remove(key, selected, session)
         } else if try isWanted() {

@@ -24,6 +24,9 @@ struct RunCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Put the secret of KEY into the environment as NAME.", valueName: "name=key"))
     var env: [SecretAssignment] = []
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
@@ -40,9 +43,10 @@ struct RunCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
-        // First of all, so that they get the lowest numbers.
+        let passcode = try self.passcode.read()
+        // Before the keychain is opened, so that they get the lowest numbers.
         let files = try fd.map { _ in try SealedMemory() }
-        let session = try CommandSession(selected.entitlements)
+        let session = try CommandSession(selected.entitlements, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
             try file.fill(with: try secret(of: assignment, selected, session))
             try setEnvironment(assignment.name, "\(file.descriptor)")

@@ -18,14 +18,18 @@ struct SetCommand: ParsableCommand {
     @Flag(help: "Leave a secret that is already there as it is, and exit with 5.")
     var noOverwrite = false
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     @OptionGroup(title: "Which valet")
     var selection: ValetSelection
 
     func run() throws {
         let selected = try selection.resolve()
-        let session = try CommandSession(selected.entitlements)
+        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         // Before anybody is asked for a secret that cannot be stored.
         guard !key.isEmpty else { throw CommandFailure(.emptyKey, because: nil) }
+        if SecretInput.isPerson { try session.requireUnlocked(for: selected.accessibility) }
         let secret = try SecretInput.read()
         try session.perform {
             if noOverwrite {

@@ -17,8 +17,11 @@ struct VerifyCommand: ParsableCommand {
     @Flag(help: "Empty the quarantine. What was in it is gone for good.")
     var purge = false
 
+    @OptionGroup
+    var passcode: PasscodeOption
+
     func run() throws {
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.ofCommandItself(passcode: passcode.read())
         guard let report = try Self.report(session, purgingQuarantine: purge) else {
             return try StandardOutput.writeLine("There is no keychain yet, so nothing is damaged.")
         }

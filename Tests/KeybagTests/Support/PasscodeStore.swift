@@ -8,7 +8,7 @@ import Testing
 final class PasscodeStore: Sendable {
     static let passcode = "12345"
     /// The least that is allowed: these tests derive often.
-    static let lowCost = PasscodeCost(roundsExponent: 10, blockSize: 1, parallelism: 1)
+    static let cost = PasscodeCost(roundsExponent: 10, blockSize: 1, parallelism: 1) ?? .standard
 
     let storeID = StoreID.random()
     let deviceSecret: SecretBytes
@@ -23,7 +23,7 @@ final class PasscodeStore: Sendable {
         let document = try OpenKeybag.make(
             storeID: storeID, deviceSecret: deviceSecret, protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
         original = try OpenKeybag(copies: [document.encoded], storeID: storeID, deviceSecret: deviceSecret)
-        change = try original.settingPasscode(Self.code(Self.passcode), cost: #require(Self.lowCost), deviceSecret: deviceSecret)
+        change = try original.settingPasscode(Self.code(Self.passcode), cost: Self.cost, deviceSecret: deviceSecret)
         keybag = try OpenKeybag(
             copies: [change.document.encoded], storeID: storeID, deviceSecret: deviceSecret, holder: holder)
     }

@@ -15,6 +15,7 @@ final class SampleHolder: KeyHolder {
         var lastTicket: UInt64 = 0
         var failure: KeychainFailure?
         var loadCount = 0
+        var replacement: (slot: KeyHolderSlot, bytes: [UInt8])?
     }
 
     private let state = Mutex(State())
@@ -41,11 +42,18 @@ final class SampleHolder: KeyHolder {
         }
     }
 
-    func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? {
-        let (content, failure) = state.withLock { state in
+    /// Lets other bytes take the place of the present ones once these were loaded: an unlock in another process does that.
+    func replaceAfterLoad(with bytes: [UInt8], in slot: KeyHolderSlot) {
+        state.withLock { $0.replacement = (slot, bytes) }
+    }
+
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+        let (content, failure, replacement) = state.withLock { state in
+            defer { state.replacement = nil }
             state.loadCount += 1
-            return (state.contents[slot], state.failure)
+            return (state.contents[slot], state.failure, state.replacement)
         }
+        if let replacement { put(replacement.bytes, in: replacement.slot) }
         if let failure { throw failure }
         guard let content else { return nil }
         // The bytes are copied within the closure.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+
+/// Measures what a passcode costs.
+///
+/// Runs in a process of its own, whose keychain is in a temporary folder.
+struct LockMeasurement {
+    struct UnexpectedStatus: Error {
+        let status: OSStatus
+    }
+
+    private static let passcode = "benchmark passcode"
+    private static let itemCount = 1_000
+
+    let sampleCount: Int
+
+    func run() throws -> Report {
+        // The same item in two classes: the keys of one come from the key holder, those of the other from the keybag.
+        for index in 0..<Self.itemCount {
+            try Self.add("device-bound-\(index)", kSecAttrAccessibleAlways)
+            try Self.add("under-passcode-\(index)", kSecAttrAccessibleWhenUnlocked)
+        }
+        let session = try KeychainSession.current()
+        try session.setPasscode(Self.passcode)
+        defer { try? session.lock(includingAfterFirstUnlock: true) }
+
+        var (deviceBound, underPasscode) = (Samples(), Samples())
+        let blockSize = 100
+        for start in stride(from: 0, to: sampleCount, by: blockSize) {
+            // They take turns, so that a change in the machine's load touches both.
+            deviceBound.append(try Samples.measure(blockSize) { try Self.read("device-bound-\((start + $0) % Self.itemCount)") })
+            underPasscode.append(try Samples.measure(blockSize) { try Self.read("under-passcode-\((start + $0) % Self.itemCount)") })
+        }
+        var (unlock, lock, firstRead) = (Samples(), Samples(), Samples())
+        for _ in 0..<15 {
+            try lock.measure { try session.lock() }
+            try unlock.measure { try session.unlock(passcode: Self.passcode) }
+        }
+        for _ in 0..<30 {
+            let output = try MeasuredProcess.output(
+                of: Program.path, ["first-read"], environment: ProcessInfo.processInfo.environment, timeoutSeconds: 60)
+            guard let nanoseconds = UInt64(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)) else { continue }
+            firstRead.append(nanoseconds: nanoseconds)
+        }
+        let summaries = [
+            deviceBound.summary(.readDeviceBound), underPasscode.summary(.readUnderPasscode), lock.summary(.lock),
+            unlock.summary(.unlock), firstRead.summary(.firstRead),
+        ]
+        return Report(itemCount: 2 * Self.itemCount, summaries: summaries, peakMemory: 0)
+    }
+
+    /// How many nanoseconds the first read of this process takes: opening the keychain, asking the key holder, reading.
+    static func firstRead() throws -> UInt64 {
+        var samples = Samples()
+        try samples.measure { try read("under-passcode-1") }
+        return samples.nanoseconds[0]
+    }
+
+    private static func add(_ account: String, _ accessibility: CFString) throws {
+        var item = query(account)
+        item[kSecAttrAccessible as String] = accessibility
+        item[kSecValueData as String] = Data("a token of about forty characters, as most".utf8)
+        try check(SecItemAdd(item as CFDictionary, nil))
+    }
+
+    private static func read(_ account: String) throws {
+        var search = query(account)
+        search[kSecReturnData as String] = true
+        var result: CFTypeRef?
+        try check(unsafe SecItemCopyMatching(search as CFDictionary, &result))
+    }
+
+    private static func query(_ account: String) -> [String: Any] {
+        [
+            kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: "benchmark",
+            kSecAttrAccount as String: account,
+        ]
+    }
+
+    private static func check(_ status: OSStatus) throws {
+        guard status == errSecSuccess else { throw UnexpectedStatus(status: status) }
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+package import KeychainCore
+
+/// One rule that every `KeyHolder` keeps, with the check that shows it.
+///
+/// Run all of `KeyHolderContract.rules`, each on a fresh subject.
+package struct KeyHolderContract: Sendable, CustomStringConvertible {
+    /// What a rule is checked on.
+    package struct Subject: Sendable {
+        let holder: any KeyHolder
+        /// Another holder of the same store.
+        let other: any KeyHolder
+        let letPass: @Sendable (_ seconds: UInt32) -> Void
+
+        /// Two holders of one store, whose count of locks is `lockEpoch` and for which nothing is held; `letPass` returns when
+        /// that much time is over, and a little more.
+        package init(holder: any KeyHolder, other: any KeyHolder, letPass: @escaping @Sendable (_ seconds: UInt32) -> Void) {
+            self.holder = holder
+            self.other = other
+            self.letPass = letPass
+        }
+    }
+
+    /// The rule, in words.
+    package let description: String
+    private let check: @Sendable (Subject, inout Findings) throws(KeychainFailure) -> Void
+
+    private init(
+        _ description: String, _ check: @escaping @Sendable (Subject, inout Findings) throws(KeychainFailure) -> Void
+    ) {
+        self.description = description
+        self.check = check
+    }
+
+    /// What the store of a holder under test answers.
+    package static let lockEpoch = LockEpoch(rawValue: 7)
+
+    /// What the holders do against the rule, a line each; empty when they keep it.
+    package func violations(of subject: Subject) -> [String] {
+        var findings = Findings()
+        do throws(KeychainFailure) {
+            try check(subject, &findings)
+        } catch {
+            findings.lines.append("unexpected failure: \(error)")
+        }
+        return findings.lines
+    }
+
+    /// Collects what was found.
+    struct Findings {
+        fileprivate(set) var lines: [String] = []
+
+        fileprivate mutating func expect(
+            _ holder: any KeyHolder, holds expected: [UInt8]?, in slot: KeyHolderSlot = .unlocked, _ moment: String
+        ) throws(KeychainFailure) {
+            let found = try holder.bytes(in: slot)
+            guard found != expected else { return }
+            let words = found.map { "other bytes (\($0.count))" } ?? "nothing"
+            lines.append("\(moment), \(words) is held as \(slot.rawValue)")
+        }
+
+        fileprivate mutating func expect(_ isKept: Bool, _ violation: @autoclosure () -> String) {
+            if !isKept { lines.append(violation()) }
+        }
+    }
+
+    package static let rules = [
+        KeyHolderContract("Nothing is held at first, and to remove it is success") { subject, findings throws(KeychainFailure) in
+            for slot in KeyHolderSlot.allCases {
+                try findings.expect(subject.holder, holds: nil, in: slot, "at first")
+                try subject.holder.remove(slot)
+                try findings.expect(subject.holder, holds: nil, in: slot, "after removing nothing")
+            }
+        },
+        KeyHolderContract("What is held is loaded as it was, again and again") { subject, findings throws(KeychainFailure) in
+            for byteCount in [1, 32, 64, 499, 500, 513, 5_000] {
+                let bytes = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ byteCount) }
+                try subject.holder.hold(bytes, timeoutSeconds: nil)
+                for time in 1...3 { try findings.expect(subject.holder, holds: bytes, "at load \(time) of \(byteCount) bytes") }
+            }
+        },
+        KeyHolderContract("A load says how long the secret is held without use") { subject, findings throws(KeychainFailure) in
+            for seconds: UInt32? in [1_000, nil, .max] {
+                try subject.holder.hold([1], timeoutSeconds: seconds)
+                for holder in [subject.holder, subject.other] {
+                    guard let held = try holder.load(.unlocked) else {
+                        findings.expect(false, "nothing is held")
+                        continue
+                    }
+                    let answer = held.timeoutSeconds
+                    findings.expect(answer == seconds, "of \(String(describing: seconds)) seconds became \(String(describing: answer))")
+                }
+            }
+        },
+        KeyHolderContract("What is held later takes the place of what was there") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], timeoutSeconds: nil)
+            try findings.expect(subject.other, holds: [1], "at first")
+            try subject.other.hold([2, 2], timeoutSeconds: nil)
+            for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: [2, 2], "after a replacement") }
+        },
+        KeyHolderContract("The two slots have nothing to do with each other") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], in: .unlocked, timeoutSeconds: nil)
+            try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "with the other slot full")
+            try subject.holder.hold([2], in: .firstUnlock, timeoutSeconds: nil)
+            try findings.expect(subject.holder, holds: [1], in: .unlocked, "with both slots full")
+            try subject.holder.remove(.unlocked)
+            try findings.expect(subject.holder, holds: nil, in: .unlocked, "after removing it")
+            try findings.expect(subject.holder, holds: [2], in: .firstUnlock, "after removing the other")
+        },
+        KeyHolderContract("What is removed is gone for every holder of the store") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], timeoutSeconds: nil)
+            for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: [1], "before it is removed") }
+            try subject.other.remove(.unlocked)
+            for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: nil, "after it was removed") }
+            try subject.holder.hold([2], timeoutSeconds: nil)
+            for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: [2], "held again") }
+        },
+        KeyHolderContract("Discarding lets go of what that load gave, and of nothing else") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], timeoutSeconds: nil)
+            guard let first = try subject.holder.load(.unlocked)?.ticket else { return findings.expect(false, "nothing is held") }
+            try subject.other.hold([2], timeoutSeconds: nil)
+            subject.holder.discard(.unlocked, ticket: first)
+            try findings.expect(subject.holder, holds: [2], "after what it replaced was discarded")
+            guard let second = try subject.holder.load(.unlocked)?.ticket else { return findings.expect(false, "nothing is held") }
+            findings.expect(first != second, "two secrets have the same ticket")
+            subject.other.discard(.unlocked, ticket: .max)
+            try findings.expect(subject.holder, holds: [2], "after a ticket that never was")
+            subject.other.discard(.unlocked, ticket: second)
+            for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: nil, "after it was discarded") }
+        },
+        KeyHolderContract("What is not used for its time is gone; without one it stays") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], in: .unlocked, timeoutSeconds: 1)
+            try subject.holder.hold([2], in: .firstUnlock, timeoutSeconds: nil)
+            subject.letPass(1)
+            for holder in [subject.holder, subject.other] {
+                try findings.expect(holder, holds: nil, in: .unlocked, "after its time")
+                try findings.expect(holder, holds: [2], in: .firstUnlock, "though it has no time")
+            }
+            try subject.holder.hold([3], in: .unlocked, timeoutSeconds: nil)
+            try findings.expect(subject.other, holds: [3], in: .unlocked, "where another's time was up")
+        },
+        KeyHolderContract("A replacement has a time of its own") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], in: .unlocked, timeoutSeconds: 1)
+            try subject.holder.hold([2], in: .unlocked, timeoutSeconds: nil)
+            try subject.holder.hold([3], in: .firstUnlock, timeoutSeconds: nil)
+            try subject.holder.hold([4], in: .firstUnlock, timeoutSeconds: 1)
+            subject.letPass(1)
+            try findings.expect(subject.holder, holds: [2], in: .unlocked, "after the time of what it replaced")
+            try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "after its time, though what it replaced had none")
+        },
+        KeyHolderContract("Looking is no use: it does not make anything last longer") { subject, findings throws(KeychainFailure) in
+            try subject.holder.hold([1], timeoutSeconds: 2)
+            for _ in 1...2 {
+                subject.letPass(1)
+                for holder in [subject.holder, subject.other] { _ = try holder.load(.unlocked, for: .inspection) }
+            }
+            subject.letPass(1)
+            try findings.expect(subject.holder, holds: nil, "after its time, in which it was only looked at")
+        },
+    ]
+}
+
+extension KeyHolder {
+    package func hold(
+        _ bytes: [UInt8], in slot: KeyHolderSlot = .unlocked, timeoutSeconds: UInt32?, lockEpoch: LockEpoch = KeyHolderContract.lockEpoch
+    ) throws(KeychainFailure) {
+        let secret = try unsafe SecretBytes(byteCount: bytes.count) { buffer in
+            // As many bytes as the buffer has.
+            unsafe buffer.copyBytes(from: bytes)
+        }
+        try hold(secret, in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
+    }
+
+    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? { try load(slot, for: .use) }
+
+    package func bytes(in slot: KeyHolderSlot) throws(KeychainFailure) -> [UInt8]? {
+        guard let held = try load(slot) else { return nil }
+        // The bytes are copied within the closure, to be compared.
+        return unsafe held.secret.withBytes { unsafe Array($0) }
+    }
+}
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainCore
+
+struct PasscodeSetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Set the first passcode, and leave the keychain unlocked.",
+        discussion: "On a terminal it is asked for twice, without echo. Exits with 5 if a passcode is set already."
+    )
+
+    @Option(
+        name: .customLong("passcode-fd"),
+        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
+    var descriptor: Int32?
+
+    func run() throws {
+        let session = try CommandSession.ofCommandItself()
+        let status = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        // Before anybody is asked for one.
+        guard !status.isPasscodeSet else {
+            throw CommandFailure(.alreadyThere, "a passcode is set already", advice: "Change it with `valet passcode change`.")
+        }
+        let passcode = try PasscodeInput.read(prompt: "New passcode: ", descriptor: descriptor, twice: true)
+        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: .standard) }
+        try StandardOutput.writeLine("The passcode is set. \(status.holder.afterwards)")
+    }
+}
+
+extension KeyHolderKind {
+    /// What becomes of an unlock that a command has made.
+    fileprivate var afterwards: String {
+        switch self {
+        case .kernelKeyring, .kernelKeyringOfUserNamespace:
+            "The keychain is unlocked, and \(AutoLock.standard.phrase)."
+        case .processMemory:
+            "Unlocked keys cannot be kept here: from now on, give it to each command with --passcode-fd."
+        }
+    }
+}

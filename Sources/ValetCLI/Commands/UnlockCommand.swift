@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainCore
+
+struct UnlockCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unlock",
+        abstract: "Unlock the keychain for all programs of this user.",
+        discussion: """
+            The passcode is asked for without echo. Where unlocked keys cannot be kept for other programs, as in many containers, it exits
+            with 3; there, give the passcode to each command with --passcode-fd.
+            """
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            "Lock after so long without use: a number with s, m, h or d, such as 15m; or none. (default: 15m)", valueName: "time"))
+    var timeout: AutoLockOption?
+
+    @Option(
+        name: .customLong("passcode-fd"),
+        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
+    var descriptor: Int32?
+
+    func run() throws {
+        let session = try CommandSession.ofCommandItself()
+        let status = try session.requirePasscode()
+        // Before anybody is asked for a passcode that would be of no use.
+        guard status.holder != .processMemory else {
+            throw CommandFailure(
+                .unavailable, "unlocked keys cannot be kept for other programs here: the system refuses the use of its keyring",
+                advice: "Give the passcode to each command with --passcode-fd, or use KeychainSession.unlock in the program."
+            )
+        }
+        let passcode = try PasscodeInput.read(prompt: "Passcode: ", descriptor: descriptor, twice: false)
+        try session.performOnLock { keychain throws(KeychainFailure) in
+            try keychain.unlock(passcode, autoLock: timeout?.autoLock ?? .standard)
+        }
+    }
+}

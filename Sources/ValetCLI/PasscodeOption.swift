@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainCore
+
+/// The option that unlocks the keychain for one command: for containers and scripts.
+struct PasscodeOption: ParsableArguments {
+    @Option(
+        name: .customLong("passcode-fd"),
+        help: ArgumentHelp(
+            "Unlock for this command alone, with the passcode in the first line of this file descriptor.", valueName: "number"))
+    var descriptor: Int32?
+
+    /// The passcode that was given; nil if none was.
+    ///
+    /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
+    func read() throws(CommandFailure) -> Passcode? {
+        guard let descriptor else { return nil }
+        return try PasscodeInput.read(prompt: "", descriptor: descriptor, twice: false)
+    }
+}

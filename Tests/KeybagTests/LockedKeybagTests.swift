@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainTesting
+import Testing
+
+@testable import Keybag
+
+@Suite("A keybag with a passcode")
+struct LockedKeybagTests {
+    @Test("Never unlocked it lends the keys of the 'always' classes only, and says the others are locked")
+    func neverUnlocked() throws {
+        let store = try PasscodeStore()
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: false) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.forOneCall(), isFirstUnlockDone: false) == [])
+        #expect(try store.keybag.lockState() == .neverUnlocked && store.keybag.autoLock() == nil)
+    }
+
+    @Test("Locked after an unlock it lends those of the 'after first unlock' classes too")
+    func locked() throws {
+        let store = try PasscodeStore()
+        try store.unlock([.firstUnlock])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: true) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.forOneCall(), isFirstUnlockDone: true) == [])
+        #expect(try store.keybag.lockState() == .locked && store.keybag.autoLock() == nil)
+    }
+
+    @Test("Unlocked it lends them all, the same that the passcode gives")
+    func unlocked() throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        #expect(KeyProviderContract.violations(of: store.keybag, isPasscodeSet: true) == [])
+        #expect(KeyProviderContract.violations(of: store.keybag.forOneCall(), isPasscodeSet: true) == [])
+        #expect(try store.keybag.lockState() == .unlocked)
+        let document = store.keybag.document
+        #expect(try store.keybag.copiedKeys(of: document) == store.unlockedKeys().copiedKeys(of: document))
+    }
+
+    @Test("A lock is seen at the next call, and names the class")
+    func lockIsSeen() throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        _ = try store.keybag.copiedKey(.whenUnlocked, 2)
+        try store.holder.remove(.unlocked)
+        let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
+        #expect(failure?.status == .interactionNotAllowed && failure?.callsForReopening == false)
+        #expect(failure?.reason == "the keychain is locked for items of class 'ak': unlock it first")
+        #expect(try store.keybag.copiedKey(.afterFirstUnlock, 2).count == ClassKey.byteCount)
+    }
+
+    @Test("Without a holder it is as if never unlocked")
+    func noHolder() throws {
+        let store = try PasscodeStore()
+        let keybag = try OpenKeybag(
+            copies: [store.change.document.encoded], storeID: store.storeID, deviceSecret: store.deviceSecret, holder: nil)
+        #expect(KeyProviderContract.violationsWhileLocked(of: keybag, isFirstUnlockDone: false) == [])
+        #expect(try keybag.lockState() == .neverUnlocked)
+    }
+
+    @Test("It tells when the unlock ends by itself", arguments: [nil, 1, 900] as [UInt32?])
+    func autoLock(_ seconds: UInt32?) throws {
+        let store = try PasscodeStore()
+        try store.unlock(timeoutSeconds: seconds)
+        #expect(try store.keybag.autoLock() == seconds.map(AutoLock.after) ?? .never)
+    }
+
+    @Test("A class key that the keybag does not have is missing, and the holder is not asked")
+    func missingGeneration() throws {
+        let store = try PasscodeStore()
+        #expect(store.keybag.availability(of: .whenUnlocked, generation: 3) == .missing)
+        let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 3) }
+        #expect(failure?.status == .decode && store.holder.loadCount == 0)
+    }
+
+    @Test("The 'always' classes do not ask the holder, so they outlive its failure")
+    func deviceBound() throws {
+        let store = try PasscodeStore()
+        store.holder.failure = KeychainFailure(.notAvailable, "the kernel refuses")
+        #expect(try store.keybag.copiedKey(.always, 1).count == ClassKey.byteCount && store.holder.loadCount == 0)
+    }
+
+    @Test(
+        "A holder that fails is no damage and no absence, whatever it throws",
+        arguments: [KeychainStatus.notAvailable, .decode, .itemNotFound, .inputOutput, .internal])
+    func failingHolder(_ status: KeychainStatus) throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        store.holder.failure = KeychainFailure(status, "the kernel refuses", isDamage: true)
+        let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
+        #expect(failure?.status == .interactionNotAllowed && failure?.isDamage == false)
+        #expect(failure?.reason.contains("the kernel refuses") == true)
+        #expect(store.keybag.availability(of: .whenUnlocked, generation: 2) == .locked)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.lockState() }
+    }
+
+    @Test("One call asks the holder once for each slot, and its answer holds for the call")
+    func oneCall() throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        let call = store.keybag.forOneCall()
+        for _ in 0..<3 {
+            _ = try call.copiedKey(.whenUnlocked, 2)
+            _ = try call.copiedKey(.whenUnlockedThisDeviceOnly, 1)
+            #expect(call.availability(of: .whenUnlocked, generation: 2) == .available)
+        }
+        #expect(store.holder.loadCount == 1)
+        try store.holder.remove(.unlocked)
+        _ = try call.forOneCall().copiedKey(.whenUnlocked, 2)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.forOneCall().copiedKey(.whenUnlocked, 2) }
+
+        let lockedCall = store.keybag.forOneCall()
+        #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
+        try store.unlock()
+        #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
+    }
+
+    @Test("Without a passcode the holder is never asked")
+    func withoutPasscode() throws {
+        let store = try PasscodeStore()
+        let keybag = try store.opening(store.original.document)
+        #expect(try keybag.lockState() == .unlocked && keybag.autoLock() == nil)
+        #expect(KeyProviderContract.violations(of: keybag, isPasscodeSet: false) == [])
+        #expect(store.holder.loadCount == 0)
+    }
+}

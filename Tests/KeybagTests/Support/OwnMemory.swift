@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import KeychainCore
+import Testing
+
+/// Searches this process's memory for what should no longer be there.
+enum OwnMemory {
+    /// Bytes that are altered as long as nobody compares: a search must not find its own needle.
+    struct Needle {
+        static let mask: UInt8 = 0x55
+        fileprivate let masked: [UInt8]
+
+        /// - Parameter masked: Each byte XORed with `mask`.
+        init(masked: [UInt8]) {
+            self.masked = masked
+        }
+
+        /// Makes the bytes themselves, in memory for keys.
+        func secret() throws -> SecretBytes {
+            // Each byte is written within the region, which has as many.
+            try unsafe SecretBytes(byteCount: masked.count) { buffer in
+                for index in masked.indices { unsafe buffer[index] = masked[index] ^ Self.mask }
+            }
+        }
+    }
+
+    /// Whether the bytes stand anywhere that this process can write to.
+    static func holds(_ needle: Needle) throws -> Bool {
+        let memory = unsafe Glibc.open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
+        try #require(memory >= 0)
+        defer { close(memory) }
+        let ranges = try writableRanges()
+        var isFound = false
+        // In memory for keys, so that the copy of what is searched is wiped and nobody finds it later.
+        _ = try unsafe SecretBytes(byteCount: 1 << 20) { buffer in
+            isFound = ranges.contains { unsafe holds(needle, in: $0, of: memory, through: buffer) }
+        }
+        return isFound
+    }
+
+    private static func writableRanges() throws -> [Range<UInt64>] {
+        // Read until the end: Foundation takes the first page of such a file for all of it.
+        let maps = unsafe fopen("/proc/self/maps", "re")
+        guard let maps = unsafe maps else { throw POSIXFailure(number: errno) }
+        defer { unsafe fclose(maps) }
+        var ranges: [Range<UInt64>] = []
+        var line: UnsafeMutablePointer<CChar>?
+        var capacity = 0
+        defer { unsafe free(line) }
+        while unsafe getline(&line, &capacity, maps) > 0, let text = unsafe line.map({ unsafe String(cString: $0) }) {
+            let parts = text.split(separator: " ")
+            let bounds = try #require(parts.first).split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard bounds.count == 2, parts[1].hasPrefix("rw") else { continue }
+            ranges.append(bounds[0]..<bounds[1])
+        }
+        return ranges
+    }
+
+    private struct POSIXFailure: Error {
+        let number: Int32
+    }
+
+    private static func holds(
+        _ needle: Needle, in range: Range<UInt64>, of memory: Int32, through buffer: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        stride(from: range.lowerBound, to: range.upperBound, by: buffer.count - needle.masked.count).contains { start in
+            let wanted = min(UInt64(buffer.count), range.upperBound - start)
+            // A range that is gone by now gives an error, and holds nothing. Never more is read than the buffer takes.
+            let count = unsafe pread(memory, buffer.baseAddress, Int(wanted), off_t(start))
+            return unsafe count > 0 && contains(needle, UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+
+    private static func contains(_ needle: Needle, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let first = needle.masked.first, var next = bytes.baseAddress else { return false }
+        let end = unsafe next + bytes.count
+        // Every pointer stays within `bytes`: the search ends where the needle no longer fits.
+        while unsafe next + needle.masked.count <= end,
+            let candidate = unsafe memchr(next, Int32(first ^ Needle.mask), next.distance(to: end) - needle.masked.count + 1)
+        {
+            let isMatch = needle.masked.indices.allSatisfy { index in
+                unsafe candidate.load(fromByteOffset: index, as: UInt8.self) == needle.masked[index] ^ Needle.mask
+            }
+            if isMatch { return true }
+            unsafe next = UnsafeRawPointer(candidate) + 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+@Suite("Key holders of several processes")
+struct KeyHolderProcessTests {
+    @Test("A process that may not use the keyring has its memory, and nothing else changes")
+    func refused() throws {
+        let child = try ChildHolder(of: .init(high: 0, low: .random(in: 0 ... .max)), options: ["--refuse-keyring"])
+        #expect(try child("kind") == "processMemory")
+        #expect(try child("load unlocked") == "nothing")
+        #expect(try child("hold unlocked text 60") == "done")
+        #expect(try child("load unlocked") == "held text")
+        #expect(try child("epoch 1") == "done")
+        #expect(try child("load unlocked") == "nothing")
+        try child.end()
+    }
+
+    @Test("Asked for by name, a keyring that is refused is a failure that says so")
+    func refusedByName() throws {
+        let run = try ChildProcess.run(
+            BuiltProgram.path(of: "KeychainTestChild"), ["hold-keys", "--refuse-keyring", "1", "kernelKeyring"])
+        #expect(run.ending == .exited(1))
+        #expect(run.output.contains("keyring") && run.output.contains("Operation not permitted"))
+    }
+
+    @Suite("in the kernel's keyring", .enabled(if: KernelKeyringNeeds.keyring, "the kernel's keyring is refused here"))
+    struct InKernelKeyring {
+        private let keys = KernelKeys()
+
+        @Test("What one process holds another gives, replaces and removes; the first sees it at once")
+        func shared() throws {
+            let holder = keys.holder()
+            let child = try ChildHolder(of: keys.storeID)
+            #expect(try child("kind") == "\(UserNamespace.isInitial ? KeyHolderKind.kernelKeyring : .kernelKeyringOfUserNamespace)")
+            try holder.hold(Array("first".utf8), timeoutSeconds: 600, lockEpoch: LockEpoch(rawValue: 0))
+            #expect(try child("load unlocked") == "held first")
+            #expect(try child("hold unlocked second 600") == "done")
+            #expect(try holder.bytes(in: .unlocked) == Array("second".utf8))
+            #expect(try child("remove unlocked") == "done")
+            #expect(try holder.bytes(in: .unlocked) == nil)
+            try holder.hold(Array("third".utf8), timeoutSeconds: 600, lockEpoch: LockEpoch(rawValue: 0))
+            #expect(try child("load unlocked") == "held third")
+            try holder.remove(.unlocked)
+            #expect(try child("load unlocked") == "nothing")
+            try child.end()
+        }
+
+        @Test("Where the keyring is refused after its first use, every call fails: none answers that nothing is held")
+        func refusedLater() throws {
+            let child = try ChildHolder(of: keys.storeID)
+            #expect(try child("hold unlocked text 600") == "done")
+            #expect(try child("refuse-keyring") == "done")
+            for request in ["load unlocked", "load first-unlock", "remove unlocked", "hold unlocked text 600"] {
+                let answer = try child(request)
+                #expect(answer.hasPrefix("failed -25291 ") && answer.contains("Operation not permitted"), "\(request): \(answer)")
+            }
+            try child.kill()
+            #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
+        }
+
+        @Test("What a process holds outlives it")
+        func outlives() throws {
+            let child = try ChildHolder(of: keys.storeID)
+            #expect(try child("hold unlocked text 600") == "done")
+            try child.kill()
+            #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
+        }
+
+        @Test("A session with a keyring of its own holds, gives and removes as any other")
+        func session() throws {
+            let child = try ChildHolder(of: keys.storeID, startedBy: ["keyctl", "session", "-"])
+            let holder = keys.holder()
+            #expect(try child("hold unlocked inner 600") == "done")
+            #expect(try child("load unlocked") == "held inner")
+            #expect(try holder.bytes(in: .unlocked) == Array("inner".utf8))
+            try holder.hold(Array("outer".utf8), timeoutSeconds: 600, lockEpoch: LockEpoch(rawValue: 0))
+            #expect(try child("load unlocked") == "held outer")
+            let another = try ChildHolder(of: keys.storeID, startedBy: ["keyctl", "session", "-"])
+            #expect(try another("load unlocked") == "held outer")
+            #expect(try another("remove unlocked") == "done")
+            #expect(try child("load unlocked") == "nothing")
+            #expect(try holder.bytes(in: .unlocked) == nil)
+            try child.end()
+            try another.end()
+        }
+
+        @Test(
+            "An ordinary user does as root does, and neither sees the other's keys",
+            .enabled(if: KernelKeyringNeeds.keyringAsRoot, "takes root"))
+        func ordinaryUser() throws {
+            let user = ["--as-user", "61234"]
+            let child = try ChildHolder(of: keys.storeID, options: user)
+            let holder = keys.holder()
+            try holder.hold(Array("root's".utf8), timeoutSeconds: 600, lockEpoch: LockEpoch(rawValue: 0))
+            #expect(try child("load unlocked") == "nothing")
+            #expect(try child("hold unlocked theirs 600") == "done")
+            #expect(try child("load unlocked") == "held theirs")
+            let another = try ChildHolder(of: keys.storeID, options: user, startedBy: ["keyctl", "session", "-"])
+            #expect(try another("load unlocked") == "held theirs")
+            #expect(try holder.bytes(in: .unlocked) == Array("root's".utf8))
+            #expect(try another("remove unlocked") == "done")
+            #expect(try child("load unlocked") == "nothing")
+            try another.end()
+            try child.end()
+            #expect(try holder.bytes(in: .unlocked) == Array("root's".utf8))
+        }
+
+        @Test(
+            "An ordinary user's small share of the keyring bears many unlocks in a row",
+            .enabled(if: KernelKeyringNeeds.keyringAsRoot, "takes root"))
+        func quota() throws {
+            let child = try ChildHolder(of: keys.storeID, options: ["--as-user", "61235"])
+            let text = String(repeating: "x", count: 400)
+            var answers: Set<String> = []
+            for _ in 0..<300 {
+                answers.insert(try child("hold unlocked \(text) 600"))
+                answers.insert(try child("remove unlocked"))
+            }
+            #expect(answers == ["done"])
+            try child.end()
+        }
+
+        @Test(
+            "In a user namespace the keyring is another one, and says so",
+            .enabled(if: KernelKeyringNeeds.userNamespaces, "user namespaces are refused here"))
+        func userNamespace() throws {
+            let holder = keys.holder()
+            try holder.hold(Array("outer".utf8), timeoutSeconds: 600, lockEpoch: LockEpoch(rawValue: 0))
+            let child = try ChildHolder(of: keys.storeID, startedBy: ["unshare", "-Ur"])
+            #expect(try child("kind") == "kernelKeyringOfUserNamespace")
+            #expect(try child("load unlocked") == "nothing")
+            #expect(try child("hold unlocked inner 600") == "done")
+            #expect(try child("load unlocked") == "held inner")
+            #expect(try holder.bytes(in: .unlocked) == Array("outer".utf8))
+            // A lock outside reaches it through the store alone.
+            #expect(try child("epoch 1") == "done")
+            #expect(try child("load unlocked") == "nothing")
+            try child.end()
+            #expect(try holder.bytes(in: .unlocked) == Array("outer".utf8))
+        }
+    }
+}

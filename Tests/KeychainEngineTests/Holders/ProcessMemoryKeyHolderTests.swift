@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTesting
+import Testing
+
+@Suite("Keys in the process's memory")
+struct ProcessMemoryKeyHolderTests {
+    private let time = ManualTime()
+    private let epoch = ManualEpoch()
+    private let keys: ProcessMemoryKeys
+    private let storeID = StoreID.random()
+
+    init() {
+        keys = ProcessMemoryKeys(time: time)
+    }
+
+    private var holder: ProcessMemoryKeyHolder { ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source, keys: keys) }
+
+    /// Holds something in both slots.
+    private func unlock(timeoutSeconds: UInt32? = nil) throws {
+        for slot in KeyHolderSlot.allCases {
+            try holder.hold([1, 2, 3], in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: epoch.source())
+        }
+    }
+
+    private var heldSlots: [KeyHolderSlot] { KeyHolderSlot.allCases.filter { keys.isHolding($0, of: storeID) } }
+
+    @Test("After a lock elsewhere a load gives nothing, and what was there is gone from memory")
+    func lockedElsewhere() throws {
+        try unlock()
+        epoch.lock(.whenUnlocked)
+        #expect(try holder.bytes(in: .unlocked) == nil)
+        #expect(try holder.bytes(in: .firstUnlock) == [1, 2, 3])
+        #expect(heldSlots == [.firstUnlock])
+        epoch.lock(.everything)
+        #expect(try holder.bytes(in: .firstUnlock) == nil)
+        #expect(heldSlots == [])
+    }
+
+    @Test("What was unlocked before a lock does not count when it is held after it")
+    func lockedWhileUnlocking() throws {
+        let before = try epoch.source()
+        epoch.lock(.whenUnlocked)
+        try holder.hold([1], timeoutSeconds: nil, lockEpoch: before)
+        #expect(try holder.bytes(in: .unlocked) == nil)
+    }
+
+    @Test("While the store's count of locks cannot be read, a load fails, and gives the keys again afterwards")
+    func unreadableEpoch() throws {
+        try unlock()
+        let before = try epoch.source()
+        epoch.breakDown()
+        #expect(throws: KeychainFailure(.inputOutput, "")) { try holder.bytes(in: .unlocked) }
+        epoch.set(before)
+        #expect(try holder.bytes(in: .unlocked) == [1, 2, 3])
+    }
+
+    @Test("Where nothing is held, the store is not asked")
+    func nothingHeld() throws {
+        epoch.breakDown()
+        #expect(try holder.bytes(in: .unlocked) == nil)
+    }
+
+    @Test("A load begins the time anew")
+    func armedByUse() throws {
+        try unlock(timeoutSeconds: 60)
+        for _ in 0..<3 {
+            time.pass(seconds: 59.9)
+            #expect(try holder.bytes(in: .unlocked) == [1, 2, 3])
+        }
+        time.pass(seconds: 60)
+        #expect(try holder.bytes(in: .unlocked) == nil)
+        #expect(!keys.isHolding(.unlocked, of: storeID))
+    }
+
+    @Test("A look lets go of what nobody loads: its time is up, or the store was locked")
+    func look() throws {
+        try unlock(timeoutSeconds: 60)
+        time.pass(seconds: 59)
+        #expect(keys.look())
+        #expect(heldSlots == KeyHolderSlot.allCases)
+        epoch.lock(.whenUnlocked)
+        #expect(keys.look())
+        #expect(heldSlots == [.firstUnlock])
+        time.pass(seconds: 1)
+        #expect(!keys.look())
+        #expect(heldSlots == [])
+    }
+
+    @Test("Whoever cannot see a lock for five seconds is locked")
+    func blind() throws {
+        try unlock()
+        let before = try epoch.source()
+        epoch.breakDown()
+        #expect(keys.look())
+        time.pass(seconds: 4.9)
+        #expect(keys.look())
+        #expect(heldSlots == KeyHolderSlot.allCases)
+        // Seen once between, it counts from the start again.
+        epoch.set(before)
+        #expect(keys.look())
+        epoch.breakDown()
+        #expect(keys.look())
+        time.pass(seconds: 4.9)
+        #expect(keys.look())
+        #expect(heldSlots == KeyHolderSlot.allCases)
+        time.pass(seconds: 0.1)
+        _ = keys.look()
+        #expect(heldSlots == [])
+    }
+
+    @Test("An unlock during a look is not undone by the count read before it")
+    func unlockDuringLook() throws {
+        let (epoch, keys, storeID) = (epoch, keys, storeID)
+        // Reading the count gives the one from before; then comes a lock, and after it an unlock.
+        let disturbed = ProcessMemoryKeyHolder(
+            storeID: storeID,
+            epochSource: { () throws(KeychainFailure) in
+                let before = try epoch.source()
+                epoch.lock(.whenUnlocked)
+                try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source, keys: keys)
+                    .hold([9], timeoutSeconds: nil, lockEpoch: epoch.source())
+                return before
+            }, keys: keys)
+        try disturbed.hold([1], timeoutSeconds: nil, lockEpoch: epoch.source())
+        #expect(keys.look())
+        #expect(heldSlots == [.unlocked])
+        #expect(try holder.bytes(in: .unlocked) == [9])
+    }
+
+    @Test("One store's locks are nothing to another's keys")
+    func otherStore() throws {
+        let other = ProcessMemoryKeyHolder(storeID: .random(), epochSource: ManualEpoch().source, keys: keys)
+        try other.hold([4], timeoutSeconds: nil)
+        try unlock()
+        epoch.lock(.everything)
+        #expect(keys.look())
+        #expect(heldSlots == [])
+        #expect(try other.bytes(in: .unlocked) == [4])
+    }
+
+    @Test("In a process that does nothing, a thread lets go of the keys after a lock")
+    func watched() throws {
+        let keys = ProcessMemoryKeys.ofThisProcess
+        try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).hold([1], timeoutSeconds: nil)
+        #expect(keys.isHolding(.unlocked, of: storeID))
+        epoch.lock(.whenUnlocked)
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        while keys.isHolding(.unlocked, of: storeID), ContinuousClock.now < deadline { Thread.sleep(forTimeInterval: 0.01) }
+        #expect(!keys.isHolding(.unlocked, of: storeID))
+    }
+
+    @Test("Every object that holds keys of the store in this process gives the same ones; another process has none")
+    func sharedInProcess() throws {
+        let child = try ChildHolder(of: storeID, "processMemory")
+        let first = ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source)
+        try first.hold([1], timeoutSeconds: 60)
+        #expect(try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).bytes(in: .unlocked) == [1])
+        #expect(try child("load unlocked") == "nothing")
+        try first.remove(.unlocked)
+        #expect(!ProcessMemoryKeys.ofThisProcess.isHolding(.unlocked, of: storeID))
+        try child.end()
+    }
+
+    @Test("The watching thread is there only while something is held")
+    func watcherEnds() throws {
+        let child = try ChildHolder(of: storeID, "processMemory")
+        let before = try child("threads")
+        for round in 1...2 {
+            #expect(try child("hold unlocked text none") == "done")
+            #expect(try child("hold first-unlock text none") == "done")
+            let during = try child("threads")
+            #expect(Int(during) == Int(before).map { $0 + 1 })
+            #expect(try child("remove unlocked") == "done")
+            // The upper half counts locks of everything.
+            #expect(try child("epoch \(round << 32)") == "done")
+            let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+            var after = during
+            while after != before, ContinuousClock.now < deadline {
+                after = try child("threads")
+                Thread.sleep(forTimeInterval: 0.01)
+            }
+            #expect(after == before)
+        }
+        try child.end()
+    }
+}

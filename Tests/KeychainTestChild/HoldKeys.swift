@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import CKeychainTestShims
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import Synchronization
+
+extension ChildCommand {
+    /// [--as-user UID] [--refuse-keyring] STORE-ID SELECTION: a key holder that does what each line of input says.
+    ///
+    /// `kind`, `epoch NUMBER`, `hold SLOT TEXT SECONDS|none`, `load SLOT`, `remove SLOT`, `refuse-keyring`, `threads`. Lets go of everything at the end.
+    static func holdKeys(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        if rest.first == "--as-user" {
+            guard let user = rest.dropFirst().first.flatMap({ UInt32($0) }) else { throw BadArguments() }
+            // The program may lie where that user cannot reach; it is loaded by now.
+            guard setregid(user, user) == 0, setreuid(user, user) == 0 else { throw BadArguments() }
+            rest = rest.dropFirst(2)
+        }
+        if rest.first == "--refuse-keyring" {
+            guard keychain_test_refuse_keyring() == 0 else { throw BadArguments() }
+            rest = rest.dropFirst()
+        }
+        let holder = try HolderInChild(storeID: rest.first, selection: rest.last)
+        say("ready")
+        while let line = readLine() {
+            do throws(KeychainFailure) {
+                say(try holder.perform(line.split(separator: " ").map(String.init)))
+            } catch {
+                say("failed \(error.status.rawValue) \(error.reason)")
+            }
+        }
+        for slot in KeyHolderSlot.allCases { try holder.holder.remove(slot) }
+    }
+}
+
+private final class HolderInChild: Sendable {
+    let holder: any KeyHolder
+    private let epoch: EpochInChild
+
+    init(storeID: String?, selection: String?) throws {
+        guard let number = storeID.flatMap({ UInt64($0) }), let selection = selection.flatMap(KeyHolderSelection.init(rawValue:)) else {
+            throw BadArguments()
+        }
+        let epoch = EpochInChild()
+        self.epoch = epoch
+        holder = try selection.makeHolder(storeID: StoreID(high: 0, low: number)) { epoch.value }
+    }
+
+    func perform(_ words: [String]) throws(KeychainFailure) -> String {
+        let slot = words.dropFirst().first.flatMap(KeyHolderSlot.init(rawValue:)) ?? .unlocked
+        switch words.first {
+        case "kind": return "\(holder.kind)"
+        case "epoch":
+            epoch.value = LockEpoch(rawValue: words.last.flatMap { Int64($0) } ?? 0)
+            return "done"
+        case "hold" where words.count == 4:
+            let text = Array(words[2].utf8)
+            // As many bytes as the buffer has.
+            let secret = try unsafe SecretBytes(byteCount: text.count) { unsafe $0.copyBytes(from: text) }
+            try holder.hold(secret, in: slot, timeoutSeconds: UInt32(words[3]), lockEpoch: epoch.value)
+            return "done"
+        case "load":
+            guard let held = try holder.load(slot, for: .use) else { return "nothing" }
+            // The text is the test's, and no secret.
+            return unsafe held.secret.withBytes { unsafe "held " + String(decoding: $0, as: UTF8.self) }
+        case "remove":
+            try holder.remove(slot)
+            return "done"
+        case "refuse-keyring":
+            return keychain_test_refuse_keyring() == 0 ? "done" : "impossible"
+        case "threads":
+            return "\((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0)"
+        default: throw KeychainFailure(.parameter, "unknown: \(words)")
+        }
+    }
+}
+
+/// The count of locks of a store that there is none of.
+private final class EpochInChild: Sendable {
+    private let number = Atomic<Int64>(0)
+
+    var value: LockEpoch {
+        get { LockEpoch(rawValue: number.load(ordering: .sequentiallyConsistent)) }
+        set { number.store(newValue.rawValue, ordering: .sequentiallyConsistent) }
+    }
+}
