@@ -78,6 +78,15 @@ extension KeychainSessionContract {
             subject.letPass(1)
             try findings.expect(keychain, is: .locked, "after its time since that was changed")
         },
+        KeychainSessionContract("Whoever asks for the state does not keep the keychain unlocked") {
+            subject, findings throws(KeychainFailure) in
+            let keychain = subject.keychain
+            try keychain.set("12345", autoLock: .after(seconds: 2))
+            subject.letPass(1)
+            for asked in [keychain, subject.other] { _ = try asked.sessionStatus() }
+            subject.letPass(1)
+            try findings.expect(keychain, is: .locked, "after its time, in which only the state was asked for")
+        },
         KeychainSessionContract("Another process sees each change at its next call") { subject, findings throws(KeychainFailure) in
             let (keychain, other) = (subject.keychain, subject.other)
             try keychain.addItemOfEachClass()

@@ -9,7 +9,7 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
         case isAlwaysUnlocked, staysLocked, locksTooMuch, locksTooLittle, forgetsLocks, unlocksAtNothing
         case takesWrongPasscode, takesSecondPasscode, keepsOldPasscode
         case namesNothing, deletesUnasked, keepsPasscode
-        case neverLocksItself, locksItselfSoon, keepsFirstTime
+        case neverLocksItself, locksItselfSoon, keepsFirstTime, takesLookingForUse
         case remembersState, weakensItems, saysNotFound
     }
 
@@ -49,6 +49,9 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
     func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         let status = try good.sessionStatus()
         switch fault {
+        case .takesLookingForUse:
+            if let autoLock = status.autoLock { try good.setAutoLock(autoLock) }
+            return status
         case .isAlwaysUnlocked: return status.with(state: .unlocked)
         case .staysLocked where status.isPasscodeSet: return status.with(state: .locked)
         case .remembersState:
