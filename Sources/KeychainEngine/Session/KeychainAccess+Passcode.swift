@@ -97,7 +97,7 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         guard let keys else { return }
         do throws(KeychainFailure) {
-            try Self.hold(keys, by: replaced.holder, autoLock, lockEpoch: lockEpoch)
+            try hold(keys, by: replaced.holder, autoLock, lockEpoch: lockEpoch)
         } catch {
             throw error.naming("the passcode is in force, but the keychain could not be unlocked with it")
         }
@@ -130,6 +130,6 @@ extension KeychainAccess {
             try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
         }
         close(opened)
-        try Self.hold(remaining, by: opened.holder, autoLock, lockEpoch: lockEpoch)
+        try hold(remaining, by: opened.holder, autoLock, lockEpoch: lockEpoch)
     }
 }

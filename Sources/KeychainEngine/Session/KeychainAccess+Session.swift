@@ -24,7 +24,7 @@ extension KeychainAccess {
             let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret)
-            try Self.hold(keys, by: opened.holder, autoLock, lockEpoch: epoch)
+            try hold(keys, by: opened.holder, autoLock, lockEpoch: epoch)
             do throws(KeychainFailure) {
                 try finish(keys, of: opened, passcode, autoLock, lockEpoch: epoch)
             } catch {
@@ -40,13 +40,14 @@ extension KeychainAccess {
                 throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked")
             }
             // The keys first: whatever happens then, they are gone.
-            try opened.holder.remove(.unlocked)
-            if extent == .everything { try opened.holder.remove(.firstUnlock) }
+            try Self.removeKeys(extent, from: opened.holder)
             do throws(KeychainFailure) {
                 try opened.store.advanceLockEpoch(extent)
             } catch {
                 throw error.naming("locked, but programs that keep keys in their own memory could not be told")
             }
+            // Once more: an unlock that began before may have put them back in the meantime. A later one counts this lock itself.
+            try Self.removeKeys(extent, from: opened.holder)
         }
     }
 
@@ -57,7 +58,9 @@ extension KeychainAccess {
             guard try opened.keybag.lockState() == .unlocked, let held = try opened.holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }
-            try opened.holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
+            try unlessLocked(since: epoch, [.unlocked], of: opened.holder) { (slot) throws(KeychainFailure) in
+                try opened.holder.hold(held.secret, in: slot, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
+            }
         }
     }
 
@@ -71,10 +74,42 @@ extension KeychainAccess {
         }
     }
 
-    static func hold(
+    /// Gives the keys of an unlock to the holder, but for those that a lock has taken away since `lockEpoch`.
+    func hold(
         _ keys: UnlockedKeys, by holder: any KeyHolder, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        try holder.hold(keys.payload(for: .firstUnlock), in: .firstUnlock, timeoutSeconds: nil, lockEpoch: lockEpoch)
-        try holder.hold(keys.payload(for: .unlocked), in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: lockEpoch)
+        try unlessLocked(since: lockEpoch, [.firstUnlock, .unlocked], of: holder) { (slot) throws(KeychainFailure) in
+            let timeoutSeconds = slot == .unlocked ? autoLock.seconds : nil
+            try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
+        }
+    }
+
+    /// Fills slots, and none that was locked since `lockEpoch`.
+    ///
+    /// The count is read before and after, and a lock empties the slots before and after it is counted: so either of both sees
+    /// the other, and the lock stays.
+    private func unlessLocked(
+        since lockEpoch: LockEpoch, _ slots: [KeyHolderSlot], of holder: any KeyHolder,
+        _ fill: (KeyHolderSlot) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) {
+        let before = try currentLockEpoch()
+        for slot in slots where lockEpoch.keeps(slot, at: before) { try fill(slot) }
+        do throws(KeychainFailure) {
+            let after = try currentLockEpoch()
+            for slot in slots where !lockEpoch.keeps(slot, at: after) { try holder.remove(slot) }
+        } catch {
+            // Whether a lock came cannot be said.
+            for slot in slots { try holder.remove(slot) }
+            throw error
+        }
+    }
+
+    private func currentLockEpoch() throws(KeychainFailure) -> LockEpoch {
+        try current(creating: false).store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+    }
+
+    private static func removeKeys(_ extent: LockExtent, from holder: any KeyHolder) throws(KeychainFailure) {
+        try holder.remove(.unlocked)
+        if extent == .everything { try holder.remove(.firstUnlock) }
     }
 }

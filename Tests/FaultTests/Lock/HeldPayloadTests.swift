@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainTestSupport
+import Testing
+
+@Suite("What a holder gives is used only if it is exactly this keybag's")
+struct HeldPayloadTests {
+    private static let passcode = "swordfish"
+
+    /// Something that another program of the user could put where the unlocked keys are.
+    struct Forgery: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// Gets the right payload of each slot, those from before the last change of keys, and those of another store.
+        let payload: @Sendable (_ right: [UInt8], _ stale: [UInt8], _ foreign: [UInt8]) -> [UInt8]
+
+        static let all = [
+            Forgery(testDescription: "the right format with other keys") { right, _, _ in
+                right.enumerated().map { offset, byte in offset >= right.count - 32 ? ~byte : byte }
+            },
+            Forgery(testDescription: "one bit of one key") { right, _, _ in
+                right.enumerated().map { offset, byte in offset == right.count - 5 ? byte ^ 1 : byte }
+            },
+            Forgery(testDescription: "random bytes") { right, _, _ in right.map { _ in UInt8.random(in: 0...255) } },
+            Forgery(testDescription: "a single byte") { _, _, _ in [1] },
+            Forgery(testDescription: "all but the last byte") { right, _, _ in right.dropLast() },
+            Forgery(testDescription: "one byte more") { right, _, _ in right + [0] },
+            Forgery(testDescription: "of another store") { _, _, foreign in foreign },
+            Forgery(testDescription: "of another store, under this one's name") { right, _, foreign in
+                Array(right[..<27] + foreign[27...])
+            },
+            Forgery(testDescription: "of the keybag before the change") { _, stale, _ in stale },
+            Forgery(testDescription: "of the keybag before the change, under the present one's number") { right, stale, _ in
+                Array(right[..<27] + stale[27...])
+            },
+            Forgery(testDescription: "of a keybag that is still to come") { right, _, _ in
+                right.enumerated().map { offset, byte in offset == 24 ? 1 : byte }
+            },
+        ]
+    }
+
+    /// What is right in each slot.
+    private static func payloads(_ home: String) throws -> [KeyHolderSlot: [UInt8]] {
+        let opened = try OpenedStore(home: home)
+        return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.allCases.map { ($0, try opened.payload(for: $0, passcode)) })
+    }
+
+    /// Holds these bytes as if unlocking had put them there.
+    private static func plant(_ payload: [UInt8], in slot: KeyHolderSlot, home: String, _ holder: KeyHolderSelection) throws {
+        let opened = try OpenedStore(home: home)
+        let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+        // The bytes are copied within the closure.
+        let secret = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
+        try opened.holder(holder).hold(secret, in: slot, timeoutSeconds: nil, lockEpoch: epoch)
+    }
+
+    @Test(
+        "A payload that is forged, foreign or stale is as none: the keychain stays locked, and nothing is written under it",
+        arguments: Forgery.all, [KeyHolderSelection.automatic, .processMemory])
+    func refused(_ forgery: Forgery, holder: KeyHolderSelection) throws {
+        try withLocalKeychain(holder: holder) { keychain, home in
+            try keychain.addItemOfEachClass()
+            try keychain.set(Self.passcode)
+            let stale = try Self.payloads(home)
+            try keychain.changePasscode(
+                from: try Passcode(text: Self.passcode), to: try Passcode(text: Self.passcode), rotatingKeys: true, autoLock: .never)
+            try keychain.lock(.everything)
+            let right = try Self.payloads(home)
+            let foreign = try withLocalKeychain(holder: holder) { other, otherHome in
+                try other.set(Self.passcode)
+                return try Self.payloads(otherHome)
+            }
+            let before = try rows(home)
+            for slot in KeyHolderSlot.allCases {
+                guard let right = right[slot], let stale = stale[slot], let foreign = foreign[slot] else { continue }
+                try Self.plant(forgery.payload(right, stale, foreign), in: slot, home: home, holder)
+            }
+
+            // Each by an object of its own: the first to ask may take away what it finds.
+            for request in [Request.add, .update, .read, .readAll] {
+                let fresh = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+                #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try request.perform(on: fresh) }
+            }
+            #expect(try rows(home) == before)
+            #expect(try keychain.sessionStatus().state == .neverUnlocked)
+            #expect(try keychain.secret(of: "dk") == "secret of dk")
+
+            // The same way in is open for what is right: so it was the payload that was refused.
+            for slot in KeyHolderSlot.allCases { try Self.plant(right[slot] ?? [], in: slot, home: home, holder) }
+            #expect(try keychain.sessionStatus().state == .unlocked)
+            #expect(try keychain.secret(of: "ak") == "secret of ak")
+        }
+    }
+
+    private enum Request {
+        case add, update, read, readAll
+
+        func perform(on keychain: LocalKeychain) throws {
+            switch self {
+            case .add: try keychain.addItem("new", "new", .whenUnlocked)
+            case .update: try keychain.updateItem("ak", to: "new")
+            case .read: _ = try keychain.secret(of: "ak")
+            case .readAll: _ = try keychain.secrets()
+            }
+        }
+    }
+
+    /// All that is stored of items, sealed as it is.
+    private func rows(_ home: String) throws -> [SealedRow] {
+        var rows: [SealedRow] = []
+        try OpenedStore(home: home).store.read { reading throws(KeychainFailure) in
+            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row in
+                rows.append(row)
+                return .proceed
+            }
+        }
+        return rows
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+/// An operation that must be all or nothing, whenever the process that does it is killed.
+protocol KillScenario: Sendable {
+    /// What a `SessionProcess` is asked for.
+    var request: String { get }
+
+    /// Makes the keychain below `home` on which the operation is to be done, and closes it.
+    func prepare(home: String) throws
+
+    /// Records an issue unless the operation was done wholly or not at all, and can be done or finished now.
+    func check(home: String, _ comment: Comment) throws -> KillOutcome
+}
+
+enum KillOutcome {
+    case nothingDone, done
+}
+
+/// Does an operation again and again, each time on a copy of the same keychain, and kills the process in the midst of it.
+///
+/// Two kinds of moments: points of time, spread over as long as the operation takes when nobody disturbs it, and calls of the
+/// system that change files, at the very beginning of each.
+struct KillHarness {
+    let scenario: any KillScenario
+
+    struct Tally {
+        var killCount = 0
+        var outcomes: [KillOutcome: Int] = [:]
+        /// How many of the kills were at a call of the system.
+        var callCount = 0
+    }
+
+    /// What commits, and what takes a transaction back after a kill, is made of these.
+    private static let systemCalls = ["pwrite64", "fdatasync", "ftruncate"]
+
+    /// Kills at so many points of time, and at up to so many calls.
+    func run(pointCount: Int, callCount: Int) throws -> Tally {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let place = Place(directory: directory)
+            try FileManager.default.createDirectory(
+                atPath: place.home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            try scenario.prepare(home: place.home)
+            try FileManager.default.moveItem(atPath: place.home, toPath: place.original)
+            var tally = Tally()
+            try killAtPointsOfTime(pointCount, in: place, &tally)
+            if FlushTrace.obstacle == nil { try killAtCalls(callCount, in: place, &tally) }
+            try place.forgetHeldKeys()
+            return tally
+        }
+    }
+
+    /// The same path in every round: a key file names the store that it belongs to.
+    private struct Place {
+        let directory: String
+        var home: String { directory + "/home" }
+        var original: String { directory + "/original" }
+        var log: String { directory + "/log" }
+
+        func restore() throws {
+            if FileManager.default.fileExists(atPath: home) {
+                try forgetHeldKeys()
+                try FileManager.default.removeItem(atPath: home)
+            }
+            try FileManager.default.copyItem(atPath: original, toPath: home)
+        }
+
+        func forgetHeldKeys() throws {
+            try OpenedStore(home: home).forgetHeldKeys()
+        }
+    }
+
+    private func killAtPointsOfTime(_ count: Int, in place: Place, _ tally: inout Tally) throws {
+        var longest = Duration.zero
+        for _ in 0..<2 {
+            try place.restore()
+            let process = try SessionProcess(home: place.home)
+            let clock = ContinuousClock()
+            let start = clock.now
+            #expect(try process.ask(scenario.request).status == 0)
+            longest = max(longest, clock.now - start)
+        }
+        for round in 0..<count {
+            try place.restore()
+            let process = try SessionProcess(home: place.home)
+            process.send(scenario.request)
+            let microseconds = Double.random(in: 0..<1) + Double(round)
+            usleep(UInt32(microseconds / Double(count) * (longest / .microseconds(1))))
+            let hadAnswered = try process.kill()
+            try note("killed after \(round)/\(count) of its time", hadAnswered: hadAnswered, in: place, &tally)
+        }
+    }
+
+    private func killAtCalls(_ count: Int, in place: Place, _ tally: inout Tally) throws {
+        // Counted as strace counts, from one, among all calls of that name.
+        var positions: [(call: String, position: Int)] = []
+        for call in Self.systemCalls {
+            try place.restore()
+            let process = try traced(call, nil, in: place)
+            #expect(try process.ask(scenario.request).status == 0)
+            try process.end()
+            let lines = try String(contentsOfFile: place.log, encoding: .utf8).split(separator: "\n").filter { $0.contains("\(call)(") }
+            positions += lines.indices.map { (call, $0 + 1) }
+        }
+        // Spread over all of them, the first and the last included.
+        let chosen =
+            positions.count <= count
+            ? Array(positions.indices) : (0..<count).map { $0 * (positions.count - 1) / max(1, count - 1) }
+        for (call, position) in chosen.map({ positions[$0] }) {
+            try place.restore()
+            let process = try traced(call, "signal=KILL:when=\(position)", in: place)
+            process.send(scenario.request)
+            let hadAnswered = (try? process.answer()) != nil
+            try process.end()
+            guard !hadAnswered else { continue }
+            tally.callCount += 1
+            try note("killed at \(call) \(position)", hadAnswered: false, in: place, &tally)
+        }
+    }
+
+    private func traced(_ call: String, _ injection: String?, in place: Place) throws -> SessionProcess {
+        let injecting = injection.map { ["-e", "inject=\(call):\($0)"] } ?? []
+        return try SessionProcess(
+            home: place.home, under: ["strace", "-f", "-y", "-s", "0", "-o", place.log, "-e", "trace=\(call)"] + injecting)
+    }
+
+    private func note(_ moment: String, hadAnswered: Bool, in place: Place, _ tally: inout Tally) throws {
+        let comment: Comment = "\(scenario.request), \(moment)"
+        let outcome = try scenario.check(home: place.home, comment)
+        #expect(outcome == .done || !hadAnswered, "it had said that it was done; \(comment)")
+        tally.killCount += 1
+        tally.outcomes[outcome, default: 0] += 1
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("While one process locks and unlocks, others are answered rightly")
+struct LockCycleTests {
+    /// Of one process: how often which operation was answered with what.
+    private static func tally(_ process: ChildProcess) throws -> [String: Int] {
+        var tally: [String: Int] = [:]
+        while let line = try process.readLine(withinSeconds: 300), line != "end" {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let count = Int(parts[0]) else { continue }
+            tally[String(parts[1])] = count
+        }
+        return tally
+    }
+
+    @Test(
+        "Eight processes that read during 1,000 locks and unlocks see success or 'locked', and nothing else",
+        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+    func eightReaders() throws {
+        try withLocalKeychain { keychain, home in
+            try keychain.addItemOfEachClass()
+            try keychain.set("swordfish")
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            let environment = ["KEYCHAIN_HOME": home]
+            let readers = try (0..<8).map { _ in
+                try ChildProcess(program, ["reads-until-told-to-end", "ak", "aku", "ck", "dk"], environment: environment)
+            }
+            for reader in readers { #expect(try reader.readLine() == "ready") }
+
+            let locker = try ChildProcess(program, ["lock-cycles", "1000", "swordfish"], environment: environment)
+            #expect(try Self.tally(locker) == ["lock 0": 1_000, "unlock 0": 1_000])
+            for reader in readers {
+                reader.closeInput()
+                let tally = try Self.tally(reader)
+                #expect(Set(tally.keys) == ["ak 0", "ak -25308", "aku 0", "aku -25308", "ck 0", "dk 0"], "\(tally)")
+                #expect(try reader.waitUntilEnded() == .exited(0))
+            }
+        }
+    }
+
+    @Test(
+        "Another process sees each lock and unlock, and each change of the passcode, at its next call",
+        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+    func nextCall() throws {
+        try withLocalKeychain { keychain, home in
+            let (one, other) = (try SessionProcess(home: home), try SessionProcess(home: home))
+            try keychain.addItem("kept", "secret of kept")
+            for process in [one, other] { #expect(try process.status(of: "read kept") == .success) }
+            #expect(try one.status(of: "set swordfish") == .success)
+            #expect(try other.ask("read kept") == SessionProcess.Answer(status: 0, text: "secret of kept"))
+            for (actor, observer) in [(one, other), (other, one), (one, other)] {
+                #expect(try actor.status(of: "lock") == .success)
+                #expect(try observer.status(of: "read kept") == .interactionNotAllowed)
+                #expect(try observer.ask("state").text == "locked")
+                #expect(try observer.status(of: "add new ak") == .interactionNotAllowed)
+                #expect(try actor.status(of: "unlock swordfish") == .success)
+                #expect(try observer.status(of: "read kept") == .success)
+                #expect(try observer.ask("state").text == "unlocked")
+                #expect(try actor.status(of: "lock-all") == .success)
+                #expect(try observer.ask("state").text == "neverUnlocked")
+                #expect(try observer.status(of: "read kept") == .interactionNotAllowed)
+                #expect(try observer.status(of: "unlock swordfish") == .success)
+                #expect(try actor.status(of: "read kept") == .success)
+            }
+            #expect(try one.status(of: "rotate swordfish 12345") == .success)
+            #expect(try other.status(of: "read kept") == .success)
+            #expect(try other.status(of: "unlock swordfish") == .authFailed)
+            #expect(try other.status(of: "remove 12345") == .success)
+            #expect(try one.status(of: "read kept") == .success)
+            #expect(try one.ask("state").text == "unlocked")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Keybag
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainTestSupport
+
+/// A store in a test's hands, with its keybag and device secret, beside whatever keychain uses it.
+final class OpenedStore {
+    let store: SQLiteItemStore
+    let keybag: OpenKeybag
+    let deviceSecret: SecretBytes
+
+    init(home: String) throws {
+        store = try SQLiteItemStore(openingAt: home + "/keychain.db")
+        deviceSecret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
+        keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
+    }
+
+    func unlockedKeys(_ passcode: String) throws -> UnlockedKeys {
+        try keybag.unlockedKeys(passcode: Passcode(text: passcode), deviceSecret: deviceSecret)
+    }
+
+    /// Copies of all class keys that `keys` has.
+    func classKeys(of keys: any KeyProvider) throws -> [ClassKeyID: [UInt8]] {
+        var copies: [ClassKeyID: [UInt8]] = [:]
+        for accessibility in Accessibility.allCases {
+            for generation in 1...max(1, keybag.currentPasscodeGeneration) {
+                guard case .available = keys.availability(of: accessibility, generation: generation) else { continue }
+                copies[ClassKeyID(accessibility, generation: generation)] = try keys.withClassKey(
+                    for: accessibility, generation: generation
+                ) { (key: borrowing ClassKey) throws(KeychainFailure) in
+                    // The bytes are copied within the closure.
+                    unsafe key.secret.withBytes { unsafe Array($0) }
+                }
+            }
+        }
+        return copies
+    }
+
+    /// What a holder is given while the keychain is unlocked.
+    func payload(for slot: KeyHolderSlot, _ passcode: String) throws -> [UInt8] {
+        let payload = try unlockedKeys(passcode).payload(for: slot)
+        // The bytes are copied within the closure.
+        return unsafe payload.withBytes { unsafe Array($0) }
+    }
+
+    func holder(_ selection: KeyHolderSelection = .automatic) throws -> any KeyHolder {
+        let epoch = try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+        return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
+    }
+
+    /// Lets go of all that is held for this store, as a restart does, without telling the store.
+    func forgetHeldKeys() throws {
+        let holder = try holder()
+        for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
+    }
+}
+
+extension LocalKeychain {
+    /// All secrets that can be read, by account.
+    func secrets() throws(KeychainFailure) -> [String: String] {
+        let items = try copyMatching(
+            MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
+        var secrets: [String: String] = [:]
+        for item in items { secrets[item.attributes.text(.account) ?? ""] = String(decoding: item.secret ?? Data(), as: UTF8.self) }
+        return secrets
+    }
+
+    /// One item of each class, called by its class; returns all of them.
+    @discardableResult
+    func addItemOfEachClass(_ prefix: String = "", includingBoundToPasscode: Bool = false) throws(KeychainFailure) -> [String: String] {
+        var secrets: [String: String] = [:]
+        for accessibility in Accessibility.allCases where includingBoundToPasscode || accessibility != .whenPasscodeSetThisDeviceOnly {
+            let account = prefix + accessibility.rawValue
+            try addItem(account, "secret of \(account)", accessibility)
+            secrets[account] = "secret of \(account)"
+        }
+        return secrets
+    }
+}

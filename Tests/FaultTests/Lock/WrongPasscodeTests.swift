@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainTestSupport
+import Testing
+
+@Suite("What cannot be unlocked")
+struct WrongPasscodeTests {
+    /// Everything that takes a passcode, with a wrong one.
+    enum Operation: CaseIterable {
+        case unlock, change, askForRemoval, remove
+
+        func perform(on keychain: LocalKeychain) throws {
+            let wrong = "wrong"
+            switch self {
+            case .unlock: try keychain.unlock(with: wrong)
+            case .change:
+                try keychain.changePasscode(
+                    from: try Passcode(text: wrong), to: try Passcode(text: "new one"), rotatingKeys: true, autoLock: .never)
+            case .askForRemoval: _ = try keychain.passcodeRemoval(try Passcode(text: wrong))
+            case .remove: try keychain.removePasscode(try Passcode(text: wrong), deleting: PasscodeRemoval(items: []))
+            }
+        }
+    }
+
+    private static func makeLockedKeychain(_ home: String) throws {
+        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        try keychain.addItemOfEachClass()
+        try keychain.set("swordfish")
+        try keychain.lock(.everything)
+    }
+
+    @Test("A wrong passcode is refused as such, changes no byte of any file and leaves the keychain locked", arguments: Operation.allCases)
+    func wrongPasscode(_ operation: Operation) throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            try Self.makeLockedKeychain(home)
+            let before = try FileSnapshot(of: home)
+            do {
+                let keychain = LocalKeychain(home: home) { $0.policyPath = home + "/policy.json" }
+                let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
+                #expect(failure?.reason.contains("the passcode is wrong") == true)
+                #expect(try keychain.sessionStatus().state == .neverUnlocked)
+            }
+            #expect(try FileSnapshot(of: home) == before)
+
+            let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+            try keychain.unlock(with: "swordfish")
+            #expect(try keychain.secret(of: "ak") == "secret of ak")
+            keychain.forgetKeys()
+        }
+    }
+
+    /// Ways to damage a copy of the keybag: all of it, or the bytes that only the passcode would notice.
+    static let damages = ["zeroblob(length(bytes))", "substr(bytes, 1, length(bytes) - 40) || zeroblob(40)", "x''"]
+
+    @Test("One damaged copy of the keybag: the other serves, and verifying says so", arguments: ["keybag", "keybag_copy"], damages)
+    func oneCopy(table: String, damage: String) throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            try Self.makeLockedKeychain(home)
+            try RawDatabase(home + "/keychain.db").execute("UPDATE \(table) SET bytes = CAST(\(damage) AS BLOB)")
+            let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "wrong") }
+            try keychain.unlock(with: "swordfish")
+            #expect(try keychain.secret(of: "ak") == "secret of ak")
+            let report = try keychain.verify(purgingQuarantine: false)
+            #expect(report.findings.isEmpty)
+            #expect(report.structuralProblems.contains { $0.contains("keybag") && $0.contains("damaged") }, "\(report.structuralProblems)")
+            #expect(try keychain.report().store?.damagedKeybagCopyCount == 1)
+
+            // The next change writes both anew.
+            try keychain.changePasscode(
+                from: try Passcode(text: "swordfish"), to: try Passcode(text: "12345"), rotatingKeys: false, autoLock: .standard)
+            #expect(try keychain.verify(purgingQuarantine: false).isSound)
+            keychain.forgetKeys()
+        }
+    }
+
+    @Test("Both copies damaged: not available, with the right passcode and with a wrong one, and nothing is changed", arguments: damages)
+    func bothCopies(damage: String) throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            try Self.makeLockedKeychain(home)
+            try RawDatabase(home + "/keychain.db").execute(
+                "UPDATE keybag SET bytes = CAST(\(damage) AS BLOB); UPDATE keybag_copy SET bytes = CAST(\(damage) AS BLOB)")
+            let before = try FileSnapshot(of: home)
+            do {
+                let keychain = LocalKeychain(home: home) { $0.policyPath = home + "/policy.json" }
+                let notAvailable = KeychainFailure(.notAvailable, "")
+                for passcode in ["swordfish", "wrong"] {
+                    let failure = #expect(throws: notAvailable) { try keychain.unlock(with: passcode) }
+                    #expect(failure?.reason.contains("keybag") == true)
+                }
+                for operation in Operation.allCases { #expect(throws: notAvailable) { try operation.perform(on: keychain) } }
+                #expect(throws: notAvailable) { try keychain.lock(.everything) }
+                #expect(throws: notAvailable) { try keychain.set("another") }
+                #expect(throws: notAvailable) { try keychain.secret(of: "ak") }
+                #expect(throws: notAvailable) { try keychain.secret(of: "absent") }
+                #expect(throws: notAvailable) { _ = try keychain.sessionStatus() }
+            }
+            #expect(try FileSnapshot(of: home) == before)
+        }
+    }
+}

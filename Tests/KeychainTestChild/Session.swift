@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+
+extension ChildCommand {
+    /// HOLDER: does what each line of its input asks, on one keychain object, and answers `= STATUS` with what there is to say.
+    static func session(_ arguments: [String]) throws {
+        let keychain = try sessionKeychain(arguments.first)
+        var planted: [PlantedSecret] = []
+        say("ready")
+        while let line = readLine() {
+            let words = line.split(separator: " ").map(String.init)
+            do throws(KeychainFailure) {
+                if words.first == "plant" {
+                    planted.append(try PlantedSecret(hexadecimal: words.last ?? ""))
+                    say("= 0")
+                } else {
+                    say("= 0 \(try perform(words, on: keychain))")
+                }
+            } catch {
+                say("= \(error.status.rawValue) \(error.reason)")
+            }
+        }
+        withExtendedLifetime(planted) {}
+    }
+
+    /// COUNT PASSCODE: unlocks and locks so many times; says how often in all it got which status.
+    static func lockCycles(_ arguments: [String]) throws {
+        guard arguments.count == 2, let count = Int(arguments[0]) else { throw BadArguments() }
+        let keychain = try sessionKeychain(nil)
+        var tally = StatusTally()
+        for _ in 0..<count {
+            tally.note("unlock") { () throws(KeychainFailure) in try keychain.unlock(with: arguments[1]) }
+            tally.note("lock") { () throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }
+        }
+        tally.sayAll()
+    }
+
+    /// ACCOUNT ...: reads each in turn, over and over, until its input ends; says how often it got which status.
+    static func readsUntilToldToEnd(_ arguments: [String]) throws {
+        let keychain = try sessionKeychain(nil)
+        var tally = StatusTally()
+        say("ready")
+        while !isInputAtEnd() {
+            for account in arguments {
+                tally.note(account) { () throws(KeychainFailure) in
+                    guard try keychain.secret(of: account) == "secret of \(account)" else {
+                        throw KeychainFailure(.internal, "another secret")
+                    }
+                }
+            }
+            // What is looked for happens between two reads of one process, not while eight compete for a processor.
+            usleep(2_000)
+        }
+        tally.sayAll()
+    }
+
+    private static func sessionKeychain(_ holder: String?) throws -> LocalKeychain {
+        guard let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"],
+            let selection = KeyHolderSelection(rawValue: holder ?? KeyHolderSelection.automatic.rawValue)
+        else { throw BadArguments() }
+        return LocalKeychain(home: home) { configuration in
+            configuration.policyPath = home + "/policy.json"
+            configuration.keyHolder = selection
+        }
+    }
+
+    /// What there is to say beside the success.
+    private static func perform(_ words: [String], on keychain: LocalKeychain) throws(KeychainFailure) -> String {
+        switch (words.first, words.count) {
+        case ("state", 1): return "\(try keychain.sessionStatus().state)"
+        case ("holder", 1): return "\(try keychain.sessionStatus().holder)"
+        case ("lock", 1): try keychain.lock(.whenUnlocked)
+        case ("lock-all", 1): try keychain.lock(.everything)
+        case ("unlock", 2): try keychain.unlock(with: words[1])
+        case ("set", 2): try keychain.setPasscode(try Passcode(text: words[1]), autoLock: .standard)
+        case ("change", 3), ("rotate", 3):
+            try keychain.changePasscode(
+                from: try Passcode(text: words[1]), to: try Passcode(text: words[2]), rotatingKeys: words[0] == "rotate",
+                autoLock: .standard)
+        case ("remove", 2):
+            try keychain.removePasscode(
+                try Passcode(text: words[1]), deleting: try keychain.passcodeRemoval(try Passcode(text: words[1])))
+        case ("read", 2): return try keychain.secret(of: words[1])
+        case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", Accessibility(rawValue: words[2]))
+        case ("add-pair", 1):
+            try keychain.addItem("left", "one")
+            try keychain.addItem("right", "two")
+        default: throw KeychainFailure(.parameter, "unknown request \(words.first ?? "")")
+        }
+        return ""
+    }
+
+    private static func isInputAtEnd() -> Bool {
+        var request = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+        // One request, which is ours.
+        return unsafe poll(&request, 1, 0) > 0
+    }
+}
+
+/// A secret that lies where keys lie, for a search that is to find it.
+private final class PlantedSecret {
+    private let secret: SecretBytes
+
+    init(hexadecimal: String) throws(KeychainFailure) {
+        let digits = Array(hexadecimal)
+        guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { throw KeychainFailure(.parameter, "not hexadecimal") }
+        // The bytes go straight to where keys lie, one by one: nothing else may hold them together.
+        secret = try unsafe SecretBytes(byteCount: digits.count / 2) { buffer in
+            for index in buffer.indices {
+                unsafe buffer[index] = UInt8(String(digits[2 * index...2 * index + 1]), radix: 16) ?? 0
+            }
+        }
+    }
+}
+
+/// How often what was answered.
+private struct StatusTally {
+    private var counts: [String: Int] = [:]
+
+    mutating func note(_ operation: String, _ body: () throws(KeychainFailure) -> Void) {
+        do throws(KeychainFailure) {
+            try body()
+            counts["\(operation) 0", default: 0] += 1
+        } catch {
+            // The reason of a status that nobody expects is the way to its cause.
+            let isExpected = error.status == .interactionNotAllowed
+            counts["\(operation) \(error.status.rawValue)\(isExpected ? "" : " \(error.reason)")", default: 0] += 1
+        }
+    }
+
+    func sayAll() {
+        for (answer, count) in counts.sorted(by: { $0.key < $1.key }) { say("\(count) \(answer)") }
+        say("end")
+    }
+}
