@@ -121,7 +121,9 @@ let package = Package(
         ),
         .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
-        .testTarget(name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
+        .testTarget(
+            name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
+        ),
     ]
 )
 

@@ -738,6 +738,180 @@ def row_vectors():
     })
 
 
+# Backups
+
+BACKUP_ID = fixed("backup id", 16)
+BACKUP_SALT = fixed("backup salt")
+BACKUP_PASSWORD = "12345, as on my luggage"
+BACKUP_DATE = 700000001.5
+CHUNK = 65536
+
+
+def backup_item(secret, name="Skroob", code=AK, item_class=b"genp", entries=None, reference=None):
+    attributes = SKROOB if entries is None else entries
+    if entries is None:
+        attributes = [e for e in SKROOB if e[0] not in (ACCOUNT, ACCESSIBLE)]
+        attributes += [(ACCOUNT, "text", name), (ACCESSIBLE, "text", {AK: "ak", CK: "ck", DK: "dk", AKU: "aku"}[code])]
+    return {
+        "reference": reference or item_class + fixed("item " + name, 16),
+        "accessibility": code,
+        "attributes": encoded_attributes(attributes),
+        "secret": secret,
+    }
+
+
+def backup_record(item, presence=None):
+    data = b"\1" + item["reference"] + bytes([item["accessibility"]]) + counted(item["attributes"])
+    present = (item["secret"] is not None) if presence is None else presence
+    return data + bytes([present]) + counted(item["secret"] or b"")
+
+
+def backup_end(count, device_only=0, constrained=0, unreadable=0):
+    return b"\2" + u64(count) + u64(device_only) + u64(constrained) + u64(unreadable)
+
+
+def backup_keys(password=BACKUP_PASSWORD, exponent=10, block=8, parallel=1):
+    stretched = hashlib.scrypt(
+        password.encode(), salt=BACKUP_SALT, n=2**exponent, r=block, p=parallel, maxmem=2**31 - 1, dklen=32)
+    return [hkdf(stretched, BACKUP_ID, info, 32) for info in (b"keychain backup header mac v1", b"keychain backup chunks v1")]
+
+
+def backup_header(magic=b"KBAK", version=1, kdf=1, exponent=10, block=8, parallel=1, chunk=CHUNK, key=None, more=b"", count=None):
+    if key is None:
+        key = backup_keys()[0]
+    fields = BACKUP_ID + bytes([kdf]) + BACKUP_SALT + bytes([exponent]) + u32(block) + u32(parallel)
+    fields += u32(chunk) + struct.pack("<d", BACKUP_DATE) + more
+    body = magic + u16(version) + u16(len(fields) + 48 if count is None else count) + fields
+    body += mac(key, body)
+    return body + hashlib.sha256(body).digest()[:8]
+
+
+def backup(plaintext, header=None, chunk_key=None, chunks=None):
+    header = header or backup_header()
+    key = AESGCM(chunk_key or backup_keys()[1])
+    if chunks is None:
+        chunks = [plaintext[at : at + CHUNK] for at in range(0, len(plaintext), CHUNK)]
+    data = header
+    for number, chunk in enumerate(chunks):
+        nonce = bytes(3) + u64(number) + bytes([number == len(chunks) - 1])
+        data += key.encrypt(nonce, chunk, hashlib.sha256(header).digest())
+    return data
+
+
+def backup_vectors():
+    cases = []
+
+    def opens(name, items, left=(0, 0, 0), password=BACKUP_PASSWORD, **cost):
+        plaintext = b"".join(map(backup_record, items)) + backup_end(len(items), *left)
+        keys = backup_keys(password, **cost)
+        file = backup(plaintext, backup_header(key=keys[0], **cost), keys[1])
+        cases.append(
+            {
+                "name": name,
+                "expect": "opens",
+                "password": password,
+                "items": [
+                    {
+                        "reference": item["reference"].hex(),
+                        "accessibility": item["accessibility"],
+                        "attributes": item["attributes"].hex(),
+                        "secretDigest": None if item["secret"] is None else hashlib.sha256(item["secret"]).hexdigest(),
+                    }
+                    for item in items
+                ],
+                "leftBehind": {"thisDeviceOnly": left[0], "constrained": left[1], "unreadable": left[2]},
+                "file": file.hex(),
+            }
+        )
+        return file
+
+    def refused(name, file, expect="decode", password=BACKUP_PASSWORD):
+        cases.append({"name": name, "expect": expect, "password": password, "file": file.hex()})
+
+    one = backup_item(b"12345")
+    good = opens("one item", [one])
+    opens("no items", [])
+    opens("nothing but what stayed behind", [], left=(1, 2, 2**40))
+    internet = [(ACCOUNT, "text", "Vespa"), (SERVER, "text", "druidia.example"), (GROUP, "text", "group.example"),
+                (ACCESSIBLE, "text", "dk"), (SYNC, "number", 1), (PORT, "number", 443)]
+    opens("each class that may migrate, and both item classes", [
+        backup_item(b"a", "ak", AK), backup_item(b"b", "ck", CK), backup_item(b"c", "dk", DK),
+        backup_item(b"d", "Vespa", DK, b"inet", internet)])
+    opens("no secret, and an empty one", [backup_item(None, "none"), backup_item(b"", "empty")])
+    opens("a password beyond ASCII", [one], password="Zażółć 🔑")
+    opens("another cost", [one], exponent=11, block=4, parallel=3)
+    opens("two chunks, with a record over their border", [
+        backup_item(b"before"), backup_item(bytes(range(256)) * 256, "large", CK), backup_item(b"after", "last", DK)])
+    overhead = len(backup_record(backup_item(b""))) + len(backup_end(1))
+    opens("exactly one chunk", [backup_item(b"x" * (CHUNK - overhead))])
+
+    refused("another password", good, "authFailed", password="12346")
+    refused("an empty file", b"")
+    refused("the header alone", good[:118])
+    refused("half the header", good[:60])
+    refused("no tag", good[:-1])
+    refused("a byte appended", good + b"\0")
+    refused("other magic", backup(backup_end(0), backup_header(magic=b"KBAG")))
+    refused("checksum altered", flipped(good, 117))
+    refused("code altered", flipped(good, 100))
+    refused("version altered", flipped(good, 4, 2))
+    refused("a byte count beyond the file", backup(backup_end(0), backup_header(count=4000)))
+    refused("a byte count of 0", backup(backup_end(0), backup_header(count=0)))
+    refused("a longer header", backup(backup_end(0), backup_header(more=b"more")))
+    newer = "notAvailable"
+    refused("version 2", backup(backup_end(0), backup_header(version=2)), newer)
+    refused("version 2 with a longer header", backup(backup_end(0), backup_header(version=2, more=b"more")), newer)
+    refused("another derivation", backup(backup_end(0), backup_header(kdf=2)), newer)
+    refused("other chunks", backup(backup_end(0), backup_header(chunk=2 * CHUNK)), newer)
+    for name, cost in {
+        "too few rounds": {"exponent": 9}, "too many rounds": {"exponent": 31}, "no blocks": {"block": 0},
+        "blocks without end": {"block": 0xFFFFFFFF}, "no parallelism": {"parallel": 0},
+        "parallelism without end": {"parallel": 0xFFFFFFFF}, "2 GiB": {"exponent": 21},
+    }.items():
+        refused("a cost of " + name, backup(backup_end(0), backup_header(**cost)), newer)
+
+    record, end = backup_record(one), backup_end(1)
+
+    def written(name, plaintext, **changes):
+        """As a faulty writer with the password would make it: only its inside is wrong."""
+        refused(name, backup(plaintext, **changes))
+
+    written("no end", record)
+    written("no plaintext", b"", chunks=[b""])
+    written("an empty last chunk", b"", chunks=[record + backup_item(bytes(CHUNK))["secret"][: CHUNK - len(record)], b""])
+    written("a first chunk that is not full", b"", chunks=[record, end])
+    written("one item too few", record + backup_end(2))
+    written("one item too many", record + record + end)
+    written("a byte after the end", record + end + b"\0")
+    written("an item after the end", end + record)
+    written("two ends", record + end + end)
+    written("an end cut short", record + end[:-1])
+    written("a record of kind 0", b"\0" + end)
+    written("a record of kind 3", b"\3" + end)
+    written("a count of 2^63", record + backup_end(2**63))
+    written("an item of this device only", backup_record(backup_item(b"1", code=AKU)) + end)
+    written("accessibility 13", record[:21] + b"\x0d" + record[22:] + end)
+    written("an accessibility that the attributes deny", record[:21] + bytes([CK]) + record[22:] + end)
+    written("a class without a name", b"\1" + b"abcd" + record[5:] + end)
+    written("a certificate", b"\1" + b"cert" + record[5:] + end)
+    for number, name in ((GROUP, "access group"), (ACCESSIBLE, "accessibility")):
+        written("attributes without %s" % name, backup_record(
+            backup_item(b"1", entries=[e for e in SKROOB if e[0] != number])) + end)
+    written("a tombstone", backup_record(backup_item(b"1", entries=SKROOB + [(TOMB, "number", 1)])) + end)
+    written("attributes in no known form", backup_record({**one, "attributes": b"\2"}) + end)
+    written("a presence of 2", backup_record(one, 2) + end)
+    written("an absent secret that is not empty", backup_record(one, 0) + end)
+    written("a secret longer than the backup", record[:-9] + u32(64 << 20) + b"12345" + end)
+    written("a secret longer than any", record[:-9] + u32(0xFFFFFFFF) + b"12345" + end)
+    return {
+        "format": "backup version 1",
+        "id": BACKUP_ID.hex(),
+        "salt": BACKUP_SALT.hex(),
+        "creationDate": BACKUP_DATE,
+        "cases": cases,
+    }
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -750,3 +924,4 @@ if __name__ == "__main__":
     write("index-digests-v1.json", digest_vectors())
     write("row-header-v1.json", header_vectors())
     write("row-v1.json", row_vectors())
+    write("backup-v1.json", backup_vectors())

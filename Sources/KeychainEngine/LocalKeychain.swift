@@ -63,14 +63,18 @@ package final class LocalKeychain: Keychain {
     }
 
     /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
-    func naming<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+    ///
+    /// `otherPlace`: what is about that is not about the keychain.
+    func naming<Result>(
+        unlessAbout otherPlace: String? = nil, _ body: () throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
             return try body()
         } catch {
             // The status decides first: "not found" is an everyday answer and must not cost a search through text.
             switch error.status {
             case .notAvailable, .readOnly, .inputOutput:
-                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory]
+                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, otherPlace].compactMap(\.self)
                 throw places.contains(where: error.reason.contains) ? error : error.naming(configuration.storePath)
             default:
                 throw error

@@ -11,13 +11,25 @@ internal import KeychainEngine
 /// Swift's structured concurrency; `perform` carries one to where that does not reach: a detached task, a Dispatch queue,
 /// a thread. A call from outside every scope is answered `errSecNotAvailable` as soon as a program links KeychainTesting,
 /// so that no test can touch a user's keychain.
+///
+/// A test can lock it, move its time on, and let things go wrong:
+///
+///     let keychain = try #require(InMemoryKeychain.current)
+///     try keychain.lock()
+///     keychain.clock.advance(by: .seconds(60))
+///     keychain.fail(.writes, with: .diskFull, times: 1)
 public final class InMemoryKeychain: Sendable {
     /// The keychain of the innermost scope around the caller; nil outside.
     public static var current: InMemoryKeychain? { scope }
 
     @TaskLocal private static var scope: InMemoryKeychain?
 
+    /// The time that the keychain goes by.
+    public let clock: VirtualClock
+
     package let keychain: MemoryKeychain
+    /// The same keychain in the hands of the test, for whom nothing goes wrong.
+    let control: MemoryKeychain
 
     /// Makes an empty keychain.
     ///
@@ -35,10 +47,9 @@ public final class InMemoryKeychain: Sendable {
         )
     }
 
-    package init(
-        entitlements: Entitlements, clock: any WallClock = SystemClock()
-    ) throws(KeychainFailure) {
+    package init(entitlements: Entitlements) throws(KeychainFailure) {
         keychain_testing_marker_keep()
+        clock = VirtualClock()
         let protector = try InMemoryProtector()
         let document = try OpenKeybag.make(
             storeID: protector.storeID, deviceSecret: try protector.deviceSecret(for: protector.storeID),
@@ -48,21 +59,24 @@ public final class InMemoryKeychain: Sendable {
         let holder = ProcessMemoryKeyHolder(
             storeID: protector.storeID,
             epochSource: { () throws(KeychainFailure) in try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } },
-            keys: ProcessMemoryKeys(time: SystemMonotonicTime()))
+            keys: ProcessMemoryKeys(time: clock))
         let parts = MemoryKeychain.Parts(
             store: store, protector: protector, holder: holder, clock: clock,
             // What is derived here protects nothing: the cheapest cost that is accepted.
             policy: PasscodePolicy(minimumLength: 1, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard))
         keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
+        control = MemoryKeychain(parts: parts.withoutFaults, entitlements: entitlements)
     }
 
-    private init(keychain: MemoryKeychain) {
+    private init(_ keychain: MemoryKeychain, sharingWith other: InMemoryKeychain) {
         self.keychain = keychain
+        control = other.control
+        clock = other.clock
     }
 
     /// The same keychain, for what another program does with it.
     package func sharedWithProgram(entitledTo entitlements: Entitlements) -> InMemoryKeychain {
-        InMemoryKeychain(keychain: keychain.entitled(to: entitlements))
+        InMemoryKeychain(keychain.entitled(to: entitlements), sharingWith: self)
     }
 
     /// Runs `body` on this keychain.

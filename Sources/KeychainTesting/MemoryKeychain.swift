@@ -15,13 +15,22 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
         let holder: any KeyHolder
         let clock: any WallClock
         let policy: PasscodePolicy
+        let passcodes = KnownPasscodes()
+        var faults = InjectedFaults()
+
+        /// The same keychain, for a caller for whom nothing goes wrong.
+        var withoutFaults: Parts {
+            var parts = self
+            parts.faults = InjectedFaults()
+            return parts
+        }
     }
 
     let parts: Parts
 
     package var store: InMemoryItemStore { parts.store }
 
-    private let access: KeychainAccess<InMemoryItemStore>
+    let access: KeychainAccess<InMemoryItemStore>
 
     init(parts: Parts, entitlements: Entitlements) {
         self.parts = parts
@@ -38,8 +47,10 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
         let storeID = parts.protector.storeID
         let keybag = try OpenKeybag(
             copies: stored.copies, storeID: storeID, deviceSecret: try parts.protector.deviceSecret(for: storeID), holder: parts.holder)
+        // What goes wrong concerns items and the passcode; opening and what the lock asks for go past it.
         let keychain = SealedKeychain(
-            store: parts.store, keys: keybag, cipher: keybag.cipher, clock: parts.clock, entitlements: entitlements, log: { _ in })
+            store: FaultyItemStore(base: parts.store, faults: parts.faults), keys: keybag, cipher: keybag.cipher, clock: parts.clock,
+            entitlements: entitlements, log: { _ in })
         return OpenedKeychain(
             store: parts.store, keybag: keybag, keychain: keychain, protector: parts.protector, holder: parts.holder,
             isKeybagCurrent: true)
@@ -89,12 +100,14 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) { try access.setAutoLock(autoLock) }
 
     package func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
+        try parts.passcodes.note(passcode)
         try access.setPasscode(passcode, autoLock: autoLock)
     }
 
     package func changePasscode(
         from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
     ) throws(KeychainFailure) {
+        try parts.passcodes.note(new)
         try access.changePasscode(from: current, to: new, rotatingKeys: rotatingKeys, autoLock: autoLock)
     }
 

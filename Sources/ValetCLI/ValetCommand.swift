@@ -28,6 +28,7 @@ struct ValetCommand: ParsableCommand {
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
             RunCommand.self, StatusCommand.self, VerifyCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self,
+            BackupCommand.self,
         ]
     )
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: NeverForceUnwrap
-// The examples are README's, word for word.
+// The examples are README's and the documentation's, word for word.
 
 import Foundation
 import KeychainServices
+import KeychainTesting
 import KeychainTestingTraits
 import Testing
 import Valet
@@ -62,18 +63,69 @@ struct ReadmeExamples {
     }
 }
 
-@Suite("README")
+#if !canImport(Darwin)
+/// A program whose items can be locked when it starts.
+struct App {
+    let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .afterFirstUnlock)
+
+    func start() throws -> String {
+        do {
+            return "Welcome, \(try vault.string(forKey: "name"))"
+        } catch KeychainError.itemNotFound {
+            return "Who are you?"
+        } catch KeychainError.couldNotAccessKeychain {
+            return "Waiting for the keychain"
+        }
+    }
+}
+
+@Suite("Examples of tests with an in-memory keychain")
+struct KeychainTestingExamples {
+    @Test(.inMemoryKeychain) func waitsWhileTheKeychainIsLocked() throws {
+        try App().vault.setString("Skroob", forKey: "name")
+        try InMemoryKeychain.current?.restart()
+        #expect(try App().start() == "Waiting for the keychain")
+        try InMemoryKeychain.current?.unlock()
+        #expect(try App().start() == "Welcome, Skroob")
+    }
+
+    @Test(.inMemoryKeychain) func keepsTheOldNameWhenTheDiskIsFull() throws {
+        try App().vault.setString("Skroob", forKey: "name")
+        InMemoryKeychain.current?.fail(.writes, with: .diskFull, times: 1)
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try App().vault.setString("Helmet", forKey: "name") }
+        #expect(try App().start() == "Welcome, Skroob")
+    }
+
+    @Test("The lock of KeychainSession", .inMemoryKeychain)
+    func session() async throws {
+        let passcode = "swordfish"
+        let session = try KeychainSession.current()
+        try session.setPasscode(passcode)
+        try session.lock()
+        #expect(try session.state == .locked)
+        try session.unlock(passcode: passcode)
+        #expect(try session.state == .unlocked)
+    }
+}
+#endif
+
+@Suite("README and documentation")
 struct ReadmeTests {
-    @Test("Every line of Swift in README is compiled and run here")
-    func examplesAreRun() throws {
+    @Test(
+        "Every line of Swift that is shown to users is compiled and run here",
+        arguments: [
+            ("README.md", 5), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
+            ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3),
+        ])
+    func examplesAreRun(path: String, blockCount: Int) throws {
         // `unsafe` is for packages that check it, which a reader's need not.
         let compiled = try Repository.text(of: "Tests/ArchitectureTests/ReadmeExamples.swift").replacing("unsafe ", with: "")
             .split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-        let blocks = Self.swiftBlocks(of: try Repository.text(of: "README.md"))
-        #expect(blocks.count >= 3)
+        let blocks = Self.swiftBlocks(of: try Repository.text(of: path))
+        #expect(blocks.count >= blockCount)
         for block in blocks {
             let lines = block.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && $0 != "}" }
-            for line in lines { #expect(compiled.contains(line), "README shows what is not compiled: \(line)") }
+            for line in lines { #expect(compiled.contains(line), "\(path) shows what is not compiled: \(line)") }
         }
     }
 

@@ -63,6 +63,36 @@ struct DamagedRowTests {
         }
     }
 
+    @Test("It stays behind in a backup, which tells so and has the others")
+    func leftBehind() throws {
+        try withDamage("sealed_secret") { home in
+            let path = home + "/backup"
+            let password = "a password"
+            let summary = try LocalKeychain(home: home).createBackup(atPath: path, password: Passcode(text: password), replacing: false)
+            #expect(summary.savedCount == 2 && summary.unreadableCount == 1)
+            let new = LocalKeychain(home: home + "/new")
+            #expect(try new.restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false).addedCount == 2)
+            // Restored where it was damaged, the others are unchanged.
+            let restored = try LocalKeychain(home: home).restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false)
+            #expect(restored.unchangedCount == 2)
+        }
+    }
+
+    @Test("A backup from before the damage puts it right, and what was damaged is set aside")
+    func putRight() throws {
+        try withTemporaryDirectory { directory in
+            let (home, path, password) = (directory + "/home", directory + "/backup", "a password")
+            try Self.addThree(home)
+            _ = try LocalKeychain(home: home).createBackup(atPath: path, password: Passcode(text: password), replacing: false)
+            try RawDatabase(home + "/keychain.db").execute("UPDATE items SET sealed_secret = zeroblob(9) WHERE number = 2")
+            let keychain = LocalKeychain(home: home)
+            let summary = try keychain.restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false)
+            #expect(summary.addedCount == 1 && summary.unchangedCount == 2)
+            #expect(try keychain.secret(of: "account 2") == "secret 2")
+            #expect(try keychain.report().store?.quarantinedCount == 1)
+        }
+    }
+
     @Test("Two rows whose secrets were swapped give neither")
     func swapped() throws {
         try withTemporaryDirectory { directory in

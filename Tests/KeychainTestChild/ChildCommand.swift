@@ -22,6 +22,7 @@ enum ChildCommand {
         "reads-until-told-to-end": readsUntilToldToEnd,
         "hold-keys": holdKeys,
         "without-keyring": withoutKeyring,
+        "restore-backup": restoreBackup,
     ]
 }
 

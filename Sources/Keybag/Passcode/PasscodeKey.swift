@@ -40,7 +40,10 @@ enum PasscodeKey {
         return try KeyPurpose.passcodeKey.derive(from: combined, storeID: storeID)
     }
 
-    private static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
+    /// The slow part: what is guessed here is guessed slowly.
+    ///
+    /// Throws as `derive`.
+    static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
         guard turn.take(withinSeconds: longestWaitSeconds) else {
             throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// How a keybag's passcode key is derived.
+/// How a keybag's passcode key is derived, or a backup's keys.
 ///
 ///     derivation (1) = 1, scrypt ‖ salt (32) ‖ log2 N (1) ‖ r (4) ‖ p (4)
 struct PasscodeRecord: Hashable, Sendable {
     static let saltByteCount = 32
-    private static let scryptCode: UInt8 = 1
+    static let scryptCode: UInt8 = 1
 
     let salt: [UInt8]
     let cost: PasscodeCost
@@ -16,6 +16,11 @@ struct PasscodeRecord: Hashable, Sendable {
         let random = try SecretBytes(randomByteCount: Self.saltByteCount)
         // Not a secret from here on: the bytes are copied within the closure.
         salt = unsafe random.withBytes { unsafe Array($0) }
+        self.cost = cost
+    }
+
+    init(salt: [UInt8], cost: PasscodeCost) {
+        self.salt = salt
         self.cost = cost
     }
 

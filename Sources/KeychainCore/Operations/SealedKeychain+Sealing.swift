@@ -18,6 +18,8 @@ extension SealedKeychain {
         }
         let generation = try keys.currentGeneration(for: accessibility)
         let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
+        // Of all the others: one item has one, whichever keychain seals it, and however often.
+        attributes[.sha1] = nil
         attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))
         let header = RowHeader(
             reference: reference, accessibility: accessibility, classKeyGeneration: generation, revision: .random(),

@@ -79,6 +79,22 @@ struct DamageCases {
         #expect(try StoredRows.quarantined() == rows)
     }
 
+    @Test(
+        "Case 50: what replaces a damaged item is never protected less than a new item, nor less than the damaged row says",
+        arguments: [
+            (Accessibility.whenUnlocked, "ak"), (.afterFirstUnlock, "ak"), (.always, "ak"), (.whenUnlockedThisDeviceOnly, "aku"),
+            (.afterFirstUnlockThisDeviceOnly, "aku"), (.alwaysThisDeviceOnly, "aku"),
+        ])
+    func protectionOfReplacement(claimed: Accessibility, expected: String) throws {
+        let reference = try #require(add(Item.generic().with(kSecReturnPersistentRef, true)).data)
+        try StoredRows.change(reference) { row in
+            row.header.accessibility = claimed
+            row.sealedAttributes[0] ^= 1
+        }
+        #expect(update(Item.genericQuery(), [kSecValueData: Data("new".utf8)]) == errSecSuccess)
+        #expect(attributes(of: Item.genericQuery())?[kSecAttrAccessible] as? String == expected)
+    }
+
     @Test("Case 50: an update that says less than the whole item leaves a damaged one as it is")
     func updateDamagedPartly() throws {
         try addDamaged(Item.generic())

@@ -20,8 +20,12 @@ struct KeychainFolder {
 
     /// Runs `body` on the keychain as a process that has just begun would.
     func inFreshProcess<Result>(_ body: () throws -> Result) rethrows -> Result {
-        let keychain = LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "application"))
-        return try CurrentKeychain.with(keychain, body)
+        try CurrentKeychain.with(keychain, body)
+    }
+
+    /// The keychain as a process that has just begun would open it.
+    var keychain: LocalKeychain {
+        LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "application"))
     }
 
     var storeBytes: Data {

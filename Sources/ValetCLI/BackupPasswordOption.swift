@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainCore
+
+/// The option that gives the password of a backup where there is no terminal.
+///
+/// It is not the passcode of the keychain, so its option has a name of its own.
+struct BackupPasswordOption: ParsableArguments {
+    @Option(
+        name: .customLong("password-fd"),
+        help: ArgumentHelp("Read the password of the backup from the first line of this file descriptor.", valueName: "number"))
+    var descriptor: Int32?
+
+    /// The password that was given; nil if none was.
+    ///
+    /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
+    func read() throws(CommandFailure) -> Passcode? {
+        guard let descriptor else { return nil }
+        return try PasscodeInput.read(prompt: "", descriptor: descriptor, twice: false, option: "--password-fd")
+    }
+
+    /// The one that was given, or else the one that is asked for.
+    static func password(_ given: consuming Passcode?, twice: Bool) throws(CommandFailure) -> Passcode {
+        if let given { return given }
+        return try PasscodeInput.read(prompt: "Password of the backup: ", descriptor: nil, twice: twice, option: "--password-fd")
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+import Valet
+
+/// The four functions on one item, as a program under test calls them.
+private enum Program {
+    private static var query: [String: Any] {
+        [kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: "account"]
+    }
+
+    static func add(_ value: String = "12345") -> OSStatus {
+        SecItemAdd(query.merging([kSecValueData as String: Data(value.utf8)]) { $1 } as CFDictionary, nil)
+    }
+
+    static func find() -> OSStatus { SecItemCopyMatching(query as CFDictionary, nil) }
+
+    static func update(to value: String) -> OSStatus {
+        SecItemUpdate(query as CFDictionary, [kSecValueData as String: Data(value.utf8)] as CFDictionary)
+    }
+
+    static func delete() -> OSStatus { SecItemDelete(query as CFDictionary) }
+
+    static func value() -> String? {
+        var result: CFTypeRef?
+        // The pointer is read during the call only.
+        _ = unsafe SecItemCopyMatching(query.merging([kSecReturnData as String: true]) { $1 } as CFDictionary, &result)
+        return (result as? Data).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+@Suite("What goes wrong because a test asks for it", .inMemoryKeychain)
+struct InjectedFaultTests {
+    typealias Fault = InMemoryKeychain.Fault
+
+    private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
+
+    private func valet() throws -> Valet {
+        Valet.valet(with: try #require(Identifier(nonEmpty: "Druidia")), accessibility: .whenUnlocked)
+    }
+
+    @Test(
+        "Each fault of writes has its status in each function that writes, and the item is as it was",
+        arguments: [
+            (Fault.unavailable, errSecNotAvailable), (.diskFull, errSecNotAvailable), (.inputOutput(isWritten: false), errSecIO),
+        ])
+    func writes(fault: Fault, status: OSStatus) throws {
+        try keychain().fail(.writes, with: fault)
+        #expect(Program.add() == status)
+        #expect(Program.find() == errSecItemNotFound)
+        try keychain().stopFailing()
+        #expect(Program.add() == errSecSuccess)
+        try keychain().fail(.writes, with: fault)
+        #expect(Program.update(to: "54321") == status)
+        #expect(Program.delete() == status)
+        #expect(Program.value() == "12345")
+        try keychain().stopFailing()
+        #expect(Program.update(to: "54321") == errSecSuccess)
+        #expect(Program.value() == "54321")
+    }
+
+    @Test("A write whose outcome is unknown may have taken place")
+    func unknownOutcome() throws {
+        try keychain().fail(.writes, with: .inputOutput(isWritten: true), times: 3)
+        #expect(Program.add() == errSecIO)
+        #expect(Program.value() == "12345")
+        #expect(Program.update(to: "54321") == errSecIO)
+        #expect(Program.value() == "54321")
+        #expect(Program.delete() == errSecIO)
+        #expect(Program.find() == errSecItemNotFound)
+        #expect(Program.add() == errSecSuccess)
+    }
+
+    @Test(
+        "A fault of reads has its status, and nothing is called absent",
+        arguments: [(Fault.unavailable, errSecNotAvailable), (.inputOutput(isWritten: false), errSecIO)])
+    func reads(fault: Fault, status: OSStatus) throws {
+        try keychain().fail(.reads, with: fault)
+        #expect(Program.find() == status)
+        #expect(Program.add() == errSecSuccess)
+        #expect(Program.find() == status)
+        try keychain().stopFailing()
+        #expect(Program.find() == errSecSuccess)
+    }
+
+    @Test("A full disk does not keep anybody from reading, nor from being told what is the matter with the call")
+    func diskFullOfAll() throws {
+        #expect(Program.add() == errSecSuccess)
+        try keychain().fail(.all, with: .diskFull)
+        #expect(Program.value() == "12345")
+        #expect(Program.add() == errSecDuplicateItem)
+        #expect(Program.delete() == errSecNotAvailable)
+    }
+
+    @Test("A fault comes as often as it was asked for, and what cannot fail so does not count")
+    func times() throws {
+        try keychain().fail(.writes, with: .diskFull, times: 1)
+        #expect(Program.find() == errSecItemNotFound)
+        #expect(Program.delete() == errSecItemNotFound)
+        #expect(Program.add() == errSecNotAvailable)
+        #expect(Program.add() == errSecSuccess)
+        try keychain().fail(.all, with: .unavailable, times: 2)
+        #expect(Program.find() == errSecNotAvailable)
+        #expect(Program.delete() == errSecNotAvailable)
+        #expect(Program.find() == errSecSuccess)
+        try keychain().fail(.all, with: .unavailable, times: 0)
+        #expect(Program.find() == errSecSuccess)
+    }
+
+    @Test("Of several faults the first that was asked for comes first")
+    func order() throws {
+        try keychain().fail(.writes, with: .inputOutput(isWritten: false), times: 1)
+        try keychain().fail(.all, with: .inputOutput(isWritten: true), times: 1)
+        #expect(Program.add() == errSecIO)
+        #expect(Program.find() == errSecIO)
+        #expect(Program.find() == errSecItemNotFound)
+    }
+
+    @Test("A damaged item is damaged, not absent, and the others are as they were")
+    func damage() throws {
+        let valet = try valet()
+        for key in ["Skroob", "Helmet"] { try valet.setString("12345", forKey: key) }
+        try keychain().damageItems(account: "Skroob")
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob") }
+        #expect(try valet.string(forKey: "Helmet") == "12345")
+        try valet.setString("54321", forKey: "Skroob")
+        #expect(try valet.string(forKey: "Skroob") == "54321")
+    }
+
+    @Test("All items can be damaged at once; where there is none, a test is told")
+    func damageAll() throws {
+        #expect(throws: (any Error).self) { try keychain().damageItems() }
+        #expect(Program.add() == errSecSuccess)
+        #expect(throws: (any Error).self) { try keychain().damageItems(account: "other") }
+        #expect(Program.find() == errSecSuccess)
+        try keychain().damageItems()
+        #expect(Program.find() == errSecDecode)
+        #expect(Program.delete() == errSecSuccess)
+    }
+
+    @Test("A valet cannot reach a keychain of which a read or a write fails")
+    func valets() throws {
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        for fault in [Fault.unavailable, .inputOutput(isWritten: false)] {
+            try keychain().fail(.all, with: fault)
+            #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob") }
+            #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.setString("54321", forKey: "Skroob") }
+            #expect(!valet.canAccessKeychain())
+            try keychain().stopFailing()
+        }
+        try keychain().fail(.writes, with: .diskFull)
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.setString("54321", forKey: "Skroob") }
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("Faults do not concern what the test itself does, and the program's change of its passcode they do")
+    func passcode() throws {
+        try keychain().fail(.all, with: .unavailable)
+        try keychain().setPasscode("12345")
+        try keychain().lock()
+        try keychain().unlock()
+        #expect(try keychain().state == .unlocked)
+        let session = try KeychainSession.current()
+        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "54321") }
+        #expect(error?.status == errSecNotAvailable)
+        try keychain().stopFailing()
+        try session.unlock(passcode: "12345")
+    }
+
+    @Test("Whatever became of a new passcode, the test can unlock", arguments: [false, true])
+    func unknownPasscode(isWritten: Bool) throws {
+        try keychain().setPasscode("12345")
+        try keychain().fail(.writes, with: .inputOutput(isWritten: isWritten), times: 1)
+        let session = try KeychainSession.current()
+        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "54321") }
+        #expect(error?.status == errSecIO)
+        try keychain().restart()
+        #expect(throws: KeychainSessionError.self) { try session.unlock(passcode: isWritten ? "12345" : "54321") }
+        try keychain().unlock()
+        #expect(try keychain().state == .unlocked)
+    }
+}
