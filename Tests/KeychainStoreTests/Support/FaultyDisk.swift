@@ -44,7 +44,13 @@ final class FaultyDisk: Sendable {
 
     // MARK: SQLite's layer for files, with the disk in between
 
-    static let vfsName = "keychain-faulty-disk"
+    /// Registered by whoever asks for it first.
+    static var vfsName: String {
+        _ = registration
+        return registeredName
+    }
+
+    private static let registeredName = "keychain-faulty-disk"
 
     private static let disks = Mutex<[String: FaultyDisk]>([:])
 
@@ -57,7 +63,7 @@ final class FaultyDisk: Sendable {
         let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
         unsafe vfs.initialize(to: system.pointee)
         // Both stay for as long as the process: SQLite keeps the pointers.
-        unsafe vfs.pointee.zName = UnsafePointer(strdup(vfsName))
+        unsafe vfs.pointee.zName = UnsafePointer(strdup(registeredName))
         unsafe vfs.pointee.szOsFile = Int32(headByteCount) + system.pointee.szOsFile
         unsafe vfs.pointee.xOpen = { _, name, file, flags, outFlags in unsafe open(name, file, flags, outFlags) }
         return unsafe sqlite3_vfs_register(vfs, 0) == SQLITE_OK
