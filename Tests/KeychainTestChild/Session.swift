@@ -87,6 +87,9 @@ extension ChildCommand {
                 try Passcode(text: words[1]), deleting: try keychain.passcodeRemoval(try Passcode(text: words[1])))
         case ("read", 2): return try keychain.secret(of: words[1])
         case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", Accessibility(rawValue: words[2]))
+        case ("restore", 3):
+            let path = keychain.configuration.storePath.replacing("keychain.db", with: words[1])
+            _ = try keychain.restoreBackup(atPath: path, password: try Passcode(text: words[2]), dryRun: false)
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")

@@ -13,7 +13,16 @@ struct LockKillTests {
         "Killed at any moment, every item is there and readable, with the one passcode or the other",
         arguments: PasscodeOperation.allCases)
     func killed(_ operation: PasscodeOperation) throws {
-        let tally = try KillHarness(scenario: operation).run(pointCount: Self.pointCount, callCount: 14)
+        try expectWholeOrNothing(operation)
+    }
+
+    @Test("A restore that is killed has put back every item of the backup, or none")
+    func killedRestore() throws {
+        try expectWholeOrNothing(RestoreOperation())
+    }
+
+    private func expectWholeOrNothing(_ scenario: any KillScenario) throws {
+        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: 14)
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         // The first kills come before anything is written, the last ones when all of it is.
