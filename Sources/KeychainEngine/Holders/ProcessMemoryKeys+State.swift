@@ -76,12 +76,17 @@ extension ProcessMemoryKeys {
                     remove(slot, of: id, ticket: ticket)
                 }
             } else if let since = store.unreadableSince {
-                guard now &- since >= Self.unreadableLimitNanoseconds else { return }
+                guard ProcessMemoryKeys.elapsed(since: since, at: now) >= Self.unreadableLimitNanoseconds else { return }
                 for (slot, ticket) in inventory.tickets { remove(slot, of: id, ticket: ticket) }
             } else {
                 stores[id]?.unreadableSince = now
             }
         }
+    }
+
+    /// None when `now` is the earlier one: whoever waited for the lock looked at the clock before, and meanwhile a key was used.
+    private static func elapsed(since start: UInt64, at now: UInt64) -> UInt64 {
+        now > start ? now - start : 0
     }
 
     /// What was held for a store when its count of locks was about to be read.
@@ -100,7 +105,7 @@ extension ProcessMemoryKeys {
 
         func isExpired(at now: UInt64) -> Bool {
             guard let timeoutSeconds else { return false }
-            return now &- usedAt >= UInt64(timeoutSeconds) * 1_000_000_000
+            return ProcessMemoryKeys.elapsed(since: usedAt, at: now) >= UInt64(timeoutSeconds) * 1_000_000_000
         }
     }
 

@@ -130,6 +130,14 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == [9])
     }
 
+    @Test("Whoever looked at the clock just before a key was held or used does not take its time for up", arguments: ["look", "load"])
+    func clockReadBefore(operation: String) throws {
+        try unlock(timeoutSeconds: 60)
+        time.turnBack(seconds: 1)
+        if operation == "look" { #expect(keys.look()) } else { #expect(try holder.bytes(in: .unlocked) == [1, 2, 3]) }
+        #expect(heldSlots == KeyHolderSlot.allCases)
+    }
+
     @Test("One store's locks are nothing to another's keys")
     func otherStore() throws {
         let other = ProcessMemoryKeyHolder(storeID: .random(), epochSource: ManualEpoch().source, keys: keys)

@@ -11,4 +11,9 @@ final class ManualTime: MonotonicTime {
     func pass(seconds: Double) {
         now.add(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
     }
+
+    /// As it is for a thread that took the time and was then kept waiting.
+    func turnBack(seconds: Double) {
+        now.subtract(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
+    }
 }
