@@ -48,7 +48,9 @@ final class KernelKeys: Sendable {
         // list may leave one out that is there: it is looked at again.
         let serial = String(try #require(self.serial(of: slot)), radix: 16)
         for _ in 0..<1_000 {
-            let all = try String(contentsOfFile: "/proc/keys", encoding: .utf8).split(separator: "\n").map { $0.split(separator: " ") }
+            // Read to its end: a whole file at once would be the first part that the kernel gives of it.
+            let list = try FileHandle(forReadingFrom: URL(filePath: "/proc/keys")).readToEnd() ?? Data()
+            let all = String(decoding: list, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
             if let facts = all.first(where: { $0[0].drop { $0 == "0" } == serial }) { return facts }
         }
         throw NotListed()
