@@ -39,7 +39,8 @@ struct KillHarness {
     /// What commits, and what takes a transaction back after a kill, is made of these.
     private static let systemCalls = ["pwrite64", "fdatasync", "ftruncate"]
 
-    /// Kills at so many points of time, and at up to so many calls.
+    /// Kills at so many points of time, the first before the operation has begun and the last when it has been answered; and at up
+    /// to so many calls.
     func run(pointCount: Int, callCount: Int) throws -> Tally {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = Place(directory: directory)
@@ -88,10 +89,15 @@ struct KillHarness {
         for round in 0..<count {
             try place.restore()
             let process = try SessionProcess(home: place.home)
-            process.send(scenario.request)
-            let microseconds = Double.random(in: 0..<1) + Double(round)
-            usleep(UInt32(microseconds / Double(count) * (longest / .microseconds(1))))
-            let hadAnswered = try process.kill()
+            if round > 0 { process.send(scenario.request) }
+            var hadAnswered = false
+            if round == count - 1 {
+                hadAnswered = try process.answer().status == 0
+            } else {
+                let microseconds = Double.random(in: 0..<1) + Double(round)
+                usleep(UInt32(microseconds / Double(count) * (longest / .microseconds(1))))
+            }
+            hadAnswered = try process.kill() || hadAnswered
             try note("killed after \(round)/\(count) of its time", hadAnswered: hadAnswered, in: place, &tally)
         }
     }

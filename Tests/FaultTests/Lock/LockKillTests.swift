@@ -25,7 +25,6 @@ struct LockKillTests {
         let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: 14)
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
-        // The first kills come before anything is written, the last ones when all of it is.
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }
 

@@ -86,33 +86,49 @@ struct UnfinishedChangeTests {
         }
     }
 
+    /// Runs `body` while a process stands still within its unlock: at one of the keys that it gives to the kernel, before the key
+    /// is where others find it; then lets the unlock go on to its end.
+    ///
+    /// The first such call only looks whether the kernel takes any. Two follow at the unlock, and two when rows were rewrapped.
+    private func withUnlock(
+        _ request: String, stoppedAtKey number: Int, home: String, _ body: () throws -> Void
+    ) throws -> SessionProcess {
+        let log = home + "/log"
+        let unlocking = try SessionProcess(
+            home: home,
+            under: ["strace", "-f", "-o", log, "-e", "trace=add_key", "-e", "inject=add_key:signal=STOP:when=\(number + 1)"])
+        let processID = try #require(pid_t(unlocking.ask("process").text))
+        unlocking.send(request)
+        var lookCount = 0
+        while lookCount < 30_000, try !String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") {
+            lookCount += 1
+            usleep(1_000)
+        }
+        #expect(lookCount < 30_000, "it never came there")
+        try body()
+        kill(processID, SIGCONT)
+        #expect(try unlocking.answer().status == 0)
+        return unlocking
+    }
+
     @Test(
-        "A lock that comes while an unlock still rewraps rows stays, and the rewrapping goes on",
+        "A lock that comes while an unlock is still at work stays, and what the unlock has begun is finished",
         .enabled(if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringObstacle) == nil, "strace and the kernel's keyring are needed"),
-        arguments: ["lock", "lock-all"])
-    func lockDuringRewrapping(lock: String) throws {
+        arguments: 1...4, ["lock", "lock-all"])
+    func lockDuringUnlock(keyNumber: Int, lock: String) throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
             try operation.prepare(home: home)
-            // Each flush takes its time, so that another process gets its turn before the last one.
-            let slow = try SessionProcess(
-                home: home,
-                under: ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=300000"])
             let other = try SessionProcess(home: home)
-            slow.send(operation.request)
-            var lookCount = 0
-            while lookCount < 10_000, try other.ask("state").text != "unlocked" {
-                lookCount += 1
-                usleep(1_000)
+            let unlocking = try withUnlock(operation.request, stoppedAtKey: keyNumber, home: home) { () throws in
+                #expect(try other.status(of: lock) == .success)
             }
-            #expect(try other.status(of: lock) == .success)
-            let leftAtLock = try Self.rowCountToRewrap(home) ?? 0
-            #expect(leftAtLock > 0, "the rewrapping was over before")
-            #expect(try slow.answer().status == 0)
-            #expect(try other.ask("state").text == (lock == "lock" ? "locked" : "neverUnlocked"))
-            #expect(try other.status(of: "read ak") == .interactionNotAllowed)
-            #expect(try slow.status(of: "read ak") == .interactionNotAllowed)
-            #expect(try Self.rowCountToRewrap(home) == 0, "it went on all the same")
+            for process in [other, unlocking] {
+                #expect(try process.ask("state").text == (lock == "lock" ? "locked" : "neverUnlocked"))
+                #expect(try process.status(of: "read ak") == .interactionNotAllowed)
+                #expect(try process.status(of: "read ck") == (lock == "lock" ? .success : .interactionNotAllowed))
+            }
+            #expect(try Self.rowCountToRewrap(home) == 0)
             try OpenedStore(home: home).forgetHeldKeys()
         }
     }
@@ -126,23 +142,11 @@ struct UnfinishedChangeTests {
             try keychain.set("swordfish")
             try keychain.lock(.everything)
             _ = try LocalKeychain.cheaplyUnlocked(home: home, memoryMebibytes: 2)
-            // Stopped when it gives the first key to the kernel: the first such call only looks whether the kernel takes any.
-            let log = home + "/log"
-            let overtaken = try SessionProcess(
-                home: home,
-                under: ["strace", "-f", "-o", log, "-e", "trace=add_key", "-e", "inject=add_key:signal=STOP:when=2"])
-            let processID = try #require(pid_t(overtaken.ask("process").text))
-            overtaken.send("unlock swordfish")
-            var lookCount = 0
-            while lookCount < 10_000, try !String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") {
-                lookCount += 1
-                usleep(1_000)
-            }
             let other = try SessionProcess(home: home)
-            #expect(try other.status(of: "unlock swordfish") == .success)
-            #expect(try OpenedStore(home: home).keybag.passcodeCost == PasscodeCost(memoryMebibytes: 2), "nothing was changed meanwhile")
-            kill(processID, SIGCONT)
-            #expect(try overtaken.answer().status == 0)
+            let overtaken = try withUnlock("unlock swordfish", stoppedAtKey: 1, home: home) { () throws in
+                #expect(try other.status(of: "unlock swordfish") == .success)
+                #expect(try OpenedStore(home: home).keybag.passcodeCost == PasscodeCost(memoryMebibytes: 2), "nothing has changed")
+            }
             for process in [other, overtaken] {
                 #expect(try process.ask("state").text == "unlocked")
                 #expect(try process.status(of: "read kept") == .success)
