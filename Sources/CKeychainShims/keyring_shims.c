@@ -32,6 +32,16 @@ int32_t keychain_keyring_read(int32_t serial, void *buffer, size_t capacity) {
     return answer(syscall(SYS_keyctl, KEYCTL_READ, serial, buffer, capacity));
 }
 
+int32_t keychain_keyring_list(int32_t *serials, size_t capacity) {
+    int32_t byte_count =
+        answer(syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_USER_KEYRING, serials, capacity * sizeof *serials));
+    return byte_count < 0 ? byte_count : byte_count / (int32_t)sizeof *serials;
+}
+
+int32_t keychain_keyring_describe(int32_t serial, char *buffer, size_t capacity) {
+    return answer(syscall(SYS_keyctl, KEYCTL_DESCRIBE, serial, buffer, capacity));
+}
+
 int32_t keychain_keyring_set_timeout(int32_t serial, uint32_t timeout_seconds) {
     return answer(syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, serial, timeout_seconds));
 }

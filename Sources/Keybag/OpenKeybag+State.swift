@@ -20,8 +20,7 @@ extension OpenKeybag {
 
     /// Asks the holder, which does not count as use of what it holds.
     ///
-    /// Throws `.interactionNotAllowed` when the holder cannot be asked, and, calling for reopening, when it has the keys of a
-    /// later keybag.
+    /// Throws `.interactionNotAllowed` when the holder cannot be asked.
     package func lockState() throws(KeychainFailure) -> LockState {
         guard isPasscodeSet else { return .unlocked }
         if try load(.unlocked, for: .inspection) != nil { return .unlocked }

@@ -53,7 +53,7 @@ package final class OpenKeybag: Sendable {
         }
         deviceBoundKeys = keys
         var readers: [KeyHolderSlot: HolderReader] = [:]
-        if let holder, document.content.passcode != nil {
+        if let holder = holder?.forKeybag(generation: document.generation), document.content.passcode != nil {
             for slot in KeyHolderSlot.allCases { readers[slot] = HolderReader(holder, slot: slot, of: document) }
         }
         self.readers = readers

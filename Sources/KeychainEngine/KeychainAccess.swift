@@ -44,37 +44,45 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
         }
     }
 
-    /// Runs `body` on the open keychain, and once more when the store or its keybag is another one by now.
+    /// Runs `body` on the open keychain, and again when the store or its keybag is another one by now.
+    ///
+    /// Again and again while other processes change the keybag, though not for ever.
     package func perform<Result>(
         creating: Bool, _ body: (Opened) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        let first = try current(creating: creating)
-        do throws(KeychainFailure) {
-            return try body(first)
-        } catch {
-            guard error.callsForReopening || (Self.dependsOnKeybag(error.status) && first.isOutdated()) else { throw error }
-            close(first)
+        var deadlineNanoseconds: UInt64?
+        while true {
+            let opened = try current(creating: creating)
+            do throws(KeychainFailure) {
+                return try body(opened)
+            } catch {
+                let now = SystemMonotonicTime().nowNanoseconds()
+                guard now < deadlineNanoseconds ?? .max, mayBeOtherwise(error, opened, isFirst: deadlineNanoseconds == nil) else {
+                    throw error
+                }
+                deadlineNanoseconds = deadlineNanoseconds ?? now + Self.patienceNanoseconds
+                close(opened)
+            }
         }
-        let second = try current(creating: creating)
-        do throws(KeychainFailure) {
-            return try body(second)
-        } catch {
-            // Held for a keybag that is not there even now: nobody who unlocked this keychain has put it there.
-            if error.status == .interactionNotAllowed, error.callsForReopening { Self.discardHeld(by: second.holder) }
-            throw error
+    }
+
+    /// Longer than any number of changes by others that do not go on for ever.
+    private static var patienceNanoseconds: UInt64 { 5_000_000_000 }
+
+    /// Whether the same call may be answered in another way once the keychain is opened anew.
+    private func mayBeOtherwise(_ failure: KeychainFailure, _ opened: Opened, isFirst: Bool) -> Bool {
+        if failure.callsForReopening {
+            // After the first time there must be something new to open: another thread has closed this one, or the keybag changed.
+            if isFirst || self.opened.withLock({ $0?.keybag !== opened.keybag }) { return true }
+        } else if !Self.dependsOnKeybag(failure.status) {
+            return false
         }
+        return (try? opened.isOutdated()) ?? false
     }
 
     /// Answers that another keybag may change: a passcode may have been set, changed or removed by another process.
     private static func dependsOnKeybag(_ status: KeychainStatus) -> Bool {
         status == .interactionNotAllowed || status == .authFailed || status == .decode
-    }
-
-    private static func discardHeld(by holder: any KeyHolder) {
-        for slot in KeyHolderSlot.allCases {
-            guard let held = try? holder.load(slot, for: .inspection) else { continue }
-            holder.discard(slot, ticket: held.ticket)
-        }
     }
 
     /// Lets go of what failed or is outdated, and of nothing that another thread has opened in its place since.

@@ -39,7 +39,7 @@ struct KeychainOpening {
     private func openExisting() throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let stored = try store.keybag()
-        let lockEpochs = LockEpochReader(configuration: configuration, storeID: store.storeID)
+        let lockEpochs = LockEpochReader(store, configuration: configuration)
         let holder = try configuration.keyHolder.makeHolder(
             storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() })
         let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)

@@ -31,10 +31,14 @@ package struct OpenedKeychain<Store: ItemStore>: Sendable {
 
     /// Whether another process has changed the keybag since this was opened.
     ///
-    /// What the store cannot tell counts as no: the call itself has said why by then.
-    func isOutdated() -> Bool {
+    /// Throws when the store cannot tell.
+    func isOutdated() throws(KeychainFailure) -> Bool {
         guard isKeybagCurrent else { return false }
-        guard let stored = try? store.read({ reading throws(KeychainFailure) in try reading.keybag().generation }) else { return false }
-        return stored != keybag.keybagGeneration
+        return try present().keybagGeneration != keybag.keybagGeneration
+    }
+
+    /// What the store says now.
+    func present() throws(KeychainFailure) -> (keybagGeneration: UInt64, lockEpoch: LockEpoch) {
+        try store.read { reading throws(KeychainFailure) in (try reading.keybag().generation, try reading.lockEpoch()) }
     }
 }

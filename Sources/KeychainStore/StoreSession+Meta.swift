@@ -29,8 +29,8 @@ extension StoreSession {
         try statement.run()
     }
 
+    /// One row of one statement is consistent without a transaction, and every use of a held key asks for it.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
-        try joinState()
         guard let epoch = try singleInteger(.lockEpoch) else {
             throw KeychainFailure(.notAvailable, "the store is damaged: it has no count of its locks", isDamage: true)
         }

@@ -29,10 +29,7 @@ struct HolderPayloadTests {
             store.holder.put(altered, in: slot)
             let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(accessibility, 2) }
             #expect(failure?.status == .interactionNotAllowed, "byte \(index)")
-            // A generation that became higher is that of a later keybag: there is no telling who is right, so nothing is discarded.
-            let isHigherGeneration = failure?.callsForReopening == true
-            #expect((store.holder.bytes(in: slot) != nil) == isHigherGeneration, "byte \(index)")
-            #expect(!isHigherGeneration || (17..<25).contains(index), "byte \(index)")
+            #expect(store.holder.bytes(in: slot) == nil, "byte \(index)")
         }
         store.holder.put(good, in: slot)
         #expect(try store.keybag.copiedKey(accessibility, 2).count == ClassKey.byteCount)
@@ -86,19 +83,13 @@ struct HolderPayloadTests {
         #expect(KeyHolderSlot.allCases.allSatisfy { store.holder.bytes(in: $0) == nil })
     }
 
-    @Test("That of a later keybag is kept, and the store is to be opened anew")
+    @Test("That of a later keybag, held as this one's, is discarded too")
     func later() throws {
         let store = try PasscodeStore()
         let later = try Self.changed(store)
-        let bytes = try Self.payload(.unlocked, of: store.unlockedKeys(of: later))
-        store.holder.put(bytes, in: .unlocked)
-        let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
-        #expect(failure?.status == .interactionNotAllowed && failure?.callsForReopening == true)
-        #expect(store.keybag.availability(of: .whenUnlocked, generation: 2) == .locked)
-        let stateFailure = #expect(throws: KeychainFailure.self) { try store.keybag.lockState() }
-        #expect(stateFailure?.status == .interactionNotAllowed && stateFailure?.callsForReopening == true)
-        #expect(store.holder.bytes(in: .unlocked) == bytes)
-        #expect(try later.lockState() == .unlocked)
+        store.holder.put(try Self.payload(.unlocked, of: store.unlockedKeys(of: later)), in: .unlocked)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.copiedKey(.whenUnlocked, 2) }
+        #expect(store.holder.bytes(in: .unlocked) == nil)
     }
 
     @Test("What has taken the place of a refused payload meanwhile is not discarded with it")

@@ -79,7 +79,7 @@ private final class HolderInChild: Sendable {
 
 /// The count of locks of a store that there is none of.
 private final class EpochInChild: Sendable {
-    private let number = Atomic<Int64>(0)
+    private let number = Atomic<Int64>(7)
 
     var value: LockEpoch {
         get { LockEpoch(rawValue: number.load(ordering: .sequentiallyConsistent)) }

@@ -40,16 +40,24 @@ extension ChildCommand {
     }
 
     /// ACCOUNT ...: reads each in turn, over and over, until its input ends; says how often it got which status.
+    ///
+    /// The account `state` stands for the state of the lock.
     static func readsUntilToldToEnd(_ arguments: [String]) throws {
         let keychain = try sessionKeychain(nil)
         var tally = StatusTally()
         say("ready")
         while !isInputAtEnd() {
-            for account in arguments {
+            for account in arguments where account != "state" {
                 tally.note(account) { () throws(KeychainFailure) in
                     guard try keychain.secret(of: account) == "secret of \(account)" else {
                         throw KeychainFailure(.internal, "another secret")
                     }
+                }
+            }
+            if arguments.contains("state") {
+                tally.note("state") { () throws(KeychainFailure) in
+                    let state = try keychain.sessionStatus().state
+                    guard state == .unlocked else { throw KeychainFailure(.internal, "\(state)") }
                 }
             }
             // What is looked for happens between two reads of one process, not while eight compete for a processor.

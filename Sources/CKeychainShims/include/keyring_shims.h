@@ -15,6 +15,12 @@ int32_t keychain_keyring_probe(void);
 /* The serial number of the key with that description. */
 int32_t keychain_keyring_search(const char *description);
 
+/* How many keys are in the user's keyring; as many of their serial numbers as fit go to `serials`. */
+int32_t keychain_keyring_list(int32_t *serials, size_t capacity);
+
+/* The byte count of "type;user;group;permission;description" and the zero that ends it; it goes to `buffer` when that is large enough. */
+int32_t keychain_keyring_describe(int32_t serial, char *buffer, size_t capacity);
+
 /* The byte count of a key's content; the content goes to `buffer` when that is large enough. */
 int32_t keychain_keyring_read(int32_t serial, void *buffer, size_t capacity);
 

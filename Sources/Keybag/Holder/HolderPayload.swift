@@ -13,7 +13,6 @@ internal import KeychainCore
 struct HolderPayload: Sendable {
     private static let format: UInt8 = 1
     private static let headByteCount = 27
-    private static let generationRange = 17..<25
     private static let keyByteCount = 37
 
     private let document: KeybagDocument
@@ -64,9 +63,7 @@ struct HolderPayload: Sendable {
 
     enum Verdict {
         case valid
-        /// Made for a later keybag of this store: the one at hand is no longer the store's.
-        case ofLaterKeybag
-        /// Stale, of another store, or not what it claims to be.
+        /// Of another keybag or store, or not what it claims to be.
         case refused
     }
 
@@ -75,9 +72,6 @@ struct HolderPayload: Sendable {
         guard payload.byteCount >= Self.headByteCount else { return .refused }
         // Here and below: the bytes are read within the closure, and those that are copied are none of a key.
         let found = unsafe payload.withBytes { unsafe Array($0[..<Self.headByteCount]) }
-        guard found[..<Self.generationRange.lowerBound] == head[..<Self.generationRange.lowerBound] else { return .refused }
-        var reader = ByteReader(found[Self.generationRange])
-        if let generation = reader.readUInt64(), generation > document.generation { return .ofLaterKeybag }
         guard found == head, payload.byteCount == byteCount else { return .refused }
         for (index, entry) in entries.enumerated() {
             let key = Self.range(ofKeyAt: index)

@@ -23,7 +23,7 @@ final class HolderReader: Sendable {
     /// The slot's keys; nil while it is locked.
     ///
     /// What is held there and is not this keybag's is discarded. Throws `.interactionNotAllowed` when the holder cannot be
-    /// asked, and, calling for reopening, when the keys are those of a later keybag.
+    /// asked.
     func load(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
         guard let held = try heldSecret(for: purpose) else { return nil }
         // The hash reads the bytes within the closure.
@@ -37,9 +37,6 @@ final class HolderReader: Sendable {
         case .valid:
             validDigest.withLock { $0 = digest }
             return HeldKeys(held, ids: ids)
-        case .ofLaterKeybag:
-            throw KeychainFailure(
-                .interactionNotAllowed, "the keychain was unlocked with a later keybag than the one in use", callsForReopening: true)
         case .refused:
             holder.discard(slot, ticket: held.ticket)
             return nil
@@ -51,7 +48,9 @@ final class HolderReader: Sendable {
         do throws(KeychainFailure) {
             return try holder.load(slot, for: purpose)
         } catch {
-            throw KeychainFailure(.interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)")
+            throw KeychainFailure(
+                .interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)",
+                callsForReopening: error.callsForReopening)
         }
     }
 }

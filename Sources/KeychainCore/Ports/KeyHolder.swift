@@ -2,9 +2,13 @@
 
 /// Keeps the class keys of an unlocked keychain between calls, and lets go of them when it is locked.
 ///
-/// What it holds is opaque to it. One holder serves one store.
+/// What it holds is opaque to it. One holder serves one store, and one generation of its keybag: what is held for different
+/// generations lies side by side, so that a change of the keybag takes nothing from those who have not noticed it yet.
 package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
+
+    /// The holder of the same store for another generation of its keybag.
+    func forKeybag(generation: UInt64) -> any KeyHolder
 
     /// What is held there; nil when nothing is held, or no longer.
     ///
@@ -14,16 +18,20 @@ package protocol KeyHolder: Sendable {
     /// Holds a secret in the place of what was there, until it has not been loaded for `timeoutSeconds` (at least 1; nil: until
     /// it is removed).
     ///
-    /// `lockEpoch` is the store's count of locks when the passcode was checked. Where a lock cannot reach the holder directly,
-    /// what was held before a later lock is not given out. Throws `.notAvailable` when nothing can be held.
+    /// `lockEpoch` is the store's count of locks when the passcode was checked: what was held before a later lock is not given
+    /// out, whoever locked, and from wherever. Throws `.notAvailable` when nothing can be held. Returns the ticket for `discard`.
+    @discardableResult
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure)
+    ) throws(KeychainFailure) -> UInt64
 
-    /// Lets go of what is held there, for every process that it is held for.
+    /// Lets go of what is held there, for every generation of the keybag and for every process that it is held for.
     ///
     /// Nothing there is success.
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure)
+
+    /// Lets go of what is held there for older generations of the keybag.
+    func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure)
 
     /// Lets go of exactly what `load` gave, and not of what has taken its place since.
     func discard(_ slot: KeyHolderSlot, ticket: UInt64)
@@ -48,7 +56,7 @@ package enum KeyHolderSlot: String, CaseIterable, Sendable {
 /// What a holder gave.
 package struct HeldSecret: ~Copyable, Sendable {
     package let secret: SecretBytes
-    /// Names this very load's content for `discard`.
+    /// Names this very content for `discard`.
     package let ticket: UInt64
     /// After how long without use it goes; nil: never by itself.
     package let timeoutSeconds: UInt32?

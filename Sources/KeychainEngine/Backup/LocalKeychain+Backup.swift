@@ -61,7 +61,7 @@ extension LocalKeychain {
         do throws(KeychainFailure) {
             return try naming(unlessAbout: path) { () throws(KeychainFailure) in
                 try access.perform(creating: !dryRun) { opened throws(KeychainFailure) in
-                    if opened.isOutdated() { throw SealedKeychain.keybagChanged }
+                    if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
                     try Self.requireUnlocked(opened)
                     return try Self.restore(from: reader, into: opened.keychain, dryRun: dryRun)
                 }

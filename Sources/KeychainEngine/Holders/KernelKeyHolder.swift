@@ -12,6 +12,7 @@ package final class KernelKeyHolder: KeyHolder {
     package let kind: KeyHolderKind
 
     private let storeID: StoreID
+    private let keybagGeneration: UInt64
     private let epochSource: LockEpochSource
     private let time: any MonotonicTime
     private let known = Mutex(KnownKeys())
@@ -22,24 +23,37 @@ package final class KernelKeyHolder: KeyHolder {
     /// How often a key that vanishes between finding and reading it is looked for again.
     private static let attemptLimit = 8
 
-    /// `epochSource` is asked in user namespaces only, whose keyring no lock from outside reaches.
+    /// `epochSource` is asked at each load: a lock may come from where this keyring is another one, or none.
     ///
     /// Throws `.notAvailable` where the kernel refuses its keyring.
-    package convenience init(storeID: StoreID, epochSource: @escaping LockEpochSource) throws(KeychainFailure) {
+    package convenience init(
+        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource
+    ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
                 .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal.message)")
         }
         self.init(
-            storeID: storeID, epochSource: epochSource, isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
+            storeID: storeID, keybagGeneration: keybagGeneration, epochSource: epochSource,
+            isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
     }
 
     /// A holder that takes for granted what the other initialiser finds out.
-    package init(storeID: StoreID, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool, time: any MonotonicTime) {
+    package init(
+        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool,
+        time: any MonotonicTime
+    ) {
         self.storeID = storeID
+        self.keybagGeneration = keybagGeneration
         self.epochSource = epochSource
         self.time = time
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
+    }
+
+    package func forKeybag(generation: UInt64) -> any KeyHolder {
+        KernelKeyHolder(
+            storeID: storeID, keybagGeneration: generation, epochSource: epochSource,
+            isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
@@ -64,30 +78,51 @@ package final class KernelKeyHolder: KeyHolder {
 
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> UInt64 {
         try ForkedProcess.refuse()
         let content = try KernelKeyContent.encoded(secret, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
         do throws(KernelKeyring.ErrorNumber) {
             let now = time.nowNanoseconds()
             let serial = try KernelKeyring.hold(content, as: description(of: slot), timeoutSeconds: timeoutSeconds)
             known.withLock { $0[slot] = KnownKeys.Key(serial: serial, armedAt: now) }
+            return UInt64(serial)
         } catch {
             throw KeychainFailure(.notAvailable, "the kernel's keyring does not take the keys: \(error.message)")
         }
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try ForkedProcess.refuse()
         known.withLock { $0[slot] = nil }
-        // More than one when others add at the same time.
-        for _ in 0..<Self.attemptLimit {
-            guard let serial = try search(slot) else { return }
-            do throws(KernelKeyring.ErrorNumber) {
-                try KernelKeyring.invalidate(serial)
-            } catch {
-                guard !error.meansAbsent else { continue }
-                throw KeychainFailure(.notAvailable, "the keys stay in the kernel's keyring: \(error.message)")
+        try removeKeys(of: slot) { _ in true }
+    }
+
+    package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
+        try removeKeys(of: slot) { $0 < keybagGeneration }
+    }
+
+    private func removeKeys(of slot: KeyHolderSlot, where isMeant: (UInt64) -> Bool) throws(KeychainFailure) {
+        try ForkedProcess.refuse()
+        let prefix = descriptionPrefix(of: slot)
+        do throws(KernelKeyring.ErrorNumber) {
+            // More than one look when others add at the same time.
+            for _ in 0..<Self.attemptLimit {
+                let serials = try KernelKeyring.serials { description in
+                    // What has the prefix and no number behind it is nobody's, and goes with the others.
+                    description.hasPrefix(prefix) && isMeant(UInt64(description.dropFirst(prefix.count)) ?? 0)
+                }
+                var hasRemoved = false
+                for serial in serials {
+                    do throws(KernelKeyring.ErrorNumber) {
+                        try KernelKeyring.invalidate(serial)
+                        hasRemoved = true
+                    } catch {
+                        if !error.meansAbsent { throw error }
+                    }
+                }
+                guard hasRemoved else { return }
             }
+        } catch {
+            throw KeychainFailure(.notAvailable, "the keys stay in the kernel's keyring: \(error.message)")
         }
         throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
     }
@@ -109,7 +144,12 @@ package final class KernelKeyHolder: KeyHolder {
 
     /// What a key is found by.
     package func description(of slot: KeyHolderSlot) -> String {
-        "keychain:\(storeID.hexadecimal):\(slot.rawValue)"
+        "\(descriptionPrefix(of: slot))\(keybagGeneration)"
+    }
+
+    /// What the descriptions of all generations begin with.
+    private func descriptionPrefix(of slot: KeyHolderSlot) -> String {
+        "keychain:\(storeID.hexadecimal):\(slot.rawValue):"
     }
 
     private func search(_ slot: KeyHolderSlot) throws(KeychainFailure) -> KernelKeyring.Serial? {
@@ -142,12 +182,10 @@ package final class KernelKeyHolder: KeyHolder {
     private func heldSecret(
         _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
-        if kind == .kernelKeyringOfUserNamespace {
-            // The content does not change with time, so a lock between the two readings is seen.
-            guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
-                invalidate(serial)
-                return nil
-            }
+        // Read after the content: what was held before a lock is refused, whoever held it while the lock was at work.
+        guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
+            invalidate(serial)
+            return nil
         }
         if purpose == .use { arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds

@@ -37,6 +37,34 @@ enum KernelKeyring {
         try checked(unsafe keychain_keyring_search(description))
     }
 
+    /// The keys in the user's keyring whose descriptions are meant, and that can still be read.
+    static func serials(where isMeant: (String) -> Bool) throws(ErrorNumber) -> [Serial] {
+        var all = [Serial](repeating: 0, count: 256)
+        while true {
+            // As many as there is room for.
+            let capacity = all.count
+            let answer = unsafe all.withUnsafeMutableBufferPointer { unsafe keychain_keyring_list($0.baseAddress, capacity) }
+            let count = Int(try checked(answer))
+            guard count > capacity else {
+                all.removeLast(capacity - count)
+                break
+            }
+            all = [Serial](repeating: 0, count: count + 64)
+        }
+        return all.filter { description(of: $0).map(isMeant) ?? false }
+    }
+
+    /// Nil when there is no such key by now, or its time is up.
+    private static func description(of serial: Serial) -> String? {
+        // Ours are shorter; whatever is longer is not meant.
+        var text = [UInt8](repeating: 0, count: 256)
+        let count = unsafe text.withUnsafeMutableBytes { unsafe keychain_keyring_describe(serial, $0.baseAddress, $0.count) }
+        guard count > 0, count <= text.count else { return nil }
+        // "type;user;group;permission;description", and the zero that ends it.
+        let parts = text[..<Int(count - 1)].split(separator: UInt8(ascii: ";"), maxSplits: 4, omittingEmptySubsequences: false)
+        return parts.count == 5 ? String(decoding: parts[4], as: UTF8.self) : nil
+    }
+
     /// Lends a key's content to `body`, in key memory.
     static func withContent<Result: ~Copyable>(
         of serial: Serial, _ body: (UnsafeRawBufferPointer) throws(KeychainFailure) -> Result

@@ -9,29 +9,40 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     package var kind: KeyHolderKind { .processMemory }
 
     private let storeID: StoreID
+    private let keybagGeneration: UInt64
     private let epochSource: LockEpochSource
     private let keys: ProcessMemoryKeys
 
     /// Where nothing can be read from `epochSource` for some seconds, nothing stays held.
     package init(
-        storeID: StoreID, epochSource: @escaping LockEpochSource, keys: ProcessMemoryKeys = .ofThisProcess
+        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource,
+        keys: ProcessMemoryKeys = .ofThisProcess
     ) {
         self.storeID = storeID
+        self.keybagGeneration = keybagGeneration
         self.epochSource = epochSource
         self.keys = keys
     }
 
+    package func forKeybag(generation: UInt64) -> any KeyHolder {
+        ProcessMemoryKeyHolder(storeID: storeID, keybagGeneration: generation, epochSource: epochSource, keys: keys)
+    }
+
+    private func place(_ slot: KeyHolderSlot) -> ProcessMemoryKeys.Place {
+        ProcessMemoryKeys.Place(slot: slot, keybagGeneration: keybagGeneration)
+    }
+
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         try ForkedProcess.refuse()
-        return try keys.load(slot, of: storeID, for: purpose, epochSource: epochSource)
+        return try keys.load(place(slot), of: storeID, for: purpose, epochSource: epochSource)
     }
 
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> UInt64 {
         try ForkedProcess.refuse()
-        try keys.hold(
-            secret, in: slot, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
+        return try keys.hold(
+            secret, in: place(slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
@@ -39,8 +50,13 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         keys.remove(slot, of: storeID)
     }
 
+    package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
+        try ForkedProcess.refuse()
+        keys.remove(slot, of: storeID, before: keybagGeneration)
+    }
+
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
         guard (try? ForkedProcess.refuse()) != nil else { return }
-        keys.remove(slot, of: storeID, ticket: ticket)
+        keys.remove(place(slot), of: storeID, ticket: ticket)
     }
 }

@@ -21,46 +21,55 @@ extension ProcessMemoryKeys {
         }
 
         /// What is held there and has not come to its end.
-        mutating func key(_ slot: KeyHolderSlot, of storeID: StoreID, at now: UInt64) -> HeldKey? {
-            guard let key = stores[storeID]?.keys[slot] else { return nil }
+        mutating func key(_ place: Place, of storeID: StoreID, at now: UInt64) -> HeldKey? {
+            guard let key = stores[storeID]?.keys[place] else { return nil }
             guard !key.isExpired(at: now) else {
-                remove(slot, of: storeID)
+                remove(place, of: storeID)
                 return nil
             }
             return key
         }
 
         func isHolding(_ slot: KeyHolderSlot, of storeID: StoreID) -> Bool {
-            stores[storeID]?.keys[slot] != nil
+            stores[storeID]?.keys.keys.contains { $0.slot == slot } ?? false
         }
 
         mutating func hold(
-            _ box: SecretBox, in slot: KeyHolderSlot, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+            _ box: SecretBox, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
             at now: UInt64, epochSource: @escaping LockEpochSource
-        ) {
+        ) -> UInt64 {
             lastTicket += 1
             let key = HeldKey(box: box, ticket: lastTicket, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, usedAt: now)
             var store = stores[storeID] ?? HeldStore(epochSource: epochSource)
-            store.keys[slot] = key
+            store.keys[place] = key
             store.noteReading(by: epochSource)
             stores[storeID] = store
+            return key.ticket
         }
 
-        mutating func noteUse(of slot: KeyHolderSlot, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
-            stores[storeID]?.keys[slot]?.usedAt = now
+        mutating func noteUse(of place: Place, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
+            stores[storeID]?.keys[place]?.usedAt = now
             stores[storeID]?.noteReading(by: epochSource)
         }
 
         /// Lets go of what is held there; with a ticket, of exactly that.
-        mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, ticket: UInt64? = nil) {
-            if let ticket, stores[storeID]?.keys[slot]?.ticket != ticket { return }
-            stores[storeID]?.keys[slot] = nil
+        mutating func remove(_ place: Place, of storeID: StoreID, ticket: UInt64? = nil) {
+            if let ticket, stores[storeID]?.keys[place]?.ticket != ticket { return }
+            stores[storeID]?.keys[place] = nil
             if stores[storeID]?.keys.isEmpty == true { stores[storeID] = nil }
+        }
+
+        /// Lets go of what is held in a slot for every generation of the keybag, or for those before one.
+        mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64?) {
+            let places = stores[storeID]?.keys.keys.filter { place in
+                place.slot == slot && keybagGeneration.map { place.keybagGeneration < $0 } ?? true
+            }
+            for place in places ?? [] { remove(place, of: storeID) }
         }
 
         mutating func removeExpired(at now: UInt64) {
             for (id, store) in stores {
-                for (slot, key) in store.keys where key.isExpired(at: now) { remove(slot, of: id) }
+                for (place, key) in store.keys where key.isExpired(at: now) { remove(place, of: id) }
             }
         }
 
@@ -72,12 +81,12 @@ extension ProcessMemoryKeys {
             guard let store = stores[id] else { return }
             if let epoch {
                 stores[id]?.unreadableSince = nil
-                for (slot, ticket) in inventory.tickets where store.keys[slot]?.lockEpoch.keeps(slot, at: epoch) == false {
-                    remove(slot, of: id, ticket: ticket)
+                for (place, ticket) in inventory.tickets where store.keys[place]?.lockEpoch.keeps(place.slot, at: epoch) == false {
+                    remove(place, of: id, ticket: ticket)
                 }
             } else if let since = store.unreadableSince {
                 guard ProcessMemoryKeys.elapsed(since: since, at: now) >= Self.unreadableLimitNanoseconds else { return }
-                for (slot, ticket) in inventory.tickets { remove(slot, of: id, ticket: ticket) }
+                for (place, ticket) in inventory.tickets { remove(place, of: id, ticket: ticket) }
             } else {
                 stores[id]?.unreadableSince = now
             }
@@ -89,11 +98,17 @@ extension ProcessMemoryKeys {
         now > start ? now - start : 0
     }
 
+    /// Where a secret of one store is held.
+    struct Place: Hashable, Sendable {
+        let slot: KeyHolderSlot
+        let keybagGeneration: UInt64
+    }
+
     /// What was held for a store when its count of locks was about to be read.
     struct Inventory: Sendable {
         let storeID: StoreID
         let epochSource: LockEpochSource
-        let tickets: [KeyHolderSlot: UInt64]
+        let tickets: [Place: UInt64]
     }
 
     struct HeldKey: Sendable {
@@ -121,7 +136,7 @@ extension ProcessMemoryKeys {
     private struct HeldStore: Sendable {
         private(set) var epochSource: LockEpochSource
         var unreadableSince: UInt64?
-        var keys: [KeyHolderSlot: HeldKey] = [:]
+        var keys: [Place: HeldKey] = [:]
 
         init(epochSource: @escaping LockEpochSource) {
             self.epochSource = epochSource

@@ -22,23 +22,23 @@ package final class ProcessMemoryKeys: Sendable {
     }
 
     func load(
-        _ slot: KeyHolderSlot, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
+        _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
-        while let ticket = state.withLock({ $0.key(slot, of: storeID, at: time.nowNanoseconds())?.ticket }) {
+        while let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) {
             // Reading the store takes its time, so nobody waits for it.
             let epoch = try epochSource()
             let now = time.nowNanoseconds()
             let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
-                guard let key = state.key(slot, of: storeID, at: now) else { return .nothing }
+                guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
                 // Held since, at a later count than the one read.
                 guard key.ticket == ticket else { return .replaced }
-                guard key.lockEpoch.keeps(slot, at: epoch) else {
-                    state.remove(slot, of: storeID)
+                guard key.lockEpoch.keeps(place.slot, at: epoch) else {
+                    state.remove(place, of: storeID)
                     return .nothing
                 }
                 // The bytes are copied within the closure.
                 let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                if purpose == .use { state.noteUse(of: slot, of: storeID, at: now, epochSource: epochSource) }
+                if purpose == .use { state.noteUse(of: place, of: storeID, at: now, epochSource: epochSource) }
                 return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
             }
             switch consume result {
@@ -51,14 +51,14 @@ package final class ProcessMemoryKeys: Sendable {
     }
 
     func hold(
-        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+        _ secret: borrowing SecretBytes, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
         epochSource: @escaping LockEpochSource
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> UInt64 {
         // The bytes are copied within the closure.
         let copy = try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
         let box = SecretBox(copy)
         let now = time.nowNanoseconds()
-        try state.withLock { state throws(KeychainFailure) in
+        return try state.withLock { state throws(KeychainFailure) in
             if isWatched, !state.isWatcherRunning {
                 // Keys that nobody watches would outlast a lock.
                 guard ProcessMemoryWatcher.start(watching: self) else {
@@ -66,16 +66,19 @@ package final class ProcessMemoryKeys: Sendable {
                 }
                 state.isWatcherRunning = true
             }
-            state.hold(
-                box, in: slot, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, at: now, epochSource: epochSource)
+            return state.hold(
+                box, in: place, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, at: now, epochSource: epochSource)
         }
     }
 
-    /// Lets go of what is held there; with a ticket, of exactly that.
-    func remove(_ slot: KeyHolderSlot, of storeID: StoreID, ticket: UInt64? = nil) {
-        state.withLock { state in
-            state.remove(slot, of: storeID, ticket: ticket)
-        }
+    /// Lets go of exactly what has that ticket.
+    func remove(_ place: Place, of storeID: StoreID, ticket: UInt64) {
+        state.withLock { $0.remove(place, of: storeID, ticket: ticket) }
+    }
+
+    /// Lets go of what is held in a slot for every generation of the keybag, or for those before one.
+    func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64? = nil) {
+        state.withLock { $0.remove(slot, of: storeID, before: keybagGeneration) }
     }
 
     /// Whether anything is in memory there, whatever may have happened to the store since.

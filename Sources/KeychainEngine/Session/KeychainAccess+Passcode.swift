@@ -11,15 +11,15 @@ extension KeychainAccess {
         let rules = try passcodeRules()
         try rules.admit(passcode)
         try perform(creating: true) { opened throws(KeychainFailure) in
-            if opened.isOutdated() { throw SealedKeychain.keybagChanged }
+            if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
             guard !opened.keybag.isPasscodeSet else {
                 throw KeychainFailure(.duplicateItem, "a passcode is set already: change it instead")
             }
-            let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+            let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
             let change = try opened.keybag.settingPasscode(passcode, cost: rules.cost, deviceSecret: deviceSecret)
-            try replaceKeybag(of: opened, with: change)
-            try becomeUnlocked(change.keys, opened, autoLock, lockEpoch: epoch, deviceSecret)
+            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
+            rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
     }
 
@@ -28,15 +28,15 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         let rules = try passcodeRules()
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+            let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.keybag.unlockedKeys(passcode: current, deviceSecret: deviceSecret)
             // Asked after the current passcode: what the rules are is nobody's business without it.
             try rules.admit(new)
             let change = try opened.keybag.changingPasscode(
                 of: keys, to: new, cost: rules.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret)
-            try replaceKeybag(of: opened, with: change)
-            try becomeUnlocked(change.keys, opened, autoLock, lockEpoch: epoch, deviceSecret)
+            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
+            rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
     }
 
@@ -74,38 +74,48 @@ extension KeychainAccess {
         if let stored = opened.keybag.passcodeCost, stored.memoryByteCount < cost.memoryByteCount {
             let change = try opened.keybag.changingPasscode(
                 of: keys, to: passcode, cost: cost, rotatingKeys: false, deviceSecret: deviceSecret)
-            try replaceKeybag(of: opened, with: change)
-            return try becomeUnlocked(change.keys, opened, autoLock, lockEpoch: lockEpoch, deviceSecret)
+            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
+            return rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
         }
         guard opened.keybag.holdsOlderGenerations else { return }
         try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
     }
 
-    private func replaceKeybag(of opened: Opened, with change: KeybagChange) throws(KeychainFailure) {
-        try opened.keychain.write { writing throws(KeychainFailure) in
-            try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
+    /// Stores another keybag, and holds its keys from before that on: nobody who notices the change finds the keychain locked.
+    ///
+    /// Nothing is held for a keybag that was not stored; where that cannot be said, what is held is of use only if it was.
+    private func replaceKeybag(
+        of opened: Opened, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
+        unless isObsolete: (any ItemWriting) throws(KeychainFailure) -> Bool = { _ in false }
+    ) throws(KeychainFailure) {
+        let held = try change.keys.map { keys throws(KeychainFailure) in
+            try give(keys, to: opened.holder, autoLock, lockEpoch: lockEpoch)
         }
-        // Also when what follows fails: this keybag is not the store's any more.
+        do throws(KeychainFailure) {
+            try opened.keychain.write { writing throws(KeychainFailure) in
+                guard try !isObsolete(writing) else { throw SealedKeychain.keybagChanged }
+                try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
+            }
+        } catch {
+            if error.status != .inputOutput { held?.takeBack { _ in true } }
+            throw error
+        }
         close(opened)
+        guard let held else { return }
+        // A lock that came meanwhile has emptied the holder before this was given to it, or will do so. Nobody is given it.
+        let present = try? current(creating: false).present()
+        held.takeBack { slot in present.map { !lockEpoch.keeps(slot, at: $0.lockEpoch) } ?? true }
+        // What was held for the keybag before opens nothing more than what is held now; if it stays, the next lock takes it.
+        for slot in KeyHolderSlot.allCases { try? held.holder.removeOlder(slot) }
     }
 
-    /// The new keys are held at once, so that other processes go on; then the rows under older ones get their turn.
-    ///
-    /// The passcode is in force by now, so nothing that fails here may look as if it were not.
-    private func becomeUnlocked(
-        _ keys: UnlockedKeys?, _ replaced: Opened, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
-    ) throws(KeychainFailure) {
-        guard let keys else { return }
-        do throws(KeychainFailure) {
-            try hold(keys, of: replaced, autoLock, lockEpoch: lockEpoch)
-        } catch {
-            // Never one that calls for trying again: the passcode would be set or changed already.
-            throw KeychainFailure(
-                error.status, "the passcode is in force, but the keychain could not be unlocked with it: \(error.reason)")
-        }
+    /// The passcode is in force by now: what fails here is done by the next unlock.
+    private func rewrapAfterwards(
+        _ keys: UnlockedKeys?, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
+    ) {
         do throws(KeychainFailure) {
             let opened = try current(creating: false)
-            guard opened.keybag.keybagGeneration == keys.keybagGeneration else { return }
+            guard let keys, opened.keybag.keybagGeneration == keys.keybagGeneration else { return }
             try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
         } catch {
             EngineLog.warn("not every item is under the new class keys yet, the next unlock goes on: \(error)")
@@ -123,15 +133,13 @@ extension KeychainAccess {
         guard opened.keybag.holdsOlderGenerations else { return }
         let inUse = try opened.store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
         let change = try opened.keybag.droppingGenerations(notIn: inUse, of: keys, deviceSecret: deviceSecret)
-        guard let change, let remaining = change.keys else { return }
-        try keychain.write { writing throws(KeychainFailure) in
+        guard let change else { return }
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch) { writing throws(KeychainFailure) in
             // Looked at again while nobody else writes: a key that is still needed must never go.
             for id in try writing.classKeysInUse() where !inUse.contains(id) {
-                guard try keys.currentGeneration(for: id.accessibility) == id.generation else { throw SealedKeychain.keybagChanged }
+                guard try keys.currentGeneration(for: id.accessibility) == id.generation else { return true }
             }
-            try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
+            return false
         }
-        close(opened)
-        try hold(remaining, of: opened, autoLock, lockEpoch: lockEpoch)
     }
 }

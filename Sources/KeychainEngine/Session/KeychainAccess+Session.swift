@@ -21,7 +21,7 @@ extension KeychainAccess {
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             // Before the passcode is checked: a lock that comes meanwhile counts.
-            let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+            let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret)
             try hold(keys, of: opened, autoLock, lockEpoch: epoch)
@@ -39,28 +39,41 @@ extension KeychainAccess {
             guard opened.keybag.isPasscodeSet else {
                 throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked")
             }
-            // The keys first: whatever happens then, they are gone.
-            try Self.removeKeys(extent, from: opened.holder)
-            do throws(KeychainFailure) {
-                try opened.store.advanceLockEpoch(extent)
-            } catch {
-                throw error.naming("locked, but programs that keep keys in their own memory could not be told")
-            }
-            // Once more: an unlock that began before may have put them back in the meantime. A later one counts this lock itself.
-            try Self.removeKeys(extent, from: opened.holder)
+            try Self.lock(extent, opened.holder, opened.store)
         }
+    }
+
+    /// Empties the holder and counts the lock; does all that it can, and throws the first failure.
+    ///
+    /// The keys go first, and once more after the lock is counted: an unlock that began before it may have held them in between.
+    /// What an unlock from before holds later still is given to nobody, since each load compares the counts.
+    static func lock(_ extent: LockExtent, _ holder: any KeyHolder, _ store: Store) throws(KeychainFailure) {
+        var failure: KeychainFailure?
+        func attempt(_ step: () throws(KeychainFailure) -> Void) {
+            do throws(KeychainFailure) { try step() } catch { failure = failure ?? error }
+        }
+        let slots: [KeyHolderSlot] = extent == .everything ? [.unlocked, .firstUnlock] : [.unlocked]
+        for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
+        attempt { () throws(KeychainFailure) in
+            do throws(KeychainFailure) {
+                try store.advanceLockEpoch(extent)
+            } catch {
+                throw error.naming("locked, but programs that keep keys elsewhere than in this keyring could not be told")
+            }
+        }
+        for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
+        if let failure { throw failure }
     }
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
-            let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
-            guard try opened.keybag.lockState() == .unlocked, let held = try opened.holder.load(.unlocked, for: .inspection) else {
+            let epoch = try opened.present().lockEpoch
+            let holder = opened.holder.forKeybag(generation: opened.keybag.keybagGeneration)
+            guard try opened.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }
-            try fill([.unlocked], of: opened, opened.keybag.keybagGeneration, unlessLockedSince: epoch) { (slot) throws(KeychainFailure) in
-                try opened.holder.hold(held.secret, in: slot, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
-            }
+            try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
         }
     }
 
@@ -69,64 +82,48 @@ extension KeychainAccess {
         _ body: (Opened) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try perform(creating: false) { opened throws(KeychainFailure) in
-            if opened.isOutdated() { throw SealedKeychain.keybagChanged }
+            if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
             return try body(opened)
         }
     }
 
-    /// Gives the keys of an unlock to the holder, but for those that a lock has taken away since `lockEpoch`.
+    /// Gives keys to the holder, under their keybag's generation, and takes them back when a lock or a change came meanwhile.
     ///
-    /// Throws, calling for reopening, when the keybag is another one by now: its keys are to be held, and not these.
+    /// Throws, calling for reopening, when the keybag is another one by now: then these keys unlock nothing.
     func hold(
         _ keys: UnlockedKeys, of opened: Opened, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        let slots: [KeyHolderSlot] = [.firstUnlock, .unlocked]
-        try fill(slots, of: opened, keys.keybagGeneration, unlessLockedSince: lockEpoch) { (slot) throws(KeychainFailure) in
-            let timeoutSeconds = slot == .unlocked ? autoLock.seconds : nil
-            try opened.holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
-        }
-    }
-
-    /// Fills slots, and none that was locked since `lockEpoch`.
-    ///
-    /// The store is read before and after. A lock empties the slots before and after it is counted, so either of both sees the
-    /// other, and the lock stays. A change of the keybag stores it before its keys are held, so keys of an older one are not left
-    /// in their place.
-    private func fill(
-        _ slots: [KeyHolderSlot], of opened: Opened, _ keybagGeneration: UInt64, unlessLockedSince lockEpoch: LockEpoch,
-        _ body: (KeyHolderSlot) throws(KeychainFailure) -> Void
-    ) throws(KeychainFailure) {
-        let expected = opened.isKeybagCurrent ? keybagGeneration : nil
-        let before = try present()
-        if let expected, before.keybagGeneration != expected { throw SealedKeychain.keybagChanged }
-        for slot in slots where lockEpoch.keeps(slot, at: before.lockEpoch) { try body(slot) }
-        let after: Present
+        let held = try give(keys, to: opened.holder, autoLock, lockEpoch: lockEpoch)
+        let present: (keybagGeneration: UInt64, lockEpoch: LockEpoch)
         do throws(KeychainFailure) {
-            after = try present()
+            present = try current(creating: false).present()
         } catch {
             // Whether a lock came cannot be said.
-            for slot in slots { try opened.holder.remove(slot) }
+            held.takeBack { _ in true }
             throw error
         }
-        for slot in slots where !lockEpoch.keeps(slot, at: after.lockEpoch) { try opened.holder.remove(slot) }
-        // What is held for another keybag is refused by whoever loads it, so it can stay; the right keys may be there already.
-        if let expected, after.keybagGeneration != expected { throw SealedKeychain.keybagChanged }
-    }
-
-    private struct Present {
-        let lockEpoch: LockEpoch
-        let keybagGeneration: UInt64
-    }
-
-    /// Not of the keychain that a call began with: that may have been closed since.
-    private func present() throws(KeychainFailure) -> Present {
-        try current(creating: false).store.read { reading throws(KeychainFailure) in
-            Present(lockEpoch: try reading.lockEpoch(), keybagGeneration: try reading.keybag().generation)
+        held.takeBack { !lockEpoch.keeps($0, at: present.lockEpoch) }
+        guard !opened.isKeybagCurrent || present.keybagGeneration == keys.keybagGeneration else {
+            held.takeBack { _ in true }
+            throw SealedKeychain.keybagChanged
         }
     }
 
-    private static func removeKeys(_ extent: LockExtent, from holder: any KeyHolder) throws(KeychainFailure) {
-        try holder.remove(.unlocked)
-        if extent == .everything { try holder.remove(.firstUnlock) }
+    /// Holds keys in both slots, or in none.
+    func give(
+        _ keys: UnlockedKeys, to holder: any KeyHolder, _ autoLock: AutoLock, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> HeldUnlock {
+        let holder = holder.forKeybag(generation: keys.keybagGeneration)
+        var held = HeldUnlock(holder: holder)
+        do throws(KeychainFailure) {
+            for slot in [KeyHolderSlot.firstUnlock, .unlocked] {
+                held.tickets[slot] = try holder.hold(
+                    keys.payload(for: slot), in: slot, timeoutSeconds: slot == .unlocked ? autoLock.seconds : nil, lockEpoch: lockEpoch)
+            }
+        } catch {
+            held.takeBack { _ in true }
+            throw error
+        }
+        return held
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainStore
 
 extension LocalKeychain: KeychainSessionProviding {
     package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
@@ -16,8 +17,29 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in try access.lock(extent) }
+            try whereNoneIsNotFound { () throws(KeychainFailure) in
+                do throws(KeychainFailure) {
+                    try access.lock(extent)
+                } catch {
+                    if error.status == .notAvailable { lockWithoutKeybag(extent) }
+                    throw error
+                }
+            }
         }
+    }
+
+    /// What was unlocked while the keychain could be opened must go also when it cannot be opened any more.
+    ///
+    /// The holder is found by the store's identifier, which needs neither keybag nor protector. Whether this works or not, the lock is
+    /// answered with what is wrong with the keychain.
+    private func lockWithoutKeybag(_ extent: LockExtent) {
+        guard let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) else { return }
+        defer { store.close() }
+        let reader = LockEpochReader(store, configuration: configuration)
+        let holder = try? configuration.keyHolder.makeHolder(
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try reader.lockEpoch() })
+        guard let holder else { return }
+        try? KeychainAccess<SQLiteItemStore>.lock(extent, holder, store)
     }
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {

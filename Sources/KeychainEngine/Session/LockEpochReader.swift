@@ -3,47 +3,59 @@ internal import KeychainCore
 internal import KeychainStore
 internal import Synchronization
 
-/// Reads a store's count of locks for holders that no lock reaches directly.
+/// Reads a store's count of locks for a key holder.
 ///
-/// Has a connection of its own, made at the first reading: what is held must outlive the keychain object that unlocked it.
+/// Through the open store as long as that is open, and then through one of its own: what is held in a process's memory outlives the
+/// keychain object that unlocked it.
 final class LockEpochReader: Sendable {
     private let configuration: KeychainConfiguration
     private let storeID: StoreID
-    private let store = Mutex<SQLiteItemStore?>(nil)
+    private let own = Mutex<SQLiteItemStore?>(nil)
+    private let shared: SQLiteItemStore
 
-    init(configuration: KeychainConfiguration, storeID: StoreID) {
+    init(_ store: SQLiteItemStore, configuration: KeychainConfiguration) {
+        shared = store
+        storeID = store.storeID
         self.configuration = configuration
-        self.storeID = storeID
     }
 
     deinit {
-        store.withLock { $0?.close() }
+        own.withLock { $0?.close() }
     }
 
     /// Throws what opening and reading the store throw, and `.notAvailable` when another store is in its place.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
         do throws(KeychainFailure) {
-            return try current().read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+            return try Self.lockEpoch(of: shared)
         } catch {
             guard error.callsForReopening else { throw error }
-            close()
         }
-        return try current().read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+        do throws(KeychainFailure) {
+            return try Self.lockEpoch(of: try ownStore())
+        } catch {
+            guard error.callsForReopening else { throw error }
+            closeOwn()
+        }
+        return try Self.lockEpoch(of: try ownStore())
     }
 
-    private func current() throws(KeychainFailure) -> SQLiteItemStore {
-        if let store = store.withLock({ $0 }) { return store }
+    private static func lockEpoch(of store: SQLiteItemStore) throws(KeychainFailure) -> LockEpoch {
+        try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+    }
+
+    private func ownStore() throws(KeychainFailure) -> SQLiteItemStore {
+        if let store = own.withLock({ $0 }) { return store }
         let fresh = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         guard fresh.storeID == storeID else {
             fresh.close()
             throw KeychainFailure(.notAvailable, "another store has taken the place of the one that was unlocked")
         }
-        store.withLock { $0 = fresh }
+        own.withLock { $0 = fresh }
         return fresh
     }
 
-    private func close() {
-        store.withLock { store in
+    private func closeOwn() {
+        own.withLock { store in
             store?.close()
             store = nil
         }

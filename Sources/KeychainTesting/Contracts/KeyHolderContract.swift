@@ -149,6 +149,30 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try findings.expect(subject.holder, holds: [2], in: .unlocked, "after the time of what it replaced")
             try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "after its time, though what it replaced had none")
         },
+        KeyHolderContract("What is held for two generations of the keybag lies side by side, and is removed together") {
+            subject, findings throws(KeychainFailure) in
+            let (older, newer) = (subject.holder.forKeybag(generation: 7), subject.other.forKeybag(generation: 8))
+            try older.hold([7], timeoutSeconds: nil)
+            try newer.hold([8], timeoutSeconds: nil)
+            try findings.expect(older, holds: [7], "beside a newer one")
+            try findings.expect(newer, holds: [8], "beside an older one")
+            try findings.expect(subject.other.forKeybag(generation: 7), holds: [7], "for another holder of the same generation")
+            try findings.expect(older.forKeybag(generation: 6), holds: nil, "for a generation that nothing is held for")
+            try newer.removeOlder(.unlocked)
+            try findings.expect(older, holds: nil, "after what is older was removed")
+            try findings.expect(newer, holds: [8], "after what is older was removed")
+            try older.hold([7, 7], timeoutSeconds: nil)
+            try older.remove(.unlocked)
+            for holder in [older, newer] { try findings.expect(holder, holds: nil, "after the slot was emptied") }
+        },
+        KeyHolderContract("What is held before a lock is not given out after it, whoever locks") { subject, findings throws(KeychainFailure) in
+            let held = KeyHolderContract.lockEpoch
+            for slot in KeyHolderSlot.allCases {
+                try subject.holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: LockEpoch(rawValue: held.rawValue - 1))
+            }
+            try findings.expect(subject.other, holds: nil, in: .unlocked, "held before the store was locked")
+            try findings.expect(subject.other, holds: [1], in: .firstUnlock, "though the lock left that open")
+        },
         KeyHolderContract("Looking is no use: it does not make anything last longer") { subject, findings throws(KeychainFailure) in
             try subject.holder.hold([1], timeoutSeconds: 2)
             for _ in 1...2 {
@@ -162,6 +186,7 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
 }
 
 extension KeyHolder {
+    /// With bytes that need no protection.
     package func hold(
         _ bytes: [UInt8], in slot: KeyHolderSlot = .unlocked, timeoutSeconds: UInt32?, lockEpoch: LockEpoch = KeyHolderContract.lockEpoch
     ) throws(KeychainFailure) {

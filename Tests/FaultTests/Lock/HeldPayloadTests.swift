@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainStore
@@ -53,7 +54,8 @@ struct HeldPayloadTests {
         let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
         // The bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
-        try opened.holder(holder).hold(secret, in: slot, timeoutSeconds: nil, lockEpoch: epoch)
+        let ofPresentKeybag = try opened.holder(holder).forKeybag(generation: opened.keybag.keybagGeneration)
+        try ofPresentKeybag.hold(secret, in: slot, timeoutSeconds: nil, lockEpoch: epoch)
     }
 
     @Test(

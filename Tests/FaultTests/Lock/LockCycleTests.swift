@@ -43,6 +43,34 @@ struct LockCycleTests {
     }
 
     @Test(
+        "Processes that read and look during 100 changes of keys and passcode never find the unlocked keychain locked",
+        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+    func readersDuringChanges() throws {
+        try withLocalKeychain { keychain, home in
+            try keychain.addItemOfEachClass()
+            try keychain.set("swordfish")
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            let readers = try (0..<4).map { _ in
+                try ChildProcess(program, ["reads-until-told-to-end", "ak", "ck", "state"], environment: ["KEYCHAIN_HOME": home])
+            }
+            for reader in readers { #expect(try reader.readLine() == "ready") }
+            let changer = try SessionProcess(home: home)
+            for round in 0..<100 {
+                let change = ["rotate swordfish swordfish", "change swordfish swordfish", "unlock swordfish", "remove swordfish"][round % 4]
+                #expect(try changer.status(of: change) == .success)
+                if round % 4 == 3 { #expect(try changer.status(of: "set swordfish") == .success) }
+                #expect(try changer.ask("state").text == "unlocked", "after \(change)")
+            }
+            for reader in readers {
+                reader.closeInput()
+                let tally = try Self.tally(reader)
+                #expect(Set(tally.keys) == ["ak 0", "ck 0", "state 0"], "\(tally)")
+                #expect(try reader.waitUntilEnded() == .exited(0))
+            }
+        }
+    }
+
+    @Test(
         "Another process sees each lock and unlock, and each change of the passcode, at its next call",
         .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
     func nextCall() throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainStore
@@ -16,9 +17,11 @@ struct RestartTests {
             try keychain.set("swordfish")
             let process = try SessionProcess(home: home)
             #expect(try process.status(of: "read ck") == .success)
-            let storeID = try OpenedStore(home: home).store.storeID
+            let opened = try OpenedStore(home: home)
+            let (storeID, generation) = (opened.store.storeID, opened.keybag.keybagGeneration)
             for slot in KeyHolderSlot.allCases {
-                let found = try KernelKeyringTool.run(["search", "@u", "user", "keychain:\(storeID.hexadecimal):\(slot.rawValue)"])
+                let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(generation)"
+                let found = try KernelKeyringTool.run(["search", "@u", "user", description])
                 try #require(found.isSuccess, "the key is not where it is looked for")
                 #expect(try KernelKeyringTool.run(["invalidate", found.output.filter(\.isNumber)]).isSuccess)
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainStore
@@ -92,13 +93,32 @@ struct WrongPasscodeTests {
                     #expect(failure?.reason.contains("keybag") == true)
                 }
                 for operation in Operation.allCases { #expect(throws: notAvailable) { try operation.perform(on: keychain) } }
-                #expect(throws: notAvailable) { try keychain.lock(.everything) }
                 #expect(throws: notAvailable) { try keychain.set("another") }
                 #expect(throws: notAvailable) { try keychain.secret(of: "ak") }
                 #expect(throws: notAvailable) { try keychain.secret(of: "absent") }
                 #expect(throws: notAvailable) { _ = try keychain.sessionStatus() }
             }
             #expect(try FileSnapshot(of: home) == before)
+        }
+    }
+
+    @Test(
+        "A keychain that cannot be opened any more is locked all the same, and the lock says what is wrong",
+        arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file"])
+    func lockWithoutKeybag(holder: KeyHolderSelection, missing: String) throws {
+        try withLocalKeychain(holder: holder) { keychain, home in
+            try keychain.set("swordfish")
+            let opened = try OpenedStore(home: home)
+            let held = try opened.holder(holder).forKeybag(generation: opened.keybag.keybagGeneration)
+            for slot in KeyHolderSlot.allCases { #expect(try held.load(slot, for: .inspection) != nil) }
+            if missing == "keybag" {
+                try RawDatabase(home + "/keychain.db").execute("UPDATE keybag SET bytes = x''; UPDATE keybag_copy SET bytes = x''")
+            } else {
+                try FileManager.default.removeItem(atPath: home + "/keys")
+            }
+            let other = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }
+            for slot in KeyHolderSlot.allCases { #expect(try held.load(slot, for: .inspection) == nil) }
         }
     }
 }

@@ -47,7 +47,7 @@ final class PasscodeStore: Sendable {
     func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.allCases, timeoutSeconds: UInt32? = nil) throws {
         let keys = try unlockedKeys()
         for slot in slots {
-            try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: LockEpoch(rawValue: 0))
+            _ = try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: LockEpoch(rawValue: 0))
         }
     }
 }

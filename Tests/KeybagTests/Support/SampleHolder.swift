@@ -63,9 +63,15 @@ final class SampleHolder: KeyHolder {
 
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> UInt64 {
         put(secret.copiedBytes(), in: slot, timeoutSeconds: timeoutSeconds)
+        return state.withLock { $0.lastTicket }
     }
+
+    /// One place for all generations: what is found there has to be told apart by its content.
+    func forKeybag(generation: UInt64) -> any KeyHolder { self }
+
+    func removeOlder(_ slot: KeyHolderSlot) {}
 
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
         put(nil, in: slot)

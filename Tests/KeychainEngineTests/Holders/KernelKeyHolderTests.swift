@@ -11,14 +11,14 @@ import Testing
 struct KernelKeyHolderTests {
     private let keys = KernelKeys()
 
-    @Test("A key is found under the store's and the slot's name, for its user to read and for nobody to change")
+    @Test("A key is found under the store's and the slot's name and the keybag's generation, for its user to read and for nobody to change")
     func permission() throws {
         try keys.holder().hold([1], in: .firstUnlock, timeoutSeconds: nil)
         let facts = try keys.facts(of: .firstUnlock)
         #expect(facts[4] == "3f3b0000")
         #expect(facts[3] == "perm")
         #expect(facts.contains("user"))
-        #expect(facts.contains("keychain:\(keys.storeID.hexadecimal):first-unlock:"))
+        #expect(facts.contains("keychain:\(keys.storeID.hexadecimal):first-unlock:0:"))
     }
 
     @Test("Its content is a format, a time, a count of locks and the secret")
@@ -119,10 +119,11 @@ struct KernelKeyHolderTests {
     }
 
     @Test(
-        "In a user namespace what was held before a lock is not given out, and removed", arguments: [LockExtent.whenUnlocked, .everything])
-    func epochInUserNamespace(extent: LockExtent) throws {
+        "What was held before a lock is not given out, and removed, wherever the lock came from",
+        arguments: [LockExtent.whenUnlocked, .everything], [false, true])
+    func locked(extent: LockExtent, isInUserNamespace: Bool) throws {
         let epoch = ManualEpoch()
-        let holder = keys.holder(epoch: epoch, isInUserNamespace: true)
+        let holder = keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace)
         for slot in KeyHolderSlot.allCases { try holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: epoch.source()) }
         #expect(try holder.bytes(in: .unlocked) == [1])
         epoch.lock(extent)
@@ -133,14 +134,13 @@ struct KernelKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == [2])
     }
 
-    @Test("In a user namespace a count of locks that cannot be read is a failure; elsewhere it is not asked for")
-    func unreadableEpoch() throws {
+    @Test("A count of locks that cannot be read is a failure", arguments: [false, true])
+    func unreadableEpoch(isInUserNamespace: Bool) throws {
         let epoch = ManualEpoch()
         epoch.breakDown()
-        let holder = keys.holder(epoch: epoch, isInUserNamespace: true)
+        let holder = keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace)
         try holder.hold([1], timeoutSeconds: nil)
         #expect(throws: KeychainFailure(.inputOutput, "")) { try holder.bytes(in: .unlocked) }
-        #expect(try keys.holder(epoch: epoch).bytes(in: .unlocked) == [1])
     }
 
     @Test("Every thread can load what one has held, with a holder that knows the key and with one that does not")

@@ -7,12 +7,17 @@ struct BrokenKeyHolder: KeyHolder {
     enum Fault: CaseIterable {
         case hasOneSlot, keepsRemoved, discardsWhateverIsThere, discardsNothing, keepsTheFirst, forgetsTimeout, neverEnds, endsAlways
         case shortensSecrets, givesOneTicket, takesLookingForUse
+        case mixesGenerations, removesOneGeneration
     }
 
     let good: any KeyHolder
     let fault: Fault?
 
     var kind: KeyHolderKind { good.kind }
+
+    func forKeybag(generation: UInt64) -> any KeyHolder {
+        BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(generation: generation), fault: fault)
+    }
 
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         guard let held = try good.load(used(slot), for: fault == .takesLookingForUse ? .use : purpose) else { return nil }
@@ -25,19 +30,29 @@ struct BrokenKeyHolder: KeyHolder {
 
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) {
-        if fault == .keepsTheFirst, try good.load(slot) != nil { return }
+    ) throws(KeychainFailure) -> UInt64 {
+        if fault == .keepsTheFirst, let ticket = try good.load(slot)?.ticket { return ticket }
         let seconds = fault == .neverEnds ? nil : fault == .endsAlways ? timeoutSeconds ?? 1 : timeoutSeconds
         // The bytes are copied within the closure.
         let copy = try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in
             try unsafe SecretBytes(
                 copying: UnsafeRawBufferPointer(rebasing: bytes.prefix(fault == .shortensSecrets ? 512 : bytes.count)))
         }
-        try good.hold(copy, in: used(slot), timeoutSeconds: seconds, lockEpoch: lockEpoch)
+        return try good.hold(copy, in: used(slot), timeoutSeconds: seconds, lockEpoch: lockEpoch)
     }
 
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        if fault != .keepsRemoved { try good.remove(used(slot)) }
+        switch fault {
+        case .keepsRemoved: break
+        case .removesOneGeneration:
+            guard let ticket = try good.load(slot)?.ticket else { return }
+            good.discard(slot, ticket: ticket)
+        default: try good.remove(used(slot))
+        }
+    }
+
+    func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
+        try good.removeOlder(used(slot))
     }
 
     func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
