@@ -165,7 +165,8 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try older.remove(.unlocked)
             for holder in [older, newer] { try findings.expect(holder, holds: nil, "after the slot was emptied") }
         },
-        KeyHolderContract("What is held before a lock is not given out after it, whoever locks") { subject, findings throws(KeychainFailure) in
+        KeyHolderContract("What is held before a lock is not given out after it, whoever locks") {
+            subject, findings throws(KeychainFailure) in
             let held = KeyHolderContract.lockEpoch
             for slot in KeyHolderSlot.allCases {
                 try subject.holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: LockEpoch(rawValue: held.rawValue - 1))
