@@ -27,7 +27,7 @@ extension SealedKeychain {
             try writing.forEachRow(underPasscodeKeysBelow: currentGeneration, after: number) { row throws(KeychainFailure) in
                 guard let rowNumber = row.number else { return .proceed }
                 last = rowNumber
-                if case .opened(let opened) = open(row, includingSecret: true) {
+                if case .opened(let opened) = try open(row, includingSecret: true) {
                     try writing.replace(number: rowNumber, with: try resealed(row.header, opened))
                     rewrappedCount += 1
                 } else {

@@ -67,7 +67,7 @@ extension SealedKeychain {
         if !isAsWritten {
             problem = "damaged"
         } else {
-            switch open(row, includingSecret: true) {
+            switch try open(row, includingSecret: true) {
             case .opened: return nil
             case .locked:
                 lockedCount += 1
@@ -77,7 +77,7 @@ extension SealedKeychain {
             }
         }
         var attributes = ItemAttributes()
-        if case .opened(let opened) = open(row, includingSecret: false) { attributes = opened.attributes }
+        if case .opened(let opened) = try open(row, includingSecret: false) { attributes = opened.attributes }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return VerificationReport.Finding(
             reference: row.header.reference, problem: problem, service: attributes.text(leading.service),
