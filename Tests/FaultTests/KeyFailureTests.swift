@@ -86,4 +86,25 @@ struct KeyFailureTests {
             #expect(report.isSound && report.checkedCount == 2 && report.quarantinedCount == 0)
         }
     }
+
+    @Test("A keybag that is no longer the store's tells nothing about rows, nor what goes with the passcode")
+    func olderKeybag() throws {
+        try withLocalKeychain { keychain, home in
+            try keychain.addItem("ak", "secret of ak", .whenUnlocked)
+            let older = try OpenedStore(home: home).keychain()
+            #expect(try older.verify().isSound)
+            try keychain.set("swordfish")
+            try keychain.addItem("akpu", "secret of akpu", .whenPasscodeSetThisDeviceOnly)
+            expectReopening { _ = try older.verify() }
+            expectReopening { _ = try older.passcodeRemoval() }
+        }
+    }
+
+    private func expectReopening(_ call: () throws -> Void) {
+        #expect {
+            try call()
+        } throws: { error in
+            (error as? KeychainFailure)?.callsForReopening == true
+        }
+    }
 }

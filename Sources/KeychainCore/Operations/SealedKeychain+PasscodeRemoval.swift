@@ -8,6 +8,7 @@ extension SealedKeychain {
     package func passcodeRemoval() throws(KeychainFailure) -> PasscodeRemoval {
         var items: [PasscodeRemoval.Item] = []
         try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             try reading.forEachRow(matching: Self.boundToPasscode, includingSecrets: false) { row throws(KeychainFailure) in
                 items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: try name(of: row)))
                 return .proceed

@@ -35,6 +35,7 @@ extension SealedKeychain {
     private func verifyRows() throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             report.quarantinedCount = try reading.quarantinedRows().count
             try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
                 report.checkedCount += 1
