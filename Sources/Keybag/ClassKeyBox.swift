@@ -26,7 +26,7 @@ final class ClassKeyBox: Sendable {
     ) throws(KeychainFailure) {
         guard let key = KeyWrapping.unwrap(entry.wrappedKey, under: wrappingKey) else { return nil }
         let secret = try SecretBytes(copying: key)
-        guard ClassKeyCheck.value(of: secret, entry.id, storeID: storeID) == entry.checkValue else {
+        guard try ClassKeyCheck.value(of: secret, entry.id, storeID: storeID) == entry.checkValue else {
             throw KeybagDocument.malformed()
         }
         self.init(ClassKey(accessibility: entry.id.accessibility, generation: entry.id.generation, secret: secret))
@@ -38,7 +38,7 @@ final class ClassKeyBox: Sendable {
     ) throws(KeychainFailure) -> KeybagDocument.ClassKeyEntry {
         KeybagDocument.ClassKeyEntry(
             id: id, wrapping: wrapping, wrappedKey: try KeyWrapping.wrap(SymmetricKey(classKey.secret), under: wrappingKey),
-            checkValue: ClassKeyCheck.value(of: classKey.secret, id, storeID: storeID)
+            checkValue: try ClassKeyCheck.value(of: classKey.secret, id, storeID: storeID)
         )
     }
 }

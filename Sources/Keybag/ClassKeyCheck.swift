@@ -5,9 +5,9 @@ internal import KeychainCore
 enum ClassKeyCheck {
     static let byteCount = 16
 
-    static func value(of secret: borrowing SecretBytes, _ id: ClassKeyID, storeID: StoreID) -> [UInt8] {
+    static func value(of secret: borrowing SecretBytes, _ id: ClassKeyID, storeID: StoreID) throws(KeychainFailure) -> [UInt8] {
         var context = [id.accessibility.code]
         context.append(littleEndian: id.generation)
-        return KeyPurpose.classKeyCheck.deriveBytes(from: secret, storeID: storeID, context: context, byteCount: byteCount)
+        return try KeyPurpose.classKeyCheck.deriveBytes(from: secret, storeID: storeID, context: context, byteCount: byteCount)
     }
 }

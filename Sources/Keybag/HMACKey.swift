@@ -40,6 +40,23 @@ struct HMACKey: ~Copyable, Sendable {
         unsafe innerDigest.withUnsafeBytes { unsafe outer.update(bufferPointer: $0) }
         return outer.finalize()
     }
+
+    /// The same of a secret, or under a key for making keys: nothing of either, nor of what lies between, stays in freed memory.
+    borrowing func secretCode(of message: (inout SHA256) -> Void) throws(KeychainFailure) -> SecretBytes {
+        var inner = SHA256()
+        // Here and below: the hash reads the bytes within the closure.
+        unsafe innerBlock.withBytes { unsafe inner.update(bufferPointer: $0) }
+        message(&inner)
+        let innerDigest = inner.finalizeWiping()
+        var outer = SHA256()
+        unsafe outerBlock.withBytes { unsafe outer.update(bufferPointer: $0) }
+        unsafe innerDigest.withUnsafeBytes { unsafe outer.update(bufferPointer: $0) }
+        let code = outer.finalizeWiping()
+        // The region has the size of a digest.
+        return try unsafe SecretBytes(byteCount: SHA256.byteCount) { buffer in
+            unsafe code.withUnsafeBytes { unsafe buffer.copyMemory(from: $0) }
+        }
+    }
 }
 
 extension SHA256 {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Crypto
-internal import FoundationEssentials
 internal import KeychainCore
 
 /// HKDF-SHA256 (RFC 5869) over a key, salted with the store's identifier, so that no two stores share a derived key.
@@ -16,28 +14,18 @@ enum KeyPurpose: String {
     /// Tells, without the keybag's wrapping keys, whether a class key is the right one.
     case classKeyCheck = "keychain class key check v1"
 
-    static let derivedByteCount = 32
-
     /// The key for this purpose.
     func derive(from secret: borrowing SecretBytes, storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-        try SecretBytes(copying: derivedKey(from: secret, storeID: storeID, context: [], byteCount: Self.derivedByteCount))
+        try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8))
     }
 
     /// As bytes; only for what is stored in clear.
     func deriveBytes(
         from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
-    ) -> [UInt8] {
-        let key = derivedKey(from: secret, storeID: storeID, context: context, byteCount: byteCount)
-        // The bytes are read within the closure only.
-        return unsafe key.withUnsafeBytes { unsafe Array($0) }
-    }
-
-    private func derivedKey(
-        from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
-    ) -> SymmetricKey {
-        HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: SymmetricKey(secret), salt: storeID.bytes, info: Array(rawValue.utf8) + context,
-            outputByteCount: byteCount
-        )
+    ) throws(KeychainFailure) -> [UInt8] {
+        let key = try KeyDerivation.derive(
+            from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context, byteCount: byteCount)
+        // The bytes are copied within the closure.
+        return unsafe key.withBytes { unsafe Array($0) }
     }
 }

@@ -37,15 +37,16 @@ struct BackupKeys: ~Copyable {
     @inline(never)
     private init(_ password: borrowing Passcode, _ record: PasscodeRecord, _ backupID: Identifier128) throws(KeychainFailure) {
         let stretched = try PasscodeKey.stretch(password.bytes, record)
-        let header = try HMACKey(SecretBytes(copying: Self.derive(.header, from: stretched, backupID)))
-        let chunks = try SecretBytes(copying: Self.derive(.chunks, from: stretched, backupID))
+        let header = try HMACKey(Self.derive(.header, from: stretched, backupID))
+        let chunks = try Self.derive(.chunks, from: stretched, backupID)
         headerKey = header
         chunkKey = chunks
     }
 
-    private static func derive(_ purpose: Purpose, from stretched: borrowing SecretBytes, _ backupID: Identifier128) -> SymmetricKey {
-        HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: SymmetricKey(stretched), salt: backupID.bytes, info: Array(purpose.rawValue.utf8), outputByteCount: 32)
+    private static func derive(
+        _ purpose: Purpose, from stretched: borrowing SecretBytes, _ backupID: Identifier128
+    ) throws(KeychainFailure) -> SecretBytes {
+        try KeyDerivation.derive(from: stretched, salt: backupID.bytes, info: Array(purpose.rawValue.utf8))
     }
 
     borrowing func headerCode(of message: [UInt8]) -> SHA256.Digest {

@@ -79,7 +79,7 @@ struct HolderPayload: Sendable {
                 unsafe bytes[..<key.lowerBound].suffix(Self.keyByteCount - ClassKey.byteCount).elementsEqual(Self.label(of: entry.id))
             }
             guard isNamed else { return .refused }
-            let check = ClassKeyCheck.value(of: try Self.key(at: index, in: payload), entry.id, storeID: document.storeID)
+            let check = try ClassKeyCheck.value(of: try Self.key(at: index, in: payload), entry.id, storeID: document.storeID)
             guard check == entry.checkValue else { return .refused }
         }
         return .valid

@@ -30,7 +30,7 @@ final class HolderReader: Sendable {
         let digest = unsafe held.secret.withBytes { bytes in
             var hash = SHA256()
             unsafe hash.update(bufferPointer: bytes)
-            return hash.finalize()
+            return hash.finalizeWiping()
         }
         if validDigest.withLock({ $0 == digest }) { return HeldKeys(held, ids: ids) }
         switch try payload.verdict(on: held.secret) {

@@ -13,22 +13,26 @@ enum RowOpening {
 
 extension SealedKeychain {
     /// Opens a row for reading.
-    func open(_ row: SealedRow, includingSecret: Bool) -> RowOpening {
-        opening(row) { key throws(KeychainFailure) in
+    ///
+    /// Throws what says nothing about the row: no memory, a holder or a library that failed.
+    func open(_ row: SealedRow, includingSecret: Bool) throws(KeychainFailure) -> RowOpening {
+        try opening(row) { key throws(KeychainFailure) in
             try cipher.open(row, includingSecret: includingSecret, under: key)
         }
     }
 
     /// Opens a row's secret and leaves its attributes sealed.
-    func openSecret(of row: SealedRow) -> RowOpening {
-        opening(row) { key throws(KeychainFailure) in
+    ///
+    /// Throws as `open`.
+    func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
+        try opening(row) { key throws(KeychainFailure) in
             OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, under: key))
         }
     }
 
     private func opening(
         _ row: SealedRow, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
-    ) -> RowOpening {
+    ) throws(KeychainFailure) -> RowOpening {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
             return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
@@ -42,7 +46,11 @@ extension SealedKeychain {
         do throws(KeychainFailure) {
             return .opened(try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
         } catch {
-            return error.status == .interactionNotAllowed ? .locked(error) : .damaged(error)
+            switch error.status {
+            case .interactionNotAllowed: return .locked(error)
+            case .decode: return .damaged(error)
+            default: throw error
+            }
         }
     }
 
@@ -52,7 +60,7 @@ extension SealedKeychain {
     ///
     /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
     func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
-        let opening = open(row, includingSecret: true)
+        let opening = try open(row, includingSecret: true)
         switch opening {
         case .unsupported, .locked:
             guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }

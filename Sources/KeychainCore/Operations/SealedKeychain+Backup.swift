@@ -20,7 +20,7 @@ extension SealedKeychain {
                 } else if header.constraints != nil {
                     summary.constrainedCount += 1
                 } else {
-                    switch keychain.open(row, includingSecret: true) {
+                    switch try keychain.open(row, includingSecret: true) {
                     case .opened(let opened):
                         try body(
                             BackupItem(

@@ -21,7 +21,7 @@ extension SealedKeychain {
             try reading.forEachRow(matching: search.rowQuery, includingSecrets: request.includesSecrets) {
                 row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
-                switch opensSecretAlone ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets) {
+                switch try opensSecretAlone ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets) {
                 case .opened(let opened):
                     guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
                     items.append(

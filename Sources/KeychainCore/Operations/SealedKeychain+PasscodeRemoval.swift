@@ -8,8 +8,9 @@ extension SealedKeychain {
     package func passcodeRemoval() throws(KeychainFailure) -> PasscodeRemoval {
         var items: [PasscodeRemoval.Item] = []
         try store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: Self.boundToPasscode, includingSecrets: false) { row in
-                items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: name(of: row)))
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            try reading.forEachRow(matching: Self.boundToPasscode, includingSecrets: false) { row throws(KeychainFailure) in
+                items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: try name(of: row)))
                 return .proceed
             }
         }
@@ -30,7 +31,7 @@ extension SealedKeychain {
                 throw KeychainFailure(
                     .notAvailable, "an item that needs the passcode was added in the meantime; nothing was changed, so look again")
             }
-            switch open(row, includingSecret: true) {
+            switch try open(row, includingSecret: true) {
             case .opened: try writing.remove(number: number)
             case .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
             }
@@ -38,8 +39,8 @@ extension SealedKeychain {
         }
     }
 
-    private func name(of row: SealedRow) -> PasscodeRemoval.Name? {
-        guard case .opened(let opened) = open(row, includingSecret: false) else { return nil }
+    private func name(of row: SealedRow) throws(KeychainFailure) -> PasscodeRemoval.Name? {
+        guard case .opened(let opened) = try open(row, includingSecret: false) else { return nil }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return PasscodeRemoval.Name(
             service: opened.attributes.text(leading.service) ?? "", account: opened.attributes.text(leading.account) ?? "")

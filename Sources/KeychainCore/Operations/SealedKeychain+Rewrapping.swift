@@ -1,43 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 
 /// How far a rewrapping has come.
 package struct RewrappingBatch: Sendable {
-    /// Where the next batch begins; nil when this was the last one.
-    package let lastNumber: Int64?
+    package enum End: Sendable {
+        /// The next batch begins after the row of this number.
+        case goesOn(after: Int64)
+        case finished
+        /// The store was locked since the keys were given out: they must not be used any more.
+        case locked
+    }
+
+    package let end: End
     package let rewrappedCount: Int
     /// Rows that cannot be opened: they stay under their old key, as they are.
     package let skippedCount: Int
+    /// When it had the store for itself, in nanoseconds of the system's monotonic clock.
+    package let startNanoseconds: UInt64
 }
 
 extension SealedKeychain {
     /// Rows in one transaction: enough that flushing does not count, few enough that other writers need not wait long.
     private static let rewrappingRowLimit = 128
     private static let rewrappingByteLimit = 4 << 20
+    private static let rewrappingNanosecondLimit: UInt64 = 20_000_000
 
     /// Seals rows that are under an older passcode-protected class key anew under the current one: the next ones after `number`.
     ///
-    /// The items stay as they are, dates included. The keys must be at hand: see `with(keys:)`. Each batch is one
-    /// transaction, so a rewrapping that ends anywhere can go on later.
-    package func rewrapBatch(after number: Int64, currentGeneration: UInt32) throws(KeychainFailure) -> RewrappingBatch {
+    /// The items stay as they are, dates included. The keys must be at hand: see `with(keys:)`; they were given out when the store
+    /// had counted `lockEpoch`. Each batch is one transaction, so a rewrapping that ends anywhere can go on later.
+    package func rewrapBatch(
+        after number: Int64, currentGeneration: UInt32, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> RewrappingBatch {
         try write { writing throws(KeychainFailure) in
+            let start = keychain_monotonic_nanoseconds()
             var last: Int64?
             var rewrappedCount = 0
             var skippedCount = 0
             var byteCount = 0
+            guard try writing.lockEpoch() == lockEpoch else {
+                return RewrappingBatch(end: .locked, rewrappedCount: 0, skippedCount: 0, startNanoseconds: start)
+            }
             try writing.forEachRow(underPasscodeKeysBelow: currentGeneration, after: number) { row throws(KeychainFailure) in
                 guard let rowNumber = row.number else { return .proceed }
                 last = rowNumber
-                if case .opened(let opened) = open(row, includingSecret: true) {
+                if case .opened(let opened) = try open(row, includingSecret: true) {
                     try writing.replace(number: rowNumber, with: try resealed(row.header, opened))
                     rewrappedCount += 1
                 } else {
                     skippedCount += 1
                 }
                 byteCount += row.sealedAttributes.count + row.sealedSecret.count
-                let isFull = rewrappedCount + skippedCount >= Self.rewrappingRowLimit || byteCount >= Self.rewrappingByteLimit
+                let isFull =
+                    rewrappedCount + skippedCount >= Self.rewrappingRowLimit || byteCount >= Self.rewrappingByteLimit
+                    || keychain_monotonic_nanoseconds() - start >= Self.rewrappingNanosecondLimit
                 return isFull ? .stop : .proceed
             }
-            return RewrappingBatch(lastNumber: last, rewrappedCount: rewrappedCount, skippedCount: skippedCount)
+            return RewrappingBatch(
+                end: last.map { .goesOn(after: $0) } ?? .finished, rewrappedCount: rewrappedCount, skippedCount: skippedCount,
+                startNanoseconds: start)
         }
     }
 

@@ -35,6 +35,7 @@ extension SealedKeychain {
     private func verifyRows() throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             report.quarantinedCount = try reading.quarantinedRows().count
             try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
                 report.checkedCount += 1
@@ -67,7 +68,7 @@ extension SealedKeychain {
         if !isAsWritten {
             problem = "damaged"
         } else {
-            switch open(row, includingSecret: true) {
+            switch try open(row, includingSecret: true) {
             case .opened: return nil
             case .locked:
                 lockedCount += 1
@@ -77,7 +78,7 @@ extension SealedKeychain {
             }
         }
         var attributes = ItemAttributes()
-        if case .opened(let opened) = open(row, includingSecret: false) { attributes = opened.attributes }
+        if case .opened(let opened) = try open(row, includingSecret: false) { attributes = opened.attributes }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return VerificationReport.Finding(
             reference: row.header.reference, problem: problem, service: attributes.text(leading.service),

@@ -65,26 +65,27 @@ extension KeychainAccess {
         }
     }
 
-    /// What an earlier change has left to do: a cost that has risen since, rows under older class keys.
+    /// What an earlier change has left to do: rows under older class keys, then a cost that has risen since.
     func finish(
-        _ keys: UnlockedKeys, of opened: Opened, _ passcode: borrowing Passcode, _ autoLock: AutoLock, lockEpoch: LockEpoch
+        _ keys: UnlockedKeys, of unlocked: Opened, _ passcode: borrowing Passcode, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        let deviceSecret = try opened.deviceSecret()
+        let deviceSecret = try unlocked.deviceSecret()
+        guard let keys = try rewrap(unlocked, keys, autoLock, lockEpoch: lockEpoch, deviceSecret) else { return }
+        let opened = try current(creating: false)
+        guard opened.keybag.keybagGeneration == keys.keybagGeneration, let stored = opened.keybag.passcodeCost else { return }
+        // Asked for last: rows do not wait for a policy that can be read.
         let cost = try passcodeRules().cost
-        if let stored = opened.keybag.passcodeCost, stored.memoryByteCount < cost.memoryByteCount {
-            let change = try opened.keybag.changingPasscode(
-                of: keys, to: passcode, cost: cost, rotatingKeys: false, deviceSecret: deviceSecret)
-            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
-            return rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
-        }
-        guard opened.keybag.holdsOlderGenerations else { return }
-        try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
+        guard stored.memoryByteCount < cost.memoryByteCount else { return }
+        let change = try opened.keybag.changingPasscode(
+            of: keys, to: passcode, cost: cost, rotatingKeys: false, deviceSecret: deviceSecret)
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
+        rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
     }
 
     /// Stores another keybag, and holds its keys from before that on: nobody who notices the change finds the keychain locked.
     ///
     /// Nothing is held for a keybag that was not stored; where that cannot be said, what is held is of use only if it was.
-    private func replaceKeybag(
+    func replaceKeybag(
         of opened: Opened, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
         unless isObsolete: (any ItemWriting) throws(KeychainFailure) -> Bool = { _ in false }
     ) throws(KeychainFailure) {
@@ -116,30 +117,9 @@ extension KeychainAccess {
         do throws(KeychainFailure) {
             let opened = try current(creating: false)
             guard let keys, opened.keybag.keybagGeneration == keys.keybagGeneration else { return }
-            try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
+            _ = try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
         } catch {
             EngineLog.warn("not every item is under the new class keys yet, the next unlock goes on: \(error)")
-        }
-    }
-
-    private func rewrap(
-        _ opened: Opened, _ keys: UnlockedKeys, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
-    ) throws(KeychainFailure) {
-        let keychain = opened.keychain.with(keys: keys)
-        var number: Int64? = 0
-        while let after = number {
-            number = try keychain.rewrapBatch(after: after, currentGeneration: opened.keybag.currentPasscodeGeneration).lastNumber
-        }
-        guard opened.keybag.holdsOlderGenerations else { return }
-        let inUse = try opened.store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
-        let change = try opened.keybag.droppingGenerations(notIn: inUse, of: keys, deviceSecret: deviceSecret)
-        guard let change else { return }
-        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch) { writing throws(KeychainFailure) in
-            // Looked at again while nobody else writes: a key that is still needed must never go.
-            for id in try writing.classKeysInUse() where !inUse.contains(id) {
-                guard try keys.currentGeneration(for: id.accessibility) == id.generation else { return true }
-            }
-            return false
         }
     }
 }

@@ -4,21 +4,50 @@ import Glibc
 
 /// Searches the memory of another process, from outside, for secrets that must not be there.
 struct MemorySearch {
-    /// Each by a name; of at least 16 bytes, or chance would find it.
-    let secrets: [String: [UInt8]]
+    private struct Part {
+        let name: String
+        let bytes: [UInt8]
+    }
+
+    /// What was found, and where it was looked for.
+    struct Finding {
+        var names: Set<String> = []
+        var searchedByteCount = 0
+        /// Pages beyond the end of a mapped file, or that the kernel gives to nobody.
+        var unreadableByteCount = 0
+    }
+
+    private let parts: [Part]
 
     private static let windowByteCount = 1 << 20
+    private static let pageByteCount: UInt = 4_096
+    private static let keyByteCount = 32
 
-    /// The names of the secrets that lie anywhere in the process's memory.
+    /// Each secret by a name; of at least 16 bytes, or chance would find it.
+    ///
+    /// Either half of a key counts as the key: what is left of one in freed memory is seldom all of it.
+    init(secrets: [String: [UInt8]]) {
+        parts = secrets.flatMap { name, secret in
+            guard secret.count == Self.keyByteCount else { return [Part(name: name, bytes: secret)] }
+            return [Part(name: name, bytes: Array(secret.prefix(16))), Part(name: name, bytes: Array(secret.suffix(16)))]
+        }
+    }
+
+    /// The secrets that lie anywhere in the process's memory.
     ///
     /// Throws when the memory may not be read: then nothing is known.
-    func namesFound(in processID: pid_t) throws -> Set<String> {
+    func run(on processID: pid_t) throws -> Finding {
         let memory = unsafe open("/proc/\(processID)/mem", O_RDONLY | O_CLOEXEC)
         guard memory >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         defer { close(memory) }
-        var found: Set<String> = []
-        for region in try Self.regions(of: processID) { search(region, of: memory, &found) }
-        return found
+        var finding = Finding()
+        for region in try Self.regions(of: processID) { search(region, of: memory, &finding) }
+        return finding
+    }
+
+    /// The names alone.
+    func namesFound(in processID: pid_t) throws -> Set<String> {
+        try run(on: processID).names
     }
 
     /// Foundation takes the first part that the kernel gives of such a file for all of it.
@@ -56,23 +85,31 @@ struct MemorySearch {
         }
     }
 
-    private func search(_ region: Region, of memory: Int32, _ found: inout Set<String>) {
+    private func search(_ region: Region, of memory: Int32, _ finding: inout Finding) {
         guard region.isReadable else { return }
         // Windows overlap by what the longest secret needs.
-        let overlap = UInt((secrets.values.map(\.count).max() ?? 1) - 1)
+        let overlap = UInt((parts.map(\.bytes.count).max() ?? 1) - 1)
         var window = [UInt8](repeating: 0, count: Self.windowByteCount)
         var start = region.start
-        while start < region.end {
+        /// Where the bytes begin that were not looked at yet.
+        var next = region.start
+        while next < region.end {
             let wanted = min(UInt(window.count), region.end - start)
             // At most `wanted` bytes, which the window holds.
             let count = unsafe pread(memory, &window, Int(wanted), off_t(start))
-            // Part of a mapped file beyond its end, or memory that was given back meanwhile.
-            guard count > 0 else { return }
-            for (name, secret) in secrets where !found.contains(name) {
-                if Self.contains(secret, window, count) { found.insert(name) }
+            guard count > 0, start + UInt(count) > next else {
+                // Part of a mapped file beyond its end, or memory that was given back meanwhile: what follows may be readable.
+                let page = min((next / Self.pageByteCount + 1) * Self.pageByteCount, region.end)
+                finding.unreadableByteCount += Int(page - next)
+                (start, next) = (page, page)
+                continue
             }
-            if UInt(count) == region.end - start { return }
-            start += max(UInt(count), overlap + 1) - overlap
+            for part in parts where !finding.names.contains(part.name) {
+                if Self.contains(part.bytes, window, count) { finding.names.insert(part.name) }
+            }
+            finding.searchedByteCount += Int(start + UInt(count) - next)
+            next = start + UInt(count)
+            start = max(region.start, next - min(next, overlap))
         }
     }
 

@@ -7,15 +7,24 @@ import KeychainStore
 import KeychainTestSupport
 
 /// A store in a test's hands, with its keybag and device secret, beside whatever keychain uses it.
-final class OpenedStore {
+final class OpenedStore: Sendable {
     let store: SQLiteItemStore
     let keybag: OpenKeybag
+    let protector: KeyFile
     let deviceSecret: SecretBytes
 
     init(home: String) throws {
         store = try SQLiteItemStore(openingAt: home + "/keychain.db")
-        deviceSecret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
+        protector = KeyFile(directory: home + "/keys", storePath: home + "/keychain.db")
+        deviceSecret = try protector.deviceSecret(for: store.storeID)
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
+    }
+
+    /// The keychain over these, or over other keys, as the tests' child sees it.
+    func keychain(keys: (any KeyProvider)? = nil, store other: (any ItemStore)? = nil) -> SealedKeychain {
+        SealedKeychain(
+            store: other ?? store, keys: keys ?? keybag, cipher: keybag.cipher, clock: SystemClock(),
+            entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"), log: { _ in })
     }
 
     func unlockedKeys(_ passcode: String) throws -> UnlockedKeys {
@@ -46,7 +55,7 @@ final class OpenedStore {
         return unsafe payload.withBytes { unsafe Array($0) }
     }
 
-    func holder(_ selection: KeyHolderSelection = .automatic) throws -> any KeyHolder {
+    func holder(_ selection: KeyHolderSelection = .automatic) throws(KeychainFailure) -> any KeyHolder {
         let epoch = try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
         return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
     }

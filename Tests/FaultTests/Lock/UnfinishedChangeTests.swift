@@ -86,6 +86,44 @@ struct UnfinishedChangeTests {
         }
     }
 
+    @Test(
+        "Rows get their turn also when the policy cannot be read",
+        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+    func brokenPolicy() throws {
+        let operation = PasscodeOperation.rewrap
+        try withTemporaryDirectory(inMemory: true) { home in
+            try operation.prepare(home: home)
+            try "not JSON".write(toFile: home + "/policy.json", atomically: true, encoding: .utf8)
+            #expect(try SessionProcess(home: home).status(of: operation.request) == .success)
+            #expect(try Self.rowCountToRewrap(home) == 0)
+            #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations)
+            try OpenedStore(home: home).forgetHeldKeys()
+        }
+    }
+
+    @Test("A lock ends a rewrapping that is at work, and the next unlock goes on")
+    func lockDuringRewrapping() throws {
+        try withLocalKeychain(holder: .processMemory) { keychain, home in
+            for number in 0..<300 { try keychain.addItem("\(number)", "secret of \(number)") }
+            let opened = try OpenedStore(home: home)
+            // The first write is the passcode, the second the first batch of rows.
+            let store = LockingStore(base: opened.store, lockAfterWrite: 2)
+            let access = KeychainAccess<LockingStore>(
+                passcodeRules: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
+                opening: { _ throws(KeychainFailure) in try opened.reopened(over: store) }, closing: { _ in })
+            try access.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
+            let left = try #require(try Self.rowCountToRewrap(home))
+            #expect(left > 0 && left < 300)
+            #expect(left == store.rowCountAtLock)
+            #expect(try OpenedStore(home: home).keybag.holdsOlderGenerations)
+            #expect(try keychain.sessionStatus().state != .unlocked)
+            try keychain.unlock(with: "swordfish")
+            #expect(try Self.rowCountToRewrap(home) == 0)
+            #expect(try keychain.secrets().count == 300)
+            #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations)
+        }
+    }
+
     /// Runs `body` while a process stands still within its unlock: at one of the keys that it gives to the kernel, before the key
     /// is where others find it; then lets the unlock go on to its end.
     ///
@@ -112,7 +150,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test(
-        "A lock that comes while an unlock is still at work stays, and what the unlock has begun is finished",
+        "A lock that comes while an unlock is still at work stays, and the next unlock finishes what that one has begun",
         .enabled(if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringObstacle) == nil, "strace and the kernel's keyring are needed"),
         arguments: 1...4, ["lock", "lock-all"])
     func lockDuringUnlock(keyNumber: Int, lock: String) throws {
@@ -128,6 +166,7 @@ struct UnfinishedChangeTests {
                 #expect(try process.status(of: "read ak") == .interactionNotAllowed)
                 #expect(try process.status(of: "read ck") == (lock == "lock" ? .success : .interactionNotAllowed))
             }
+            #expect(try other.status(of: operation.request) == .success)
             #expect(try Self.rowCountToRewrap(home) == 0)
             try OpenedStore(home: home).forgetHeldKeys()
         }

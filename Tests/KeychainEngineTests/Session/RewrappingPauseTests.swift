@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainEngine
+import Testing
+
+@Suite("The pause between two batches of a rewrapping")
+struct RewrappingPauseTests {
+    @Test(
+        "It is as long as the batch was, and neither nothing nor without end",
+        arguments: [(0, 1_000_000), (7_000_000, 7_000_000), (50_000_000, 50_000_000), (UInt64.max, 50_000_000)] as [(UInt64, UInt64)])
+    func length(batch: UInt64, pause: UInt64) {
+        #expect(RewrappingPause.length(afterNanoseconds: batch) == pause)
+    }
+}
