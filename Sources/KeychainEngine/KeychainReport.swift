@@ -83,7 +83,7 @@ extension LocalKeychain {
     private static func verify(
         _ opened: OpenedKeychain<SQLiteItemStore>, purgingQuarantine: Bool
     ) throws(KeychainFailure) -> VerificationReport {
-        var report = try opened.keychain.verify()
+        var report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
         report.structuralProblems = try opened.store.integrityProblems()
         if opened.keybag.damagedCopyCount > 0 {
             report.structuralProblems.append("a copy of the keybag is damaged; the other one serves")

@@ -27,15 +27,18 @@ package struct VerificationReport: Sendable {
 extension SealedKeychain {
     /// Authenticates every row of the store, of all programs.
     ///
-    /// Changes nothing.
-    package func verify() throws(KeychainFailure) -> VerificationReport {
-        try forOneCall.verifyRows()
+    /// Changes nothing. When the store's keybag changed since it was opened this calls for reopening, unless `underAnyKeybag`: then the
+    /// keybag at hand is known not to be the one stored last, and the best there is.
+    package func verify(underAnyKeybag: Bool = false) throws(KeychainFailure) -> VerificationReport {
+        try forOneCall.verifyRows(underAnyKeybag: underAnyKeybag)
     }
 
-    private func verifyRows() throws(KeychainFailure) -> VerificationReport {
+    private func verifyRows(underAnyKeybag: Bool) throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         try store.read { reading throws(KeychainFailure) in
-            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            if !underAnyKeybag {
+                guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            }
             report.quarantinedCount = try reading.quarantinedRows().count
             try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
                 report.checkedCount += 1
