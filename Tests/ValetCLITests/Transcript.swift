@@ -47,15 +47,15 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         return try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".txt") }.sorted().map {
             try Transcript(name: $0, text: String(contentsOf: folder.appending(path: $0), encoding: .utf8))
         }
-        .filter { try $0.isPossible() }
     }
 
-    /// Whether the story can run here, as this user.
-    private func isPossible() throws -> Bool {
-        if let isForRoot, isForRoot != (getuid() == 0) { return false }
-        return try conditions.allSatisfy { command in
-            try TemporaryFolder.with { try PipedRun.run(Step(command: command, isOnTerminal: false, line: 0), in: $0).exitCode == 0 }
+    /// Why the story cannot be told here, as this user; nil when it can.
+    func obstacle() throws -> String? {
+        if let isForRoot, isForRoot != (getuid() == 0) { return isForRoot ? "only root can run it" : "root cannot run it" }
+        let failing = try conditions.first { command in
+            try TemporaryFolder.with { try PipedRun.run(Step(command: command, isOnTerminal: false, line: 0), in: $0).exitCode != 0 }
         }
+        return failing.map { "'\($0)' fails here" }
     }
 
     init(name: String, text: String) throws {
