@@ -101,7 +101,8 @@ extension KeychainAccess {
         } catch {
             // Never one that calls for trying again: the passcode would be set or changed already.
             throw KeychainFailure(
-                error.status, "the passcode is in force, but the keychain could not be unlocked with it: \(error.reason)")
+                error.status, "the passcode is in force, but the keychain could not be unlocked with it: \(error.reason)",
+                remedy: .unlockWithNewPasscode)
         }
         do throws(KeychainFailure) {
             let opened = try current(creating: false)

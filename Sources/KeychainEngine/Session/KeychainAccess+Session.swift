@@ -44,7 +44,7 @@ extension KeychainAccess {
             do throws(KeychainFailure) {
                 try opened.store.advanceLockEpoch(extent)
             } catch {
-                throw error.naming("locked, but programs that keep keys in their own memory could not be told")
+                throw error.naming("locked, but programs that keep keys in their own memory could not be told").advising(.lockAgain)
             }
             // Once more: an unlock that began before may have put them back in the meantime. A later one counts this lock itself.
             try Self.removeKeys(extent, from: opened.holder)
