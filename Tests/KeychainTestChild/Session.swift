@@ -64,6 +64,7 @@ extension ChildCommand {
         else { throw BadArguments() }
         return LocalKeychain(home: home) { configuration in
             configuration.policyPath = home + "/policy.json"
+            configuration.acceptsOwnPolicy = true
             configuration.keyHolder = selection
         }
     }
