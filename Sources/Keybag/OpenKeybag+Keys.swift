@@ -45,8 +45,8 @@ extension OpenKeybag: KeyProvider {
         if let key = deviceBoundKeys[id] { return try body(key.classKey) }
         guard let slot = holderSlot(of: id) else { throw KeybagDocument.noSuchKey(id) }
         guard let keys = try load(slot) else {
-            throw KeychainFailure(
-                .interactionNotAllowed, "the keychain is locked for items of class '\(id.accessibility.rawValue)': unlock it first")
+            let time = slot == .firstUnlock ? "after the first unlock" : "when unlocked"
+            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked for items that are accessible \(time)")
         }
         return try keys.withClassKey(id, body)
     }

@@ -12,15 +12,20 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let callsForReopening: Bool
     /// The store as a whole is damaged: the status is that of a keychain that cannot be used, and a person wants to know the difference.
     package let isDamage: Bool
+    /// Nil: the status tells what helps.
+    ///
+    /// With some remedies what was asked for is done in part, and "nothing was changed" would be wrong.
+    package private(set) var remedy: KeychainRemedy?
 
     package init(
         _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, isDamage: Bool = false,
-        file: StaticString = #fileID, line: UInt = #line
+        remedy: KeychainRemedy? = nil, file: StaticString = #fileID, line: UInt = #line
     ) {
         self.status = status
         self.reason = reason
         self.callsForReopening = callsForReopening
         self.isDamage = isDamage
+        self.remedy = remedy
         self.place = "\(file):\(line)"
     }
 
@@ -28,6 +33,13 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package func naming(_ subject: String) -> KeychainFailure {
         var failure = self
         if !reason.contains(subject) { failure.reason = "\(subject): \(reason)" }
+        return failure
+    }
+
+    /// The same failure, with what helps.
+    package func advising(_ remedy: KeychainRemedy) -> KeychainFailure {
+        var failure = self
+        failure.remedy = remedy
         return failure
     }
 

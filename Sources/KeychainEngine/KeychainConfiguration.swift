@@ -23,6 +23,8 @@ package struct KeychainConfiguration: Sendable {
     ///
     /// The environment has no say in it: a user could point it elsewhere.
     package var policyPath = PasscodePolicy.systemPath
+    /// Whether the policy may be the user's own file: for tests.
+    package var acceptsOwnPolicy = false
     /// How the store is opened.
     ///
     /// The environment has no say in it; tests do.

@@ -85,8 +85,11 @@ extension LocalKeychain {
     ) throws(KeychainFailure) -> VerificationReport {
         var report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
         report.structuralProblems = try opened.store.integrityProblems()
-        if opened.keybag.damagedCopyCount > 0 {
-            report.structuralProblems.append("a copy of the keybag is damaged; the other one serves")
+        report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
+        // The same in other words; where both copies open, one is not what was written all the same.
+        if let index = report.structuralProblems.firstIndex(of: SQLiteItemStore.differingKeybagCopies) {
+            report.structuralProblems.remove(at: index)
+            report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
         if !opened.isKeybagCurrent {
             report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")

@@ -12,7 +12,7 @@ package final class LocalKeychain: Keychain {
         self.configuration = configuration
         self.entitlements = entitlements
         access = KeychainAccess(
-            passcodeRules: { () throws(KeychainFailure) in try PasscodePolicy(filePath: configuration.policyPath) },
+            passcodeRules: { () throws(KeychainFailure) in try configuration.passcodeRules() },
             opening: { creating throws(KeychainFailure) in
                 try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
             },
@@ -74,7 +74,8 @@ package final class LocalKeychain: Keychain {
             // The status decides first: "not found" is an everyday answer and must not cost a search through text.
             switch error.status {
             case .notAvailable, .readOnly, .inputOutput:
-                let places = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, otherPlace].compactMap(\.self)
+                let ownPlaces = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, configuration.policyPath]
+                let places = ownPlaces + (otherPlace.map { [$0] } ?? [])
                 throw places.contains(where: error.reason.contains) ? error : error.naming(configuration.storePath)
             default:
                 throw error

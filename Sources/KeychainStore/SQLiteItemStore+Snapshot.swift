@@ -19,7 +19,7 @@ extension SQLiteItemStore {
             }
             try refusePlaceOfStore(file.path, sourceFile: session.file)
             return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
-                try copy(session.connection, to: temporary)
+                try copy(session.connection, to: temporary, in: file.directory)
             }
         }
         if outcome == .alreadyThere {
@@ -42,10 +42,15 @@ extension SQLiteItemStore {
     }
 
     /// Until the copy is whole nobody knows it, so it needs no journal and no flush.
-    private func copy(_ source: SQLiteConnection, to temporary: String) throws(KeychainFailure) {
+    private func copy(_ source: SQLiteConnection, to temporary: String, in directory: String) throws(KeychainFailure) {
         let copy = try SQLiteConnection(
             path: temporary, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
         try copy.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE")
-        try source.copyDatabase(to: copy)
+        do throws(KeychainFailure) {
+            try source.copyDatabase(to: copy)
+        } catch {
+            // A reader must not take the store for what is full.
+            throw error.remedy == .writeElsewhere ? error.naming("nothing was made in \(directory)") : error
+        }
     }
 }

@@ -68,6 +68,9 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
     }
 
+    /// One of `integrityProblems`, which a replacement of the keybag repairs.
+    package static let differingKeybagCopies = "the two copies of the keybag differ"
+
     /// What is wrong with the file itself, a line each; empty when nothing is.
     package func integrityProblems() throws(KeychainFailure) -> [String] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }

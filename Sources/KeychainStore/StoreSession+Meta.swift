@@ -51,7 +51,7 @@ extension StoreSession {
         if problems == ["ok"] { problems = [] }
         problems += try searchEntryProblems()
         let copies = try keybag().copies
-        if copies.count < 2 || copies.first != copies.last { problems.append("the two copies of the keybag differ") }
+        if copies.count < 2 || copies.first != copies.last { problems.append(SQLiteItemStore.differingKeybagCopies) }
         return problems
     }
 

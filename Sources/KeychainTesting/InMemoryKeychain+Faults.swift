@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
+public import Foundation
+internal import KeychainCore
+
 /// What can go wrong with a keychain, for tests of what a program does then.
 ///
 /// A locked keychain is no fault: see ``lock(includingAfterFirstUnlock:)``.
@@ -55,9 +58,19 @@ extension InMemoryKeychain {
     /// Asked for alone, such an item is answered with `errSecDecode`, never as if it were not there; a search for many skips it.
     ///
     /// - Parameter account: The account of the items, for Valet the key; nil: all items are damaged.
-    /// - Throws: An error when there is no such item.
+    /// - Throws: ``DamageError`` when there is no such item.
     public func damageItems(account: String? = nil) throws {
-        try control.damageItems(account: account)
+        do {
+            try control.damageItems(account: account)
+        } catch {
+            throw DamageError(errorDescription: error.reason)
+        }
+    }
+
+    /// Why no item was damaged.
+    public struct DamageError: Error, LocalizedError {
+        /// What is wrong, for people.
+        public let errorDescription: String?
     }
 }
 #endif

@@ -36,7 +36,7 @@ extension InMemoryKeychain {
     ///
     /// It is as cheap to derive from as possible, since it protects nothing.
     ///
-    /// - Parameter passcode: From 1 to 1,024 bytes.
+    /// - Parameter passcode: From 1 to 1,024 bytes: the program under test must give 6 characters, as elsewhere; the test need not.
     /// - Throws: An error for an empty or too long passcode, or when the system gives no random bytes or no memory.
     public func setPasscode(_ passcode: String) throws {
         try control.setOrChangePasscode(try Passcode(text: passcode))

@@ -63,9 +63,9 @@ public final class InMemoryKeychain: Sendable {
         let parts = MemoryKeychain.Parts(
             store: store, protector: protector, holder: holder, clock: clock,
             // What is derived here protects nothing: the cheapest cost that is accepted.
-            policy: PasscodePolicy(minimumLength: 1, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard))
+            policy: PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard))
         keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
-        control = MemoryKeychain(parts: parts.withoutFaults, entitlements: entitlements)
+        control = MemoryKeychain(parts: parts.forTest, entitlements: entitlements)
     }
 
     private init(_ keychain: MemoryKeychain, sharingWith other: InMemoryKeychain) {

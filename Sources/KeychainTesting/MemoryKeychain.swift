@@ -14,14 +14,15 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
         let protector: InMemoryProtector
         let holder: any KeyHolder
         let clock: any WallClock
-        let policy: PasscodePolicy
+        var policy: PasscodePolicy
         let passcodes = KnownPasscodes()
         var faults = InjectedFaults()
 
-        /// The same keychain, for a caller for whom nothing goes wrong.
-        var withoutFaults: Parts {
+        /// The same keychain, for the test: nothing goes wrong for it, and any passcode is long enough.
+        var forTest: Parts {
             var parts = self
             parts.faults = InjectedFaults()
+            parts.policy.minimumLength = 1
             return parts
         }
     }

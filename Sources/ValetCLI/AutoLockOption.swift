@@ -3,28 +3,32 @@ import ArgumentParser
 import KeychainCore
 
 /// Auto-lock as it is written on the command line: `15m`, `none`.
-struct AutoLockOption: ExpressibleByArgument {
+struct AutoLockOption {
     let autoLock: AutoLock
 
     private static let secondsOfUnit: [Character: UInt32] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
 
-    init?(argument: String) {
+    init(parsing argument: String) throws(ValidationError) {
         if argument == "none" {
             autoLock = .never
             return
         }
         // A number without a unit could mean seconds or minutes: it is not guessed.
-        guard let unit = argument.last.flatMap({ Self.secondsOfUnit[$0] }), argument.utf8.first != UInt8(ascii: "+"),
-            let number = UInt32(argument.dropLast()), number > 0
-        else { return nil }
+        guard let unit = argument.last.flatMap({ Self.secondsOfUnit[$0] }) else {
+            throw ValidationError("Give a number with its unit, s, m, h or d, such as 15m; or none.")
+        }
+        let digits = argument.dropLast()
+        guard !digits.isEmpty, digits.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains) else {
+            throw ValidationError("Give a whole number before the unit, such as 15m; or none.")
+        }
+        guard let number = UInt32(digits) else { throw Self.tooLong }
+        guard number > 0 else { throw ValidationError("The shortest time is 1s.") }
         let (seconds, isTooLong) = number.multipliedReportingOverflow(by: unit)
-        guard !isTooLong else { return nil }
+        guard !isTooLong else { throw Self.tooLong }
         autoLock = .after(seconds: seconds)
     }
 
-    init(_ autoLock: AutoLock) {
-        self.autoLock = autoLock
-    }
+    private static let tooLong = ValidationError("The longest time is 49710d; none is without end.")
 }
 
 extension AutoLock {

@@ -36,6 +36,8 @@ enum BackupFailure {
             case .decode where !error.isDamage:
                 throw CommandFailure(.damaged, error.reason, advice: "Nothing was restored. Take another copy of the backup.")
             case .parameter: throw CommandFailure(.usage, error.reason, advice: "Nothing was restored.")
+            case .notAvailable where error.remedy == nil && error.reason.contains(path):
+                throw CommandFailure(.unavailable, error.reason, advice: "Nothing was restored. Check that the file can be read.")
             default: throw CommandFailure(error)
             }
         }

@@ -14,14 +14,7 @@ struct BackupPasswordOption: ParsableArguments {
     /// The password that was given; nil if none was.
     ///
     /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
-    func read() throws(CommandFailure) -> Passcode? {
-        guard let descriptor else { return nil }
-        return try PasscodeInput.read(prompt: "", descriptor: descriptor, twice: false, option: "--password-fd")
-    }
-
-    /// The one that was given, or else the one that is asked for.
-    static func password(_ given: consuming Passcode?, twice: Bool) throws(CommandFailure) -> Passcode {
-        if let given { return given }
-        return try PasscodeInput.read(prompt: "Password of the backup: ", descriptor: nil, twice: twice, option: "--password-fd")
+    func read(_ input: PasscodeInput, after passcode: PasscodeOption) throws(CommandFailure) -> Passcode? {
+        try input.read(from: descriptor, after: passcode.descriptor)
     }
 }

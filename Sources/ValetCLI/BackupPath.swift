@@ -5,14 +5,43 @@ import Foundation
 enum BackupPath {
     static func absolute(_ path: String) throws(CommandFailure) -> String {
         guard !path.isEmpty else { throw CommandFailure(.usage, "the name of the file is empty", advice: "Name a file.") }
-        return path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        if path.hasPrefix("/") { return path }
+        let directory = FileManager.default.currentDirectoryPath
+        // Of one that was deleted, the system has no path.
+        guard directory.hasPrefix("/") else {
+            throw CommandFailure(
+                .usage, "the working directory is not there any more, so \(ItemListing.printable(path)) is nowhere",
+                advice: "Change to another one, or name the file with its whole path.")
+        }
+        return directory + "/" + path
     }
 
-    /// Throws if something has the name: before anybody is asked for a password.
-    static func requireFree(_ path: String) throws(CommandFailure) {
+    /// Throws if no file can be written there, before anybody is asked for a password.
+    ///
+    /// Where that cannot be seen, writing will tell.
+    static func requireWritable(_ path: String, replacing: Bool) throws(CommandFailure) {
         var information = stat()
         // `information` is ours and outlives the call.
-        guard unsafe lstat(path, &information) == 0 else { return }
-        throw BackupFailure.alreadyThere(path)
+        let isThere = unsafe lstat(path, &information) == 0
+        let kind = information.st_mode & S_IFMT
+        if path.hasSuffix("/") || (isThere && kind == S_IFDIR) { throw unsuitable(path, "a directory") }
+        guard isThere else { return }
+        if kind == S_IFLNK { throw unsuitable(path, "a symbolic link") }
+        guard kind == S_IFREG else { throw unsuitable(path, "not a regular file") }
+        guard replacing else { throw BackupFailure.alreadyThere(path) }
+    }
+
+    /// Throws for a pipe and the like.
+    static func requireReadable(_ path: String) throws(CommandFailure) {
+        var information = stat()
+        // As above.
+        guard unsafe stat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
+        throw CommandFailure(
+            .usage, "\(ItemListing.printable(path)) is not a regular file",
+            advice: "Nothing was restored. A backup is read more than once: save what comes from a pipe in a file first.")
+    }
+
+    private static func unsuitable(_ path: String, _ what: String) -> CommandFailure {
+        CommandFailure(.usage, "\(ItemListing.printable(path)) is \(what), and nothing was written", advice: "Choose the name of a file.")
     }
 }

@@ -9,6 +9,10 @@ extension CommandFailure {
             self.init(.damaged, failure.reason, advice: "Put back a backup of the keychain and its key file; nothing is replaced unasked.")
             return
         }
+        if let remedy = failure.remedy {
+            self.init(failure, remedy: remedy)
+            return
+        }
         switch failure.status {
         case .itemNotFound:
             self.init(.notFound, "there is no such item in this valet", advice: "`valet list` shows the keys that are there.")

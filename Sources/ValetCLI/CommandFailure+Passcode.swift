@@ -8,6 +8,10 @@ extension CommandFailure {
     )
 
     init(passcode failure: KeychainFailure) {
+        guard failure.remedy == nil else {
+            self.init(failure)
+            return
+        }
         switch failure.status {
         case .authFailed:
             self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the right one.")

@@ -27,7 +27,7 @@ struct KeychainDescription {
             ("Pending", Self.pending(store)),
         ]
         if store.damagedKeybagCopyCount > 0 {
-            lines.append(("Damaged", "one copy of the keybag; the other one serves. Make a backup, and look after the disk"))
+            lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.repairOfKeybagCopy))
         }
         if !report.isKeyMemoryLocked {
             lines.append(("Memory", "the system does not let keys be locked in memory: they may be written to swap"))
@@ -38,6 +38,10 @@ struct KeychainDescription {
         }
         return lines
     }
+
+    static let damagedKeybagCopy = "one copy of the keybag is damaged; the other one serves"
+    static let repairOfKeybagCopy =
+        "Make a backup, and look after the disk. `valet passcode change` (or set, where none is) writes both copies anew."
 
     private var program: [(title: String, text: String)] {
         [("Program", report.applicationIdentifier), ("Groups", report.accessGroups.joined(separator: ", "))]

@@ -6,42 +6,69 @@ import KeychainEngine
 /// Where a passcode or a password comes from: the first line of a file descriptor, or a person at the terminal, without echo.
 ///
 /// Never an argument and never the environment: other programs can read both.
-enum PasscodeInput {
-    /// Descriptors are waited for as long as persons are.
-    private static let patienceSeconds = 5 * 60.0
+struct PasscodeInput {
+    /// What it is called in questions and messages.
+    let name: String
+    /// The option that gives the descriptor, to be named where there is no terminal.
+    let option: String
+    /// One that is new is asked for twice.
+    let isNew: Bool
 
-    /// Reads from `descriptor` if there is one, else asks with `prompt` (such as "Passcode: "), `twice` for one that is new.
+    static let passcode = PasscodeInput(name: "passcode", option: "--passcode-fd", isNew: false)
+    static let firstPasscode = PasscodeInput(name: "new passcode", option: "--passcode-fd", isNew: true)
+    static let newPasscode = PasscodeInput(name: "new passcode", option: "--new-passcode-fd", isNew: true)
+    static let password = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: false)
+    static let newPassword = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: true)
+
+    /// What the first line of `descriptor` holds, and nil where there is no descriptor.
     ///
-    /// What follows the first line is left for the next to read. `option` is the one that gives the descriptor, to be named
-    /// where there is no terminal.
-    static func read(
-        prompt: String, descriptor: Int32?, twice: Bool, option: String = "--passcode-fd"
-    ) throws(CommandFailure) -> Passcode {
-        var bytes =
-            if let descriptor {
-                try readLine(of: descriptor, option: option)
-            } else {
-                try ask(prompt: prompt, twice: twice, option: option)
-            }
-        defer { bytes.wipe() }
+    /// To be called before the keychain is opened. What follows the line is left for the next to read. `earlier` has been read
+    /// before: it may be the same descriptor.
+    func read(from descriptor: Int32?, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
+        guard let descriptor else { return nil }
+        var line = try PasscodeLine(descriptor: descriptor, option: option).read()
+        defer { line?.wipe() }
+        guard let line else {
+            throw CommandFailure(
+                .usage, "there is no line for the \(name) in descriptor \(descriptor)",
+                advice: descriptor == earlier
+                    ? "Write it in a line of its own after the other one, or name another descriptor with \(option)."
+                    : "Write it in the first line, and nothing before it."
+            )
+        }
+        return try passcode(of: line)
+    }
+
+    /// The one that was given, or else the one that a person is asked for.
+    func given(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode {
+        if let given { return given }
+        var entered = try ask()
+        defer { entered.wipe() }
+        return try passcode(of: entered)
+    }
+
+    private func passcode(of bytes: [UInt8]) throws(CommandFailure) -> Passcode {
         do throws(KeychainFailure) {
             // The bytes are read within the closure.
-            return try unsafe bytes.span.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe Passcode(typed: bytes) }
+            return try unsafe bytes.span.withUnsafeBytes { (bytes) throws(KeychainFailure) in
+                try unsafe Passcode(typed: bytes, name: name)
+            }
         } catch {
             throw CommandFailure(passcode: error)
         }
     }
 
-    private static func ask(prompt: String, twice: Bool, option: String) throws(CommandFailure) -> [UInt8] {
+    private func ask() throws(CommandFailure) -> [UInt8] {
         guard isatty(STDIN_FILENO) == 1 else {
             throw CommandFailure(
-                .usage, "there is no terminal to ask on, and nothing was changed",
+                .usage, "there is no terminal on standard input to ask for the \(name), and nothing was changed",
                 advice: "Give it in the first line of a file descriptor, such as \(option) 3 3<file."
             )
         }
         let terminal = Terminal()
+        let prompt = name.prefix(1).uppercased() + name.dropFirst() + ": "
         var entered = try terminal.readWithoutEcho(prompt: prompt)
-        guard twice else { return entered }
+        guard isNew else { return entered }
         var again: [UInt8] = []
         defer { again.wipe() }
         do throws(CommandFailure) {
@@ -54,59 +81,5 @@ enum PasscodeInput {
             entered.wipe()
             throw error
         }
-    }
-
-    /// The first line without its end, read byte by byte: what follows is somebody else's.
-    private static func readLine(of descriptor: Int32, option: String) throws(CommandFailure) -> [UInt8] {
-        guard fcntl(descriptor, F_GETFD) >= 0 else { throw unreadable(descriptor, errno, option: option) }
-        guard isatty(descriptor) == 0 else {
-            throw CommandFailure(
-                .usage, "descriptor \(descriptor) is a terminal, which would show what is typed",
-                advice: "Leave out \(option) to be asked without echo, or name a file or a pipe."
-            )
-        }
-        var line: [UInt8] = []
-        // Never moved while it grows, so that no copy is left behind; one byte more than is allowed, for a line break or to be refused.
-        line.reserveCapacity(Passcode.largestByteCount + 2)
-        let deadline = Date(timeIntervalSinceNow: patienceSeconds)
-        do throws(CommandFailure) {
-            while line.count <= Passcode.largestByteCount + 1, let byte = try readByte(of: descriptor, until: deadline, option: option) {
-                if byte == UInt8(ascii: "\n") { break }
-                line.append(byte)
-            }
-        } catch {
-            line.wipe()
-            throw error
-        }
-        // A carriage return cannot be typed: it belongs to the line break.
-        if line.last == UInt8(ascii: "\r") { line.removeLast() }
-        return line
-    }
-
-    /// Nil at the end.
-    private static func readByte(of descriptor: Int32, until deadline: Date, option: String) throws(CommandFailure) -> UInt8? {
-        while true {
-            // The pointers are used during the calls only.
-            var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let rest = deadline.timeIntervalSinceNow
-            let ready = rest > 0 ? unsafe poll(&request, 1, Int32(rest * 1000)) : 0
-            guard ready != 0 else {
-                throw CommandFailure(
-                    .unavailable, "nothing came from descriptor \(descriptor), and nothing was changed", advice: "Check what writes to it.")
-            }
-            var byte: UInt8 = 0
-            let count = ready > 0 ? unsafe Foundation.read(descriptor, &byte, 1) : -1
-            if count > 0 { return byte }
-            if count == 0 { return nil }
-            if errno == EINTR || errno == EAGAIN { continue }
-            throw unreadable(descriptor, errno, option: option)
-        }
-    }
-
-    private static func unreadable(_ descriptor: Int32, _ errorNumber: Int32, option: String) -> CommandFailure {
-        CommandFailure(
-            .usage, "descriptor \(descriptor) cannot be read: \(FileDescriptor.message(errorNumber))",
-            advice: "Open it for the command, such as \(option) 3 3<file."
-        )
     }
 }

@@ -14,7 +14,6 @@ struct PasscodeOption: ParsableArguments {
     ///
     /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
     func read() throws(CommandFailure) -> Passcode? {
-        guard let descriptor else { return nil }
-        return try PasscodeInput.read(prompt: "", descriptor: descriptor, twice: false)
+        try PasscodeInput.passcode.read(from: descriptor)
     }
 }

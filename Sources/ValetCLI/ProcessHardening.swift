@@ -7,6 +7,7 @@ import Synchronization
 enum ProcessHardening {
     /// Called first, while there is one thread.
     static func apply() {
+        InheritedDescriptors.note()
         reserveStandardDescriptors()
         // If either is refused, secrets are no worse off than in any other program: no reason not to work.
         _ = keychain_process_refuse_dumps()

@@ -13,6 +13,16 @@ enum StandardOutput {
         )
     }
 
+    /// Tells what was done: a failure to tell it must not look as if it were not.
+    static func write(_ lines: [String], afterDone done: String) throws(CommandFailure) {
+        do throws(CommandFailure) {
+            for line in lines { try writeLine(line) }
+        } catch {
+            throw CommandFailure(
+                error.status, "\(done), but \(error.problem)", advice: "Only the message is lost; check where the output goes.")
+        }
+    }
+
     static func writeLine(_ text: String) throws(CommandFailure) {
         try write(Data((text + "\n").utf8))
     }

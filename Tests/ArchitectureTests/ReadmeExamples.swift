@@ -43,16 +43,29 @@ struct ReadmeExamples {
         #expect(result as? Data == Data("12345".utf8))
     }
 
-    @Test("A program unlocks, and waits for others to unlock", .inMemoryKeychain)
-    func locking() async throws {
+    @Test("A program unlocks, if there is a passcode", .inMemoryKeychain, arguments: [false, true])
+    func unlocking(isPasscodeSet: Bool) throws {
+        let passcode = "swordfish"
+        if isPasscodeSet {
+            try KeychainSession.current().setPasscode(passcode)
+            try KeychainSession.current().lock()
+        }
+
+        let session = try KeychainSession.current()
+        if try session.isPasscodeSet { try session.unlock(passcode: passcode) }
+        #expect(try session.state == .unlocked)
+    }
+
+    @Test("A program waits for others to unlock", .inMemoryKeychain)
+    func waiting() async throws {
         let passcode = "swordfish"
         try KeychainSession.current().setPasscode(passcode)
         try KeychainSession.current().lock()
+        async let unlocking: Void = KeychainSession.current().unlock(passcode: passcode)
 
-        let session = try KeychainSession.current()
-        try session.unlock(passcode: passcode)
-        for try await state in session.stateChanges where state == .unlocked { break }
-        #expect(try session.state == .unlocked)
+        for try await state in try KeychainSession.current().stateChanges where state == .unlocked { break }
+        #expect(try KeychainSession.current().state == .unlocked)
+        try await unlocking
     }
 
     @Test(.inMemoryKeychain) func signingOutForgetsTheToken() throws {
@@ -102,8 +115,8 @@ struct KeychainTestingExamples {
         let session = try KeychainSession.current()
         try session.setPasscode(passcode)
         try session.lock()
-        #expect(try session.state == .locked)
         try session.unlock(passcode: passcode)
+        for try await state in session.stateChanges where state == .unlocked { break }
         #expect(try session.state == .unlocked)
     }
 }
@@ -111,28 +124,45 @@ struct KeychainTestingExamples {
 
 @Suite("README and documentation")
 struct ReadmeTests {
-    @Test(
-        "Every line of Swift that is shown to users is compiled and run here",
-        arguments: [
-            ("README.md", 5), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
-            ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3),
-        ])
+    private static let documents = [
+        ("README.md", 6), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
+        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3),
+    ]
+
+    @Test("Every block of Swift that is shown to users is compiled and run here, line after line", arguments: documents)
     func examplesAreRun(path: String, blockCount: Int) throws {
         // `unsafe` is for packages that check it, which a reader's need not.
-        let compiled = try Repository.text(of: "Tests/ArchitectureTests/ReadmeExamples.swift").replacing("unsafe ", with: "")
-            .split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        let compiled = Self.code(
+            of: try Repository.text(of: "Tests/ArchitectureTests/ReadmeExamples.swift").replacing("unsafe ", with: ""))
         let blocks = Self.swiftBlocks(of: try Repository.text(of: path))
         #expect(blocks.count >= blockCount)
         for block in blocks {
-            let lines = block.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && $0 != "}" }
-            for line in lines { #expect(compiled.contains(line), "\(path) shows what is not compiled: \(line)") }
+            let lines = Self.code(of: block)
+            let isCompiled = !lines.isEmpty && compiled.indices.contains { compiled[$0...].starts(with: lines) }
+            #expect(isCompiled, "\(path) shows what is not compiled:\n\(block)")
         }
     }
 
-    private static func swiftBlocks(of text: String) -> [[Substring]] {
-        text.components(separatedBy: "```swift\n").dropFirst().map { block in
-            let code = block.components(separatedBy: "```")[0]
-            return code.split(separator: "\n")
+    @Test("A block imports what it uses, so that it can be copied alone", arguments: documents)
+    func examplesImport(path: String, blockCount: Int) throws {
+        let modules = [
+            ("@Test", "Testing"), (".inMemoryKeychain", "KeychainTestingTraits"), ("InMemoryKeychain.", "KeychainTesting"),
+            ("Valet.valet(", "Valet"), ("KeychainError", "Valet"), ("KeychainSession", "KeychainServices"), ("SecItem", "KeychainServices"),
+        ]
+        for block in Self.swiftBlocks(of: try Repository.text(of: path)) {
+            for (use, module) in modules where block.contains(use) {
+                #expect(block.split(separator: "\n").contains("import \(module)"), "\(path) does not import \(module):\n\(block)")
+            }
         }
+    }
+
+    /// Without imports, comments and blank lines.
+    private static func code(of text: String) -> [String] {
+        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && !$0.hasPrefix("import ") && !$0.hasPrefix("//") }
+    }
+
+    private static func swiftBlocks(of text: String) -> [String] {
+        text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
     }
 }

@@ -43,7 +43,7 @@ struct LockedKeybagTests {
         try store.holder.remove(.unlocked)
         let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
         #expect(failure?.status == .interactionNotAllowed && failure?.callsForReopening == false)
-        #expect(failure?.reason == "the keychain is locked for items of class 'ak': unlock it first")
+        #expect(failure?.reason == "the keychain is locked for items that are accessible when unlocked")
         #expect(try store.keybag.copiedKey(.afterFirstUnlock, 2).count == ClassKey.byteCount)
     }
 

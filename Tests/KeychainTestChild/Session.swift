@@ -72,6 +72,7 @@ extension ChildCommand {
         else { throw BadArguments() }
         return LocalKeychain(home: home) { configuration in
             configuration.policyPath = home + "/policy.json"
+            configuration.acceptsOwnPolicy = true
             configuration.keyHolder = selection
         }
     }

@@ -14,8 +14,10 @@ extension LocalKeychain {
         let path = home + "/policy.json"
         try #"{"passcodeMinimumLength": \#(minimumLength), "passcodeMemoryMiB": \#(memoryMebibytes)}"#
             .write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         return LocalKeychain(home: home) { configuration in
             configuration.policyPath = path
+            configuration.acceptsOwnPolicy = true
             configuration.keyHolder = holder
         }
     }

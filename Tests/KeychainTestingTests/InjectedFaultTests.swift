@@ -132,9 +132,10 @@ struct InjectedFaultTests {
 
     @Test("All items can be damaged at once; where there is none, a test is told")
     func damageAll() throws {
-        #expect(throws: (any Error).self) { try keychain().damageItems() }
+        let error = #expect(throws: InMemoryKeychain.DamageError.self) { try keychain().damageItems() }
+        #expect(error?.localizedDescription == "there is no such item to damage")
         #expect(Program.add() == errSecSuccess)
-        #expect(throws: (any Error).self) { try keychain().damageItems(account: "other") }
+        #expect(throws: InMemoryKeychain.DamageError.self) { try keychain().damageItems(account: "other") }
         #expect(Program.find() == errSecSuccess)
         try keychain().damageItems()
         #expect(Program.find() == errSecDecode)
@@ -165,7 +166,7 @@ struct InjectedFaultTests {
         try keychain().unlock()
         #expect(try keychain().state == .unlocked)
         let session = try KeychainSession.current()
-        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "54321") }
+        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "654321") }
         #expect(error?.status == errSecNotAvailable)
         try keychain().stopFailing()
         try session.unlock(passcode: "12345")
@@ -176,7 +177,7 @@ struct InjectedFaultTests {
         try keychain().setPasscode("12345")
         try keychain().fail(.writes, with: .inputOutput(isWritten: isWritten), times: 1)
         let session = try KeychainSession.current()
-        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "54321") }
+        let error = #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "12345", to: "654321") }
         #expect(error?.status == errSecIO)
         try keychain().restart()
         #expect(throws: KeychainSessionError.self) { try session.unlock(passcode: isWritten ? "12345" : "54321") }

@@ -81,14 +81,25 @@ struct LockTests {
         #expect(try keychain().state == .unlocked)
     }
 
+    @Test("The program under test meets the same rules for passcodes as elsewhere; the test need not")
+    func passcodeTooShort() throws {
+        let session = try KeychainSession.current()
+        #expect(#expect(throws: KeychainSessionError.self) { try session.setPasscode("12345") }?.status == errSecParam)
+        try keychain().setPasscode("1")
+        #expect(
+            #expect(throws: KeychainSessionError.self) { try session.changePasscode(from: "1", to: "12345") }?.status == errSecParam)
+        try session.changePasscode(from: "1", to: "123456")
+        #expect(try keychain().state == .unlocked)
+    }
+
     @Test("A test unlocks with the passcode that the program has set or changed")
     func programsPasscode() throws {
         let session = try KeychainSession.current()
-        try session.setPasscode("12345")
+        try session.setPasscode("123456")
         try keychain().restart()
         try keychain().unlock()
         #expect(try keychain().state == .unlocked)
-        try session.changePasscode(from: "12345", to: "54321", rotatingKeys: true)
+        try session.changePasscode(from: "123456", to: "654321", rotatingKeys: true)
         try keychain().lock()
         try keychain().unlock()
         #expect(try keychain().state == .unlocked)

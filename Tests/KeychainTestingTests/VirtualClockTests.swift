@@ -64,7 +64,7 @@ struct VirtualClockTests {
     @Test("A keychain that is not to lock itself does not, whatever the time")
     func noAutoLock() throws {
         let keychain = try keychain()
-        try KeychainSession.current().setPasscode("12345", autoLock: .never)
+        try KeychainSession.current().setPasscode("123456", autoLock: .never)
         keychain.clock.advance(by: .seconds(10 * 365 * 24 * 60 * 60))
         #expect(try keychain.state == .unlocked)
     }

@@ -96,11 +96,11 @@ struct KeychainSessionTests {
             #expect(add() == errSecSuccess)
             try session.setPasscode("swordfish")
             #expect(
-                status { () throws(KeychainSessionError) in try session.changePasscode(from: "wrong", to: "12345") } == errSecAuthFailed)
-            try session.changePasscode(from: "swordfish", to: "12345", rotatingKeys: true)
+                status { () throws(KeychainSessionError) in try session.changePasscode(from: "wrong", to: "123456") } == errSecAuthFailed)
+            try session.changePasscode(from: "swordfish", to: "123456", rotatingKeys: true)
             try session.lock()
             #expect(status { () throws(KeychainSessionError) in try session.unlock(passcode: "swordfish") } == errSecAuthFailed)
-            try session.unlock(passcode: "12345")
+            try session.unlock(passcode: "123456")
             #expect(find() == errSecSuccess)
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import KeychainCore
 import Testing
 
@@ -13,14 +14,14 @@ struct AutoLockOptionTests {
             ("1s", 1), ("15m", 900), ("2h", 7_200), ("1d", 86_400), ("090s", 90), ("4294967295s", UInt32.max), ("none", nil),
         ] as [(String, UInt32?)])
     func parsed(_ text: String, _ seconds: UInt32?) throws {
-        #expect(try #require(AutoLockOption(argument: text)).autoLock.seconds == seconds)
+        #expect(try AutoLockOption(parsing: text).autoLock.seconds == seconds)
     }
 
     @Test(
         "Anything else is refused",
         arguments: ["", "15", "m", "0m", "-1m", "+1m", "1.5h", "15 m", "15min", "never", "4294967296s", "4294967295m", "１m"])
     func refused(_ text: String) {
-        #expect(AutoLockOption(argument: text) == nil)
+        #expect(throws: ValidationError.self) { try AutoLockOption(parsing: text) }
     }
 
     @Test(

@@ -98,7 +98,7 @@ package struct BackupHeader: Sendable {
     }
 
     private static func newer() -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the backup was written by a newer version; use that version")
+        KeychainFailure(.notAvailable, "the backup was written by a newer version", remedy: .useNewerVersion)
     }
 }
 

@@ -18,10 +18,12 @@ package struct VerificationReport: Sendable {
     package var quarantinedCount = 0
     /// What the database itself says about its structure; empty when it is sound.
     package var structuralProblems: [String] = []
+    /// How many of the two copies of the keybag are damaged: one of them serves.
+    package var damagedKeybagCopyCount = 0
 
     package init() {}
 
-    package var isSound: Bool { findings.isEmpty && structuralProblems.isEmpty }
+    package var isSound: Bool { findings.isEmpty && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
 }
 
 extension SealedKeychain {

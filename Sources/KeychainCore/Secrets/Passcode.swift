@@ -12,7 +12,7 @@ package struct Passcode: ~Copyable, Sendable {
     /// Throws `.parameter` when it is longer than `largestByteCount`.
     package init(normalized bytes: consuming SecretBytes) throws(KeychainFailure) {
         guard bytes.byteCount <= Self.largestByteCount else {
-            throw KeychainFailure(.parameter, "a passcode has at most \(Self.largestByteCount) bytes")
+            throw KeychainFailure(.parameter, "a passcode or password has at most \(Self.largestByteCount) bytes")
         }
         self.bytes = bytes
     }

@@ -13,12 +13,12 @@ extension LocalKeychain {
     package func createBackup(
         atPath path: String, password: borrowing Passcode, replacing: Bool
     ) throws(KeychainFailure) -> BackupSummary {
-        let rules = try PasscodePolicy(filePath: configuration.policyPath)
+        let rules = try configuration.passcodeRules()
         guard password.characterCount >= rules.minimumLength else {
             throw KeychainFailure(.parameter, "the password is too short: it needs at least \(rules.minimumLength) characters")
         }
         let file = try newFile(atPath: path)
-        return try naming(unlessAbout: PrivateFile.directory(of: file.path)) { () throws(KeychainFailure) in
+        return try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
             try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
                 try Self.requireUnlocked(opened)
                 var summary = BackupSummary()
@@ -80,7 +80,7 @@ extension LocalKeychain {
     /// is no keychain.
     package func snapshot(toPath path: String, replacing: Bool) throws(KeychainFailure) {
         let file = try newFile(atPath: path)
-        try naming(unlessAbout: PrivateFile.directory(of: file.path)) { () throws(KeychainFailure) in
+        try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
             try access.perform(creating: false) { opened throws(KeychainFailure) in
                 try opened.store.snapshot(to: file.path, replacingExisting: replacing)
             }

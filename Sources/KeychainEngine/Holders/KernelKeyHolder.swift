@@ -87,7 +87,8 @@ package final class KernelKeyHolder: KeyHolder {
             known.withLock { $0[slot] = KnownKeys.Key(serial: serial, armedAt: now) }
             return UInt64(serial)
         } catch {
-            throw KeychainFailure(.notAvailable, "the kernel's keyring does not take the keys: \(error.message)")
+            throw KeychainFailure(
+                .notAvailable, "the kernel's keyring does not take the keys: \(error.message)", remedy: .makeRoomForKeys)
         }
     }
 

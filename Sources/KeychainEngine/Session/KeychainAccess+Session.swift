@@ -58,7 +58,8 @@ extension KeychainAccess {
             do throws(KeychainFailure) {
                 try store.advanceLockEpoch(extent)
             } catch {
-                throw error.naming("locked, but programs that keep keys elsewhere than in this keyring could not be told")
+                throw error.naming("locked, but programs that keep keys in their own memory could not be told")
+                    .advising(.lockAgain)
             }
         }
         for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }

@@ -8,9 +8,9 @@ extension Passcode {
     ///
     /// ASCII is normalised already and is copied straight into memory for keys. Other text passes through a `String`, whose
     /// memory cannot be wiped. Throws `.parameter` for no text at all, and for bytes that are not UTF-8: nobody could type
-    /// them again.
-    package init(typed bytes: UnsafeRawBufferPointer) throws(KeychainFailure) {
-        guard unsafe !bytes.isEmpty else { throw KeychainFailure(.parameter, "the passcode is empty") }
+    /// them again. `name` is what the text is called then.
+    package init(typed bytes: UnsafeRawBufferPointer, name: String = "passcode") throws(KeychainFailure) {
+        guard unsafe !bytes.isEmpty else { throw KeychainFailure(.parameter, "the \(name) is empty") }
         // The bytes are read within this call only.
         let isASCII = unsafe bytes.allSatisfy { $0 < 0x80 }
         if isASCII {
@@ -19,7 +19,7 @@ extension Passcode {
             return
         }
         guard let text = unsafe String(validating: bytes, as: UTF8.self) else {
-            throw KeychainFailure(.parameter, "the passcode is not UTF-8 text")
+            throw KeychainFailure(.parameter, "the \(name) is not UTF-8 text")
         }
         var normalized = Array(text.precomposedStringWithCanonicalMapping.utf8)
         // Wiped before it is freed; the buffer has room for exactly these bytes.

@@ -30,10 +30,19 @@ package struct PasscodePolicy: Hashable, Sendable {
 
     /// The policy of a file; the default where there is none.
     ///
-    /// Throws `.notAvailable` for a file that cannot be read or understood, since the administrator meant something by it.
-    package init(filePath path: String) throws(KeychainFailure) {
+    /// Throws `.notAvailable` for a file that cannot be read or understood, since the administrator meant something by it, and for
+    /// one that somebody else may have written. `acceptsOwnFile`: the user may have.
+    package init(filePath path: String, acceptsOwnFile: Bool = false) throws(KeychainFailure) {
         self.init()
-        guard let contents = try PolicyFile.contents(atPath: path, byteLimit: Self.byteLimit) else { return }
+        do throws(KeychainFailure) {
+            let contents = try PolicyFile.contents(atPath: path, byteLimit: Self.byteLimit, acceptsOwnFile: acceptsOwnFile)
+            if let contents { try apply(contents, path) }
+        } catch {
+            throw error.advising(.correctPolicy)
+        }
+    }
+
+    private mutating func apply(_ contents: Data, _ path: String) throws(KeychainFailure) {
         let file: File
         do {
             let names = try JSONDecoder().decode([String: Int].self, from: contents).keys
@@ -68,5 +77,12 @@ package struct PasscodePolicy: Hashable, Sendable {
         guard passcode.characterCount >= minimumLength else {
             throw KeychainFailure(.parameter, "the new passcode is too short: it needs at least \(minimumLength) characters")
         }
+    }
+}
+
+extension KeychainConfiguration {
+    /// What the administrator asks for at this moment.
+    func passcodeRules() throws(KeychainFailure) -> PasscodePolicy {
+        try PasscodePolicy(filePath: policyPath, acceptsOwnFile: acceptsOwnPolicy)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// Writes to the end of a file.
+/// Writes to the end of a file that may lie anywhere.
 package final class FileWriter {
     private let descriptor: Int32
     private let directory: String
@@ -10,7 +10,7 @@ package final class FileWriter {
         do throws(POSIX.ErrorNumber) {
             descriptor = try POSIX.openForAppending(path)
         } catch {
-            throw PrivateDirectory.failure(error, directory)
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
         }
         self.directory = directory
     }
@@ -22,7 +22,7 @@ package final class FileWriter {
         do throws(POSIX.ErrorNumber) {
             try POSIX.write(bytes, to: descriptor)
         } catch {
-            throw PrivateDirectory.failure(error, directory)
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
         }
     }
 
@@ -31,7 +31,7 @@ package final class FileWriter {
         do throws(POSIX.ErrorNumber) {
             try POSIX.flush(descriptor)
         } catch {
-            throw PrivateDirectory.failure(error, directory)
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
         }
     }
 }

@@ -15,7 +15,7 @@ package struct PublishedFile {
     /// Throws `.notAvailable` unless `path` is absolute and its directory exists.
     package init(_ path: String, hasLinks: Bool = true) throws(KeychainFailure) {
         guard let location = try StoreLocation(path) else {
-            throw KeychainFailure(.notAvailable, "the directory of \(path) does not exist")
+            throw KeychainFailure(.notAvailable, "the directory of \(path) does not exist", remedy: .writeElsewhere)
         }
         self.init(location, acceptsFixedMode: true, hasLinks: hasLinks)
     }
@@ -28,6 +28,7 @@ package struct PublishedFile {
 
     /// The path without symbolic links.
     package var path: String { location.path }
+    package var directory: String { location.directory }
 
     /// Lets `fill` write the file that is at a temporary path, empty, and publishes it.
     ///
@@ -73,7 +74,7 @@ package struct PublishedFile {
         } catch .exists {
             return false
         } catch {
-            throw PrivateDirectory.failure(error, location.directory)
+            throw failure(error)
         }
     }
 
@@ -95,6 +96,12 @@ package struct PublishedFile {
     }
 
     private func naming(_ body: () throws(POSIX.ErrorNumber) -> Void) throws(KeychainFailure) {
-        do throws(POSIX.ErrorNumber) { try body() } catch { throw PrivateDirectory.failure(error, location.directory) }
+        do throws(POSIX.ErrorNumber) { try body() } catch { throw failure(error) }
+    }
+
+    /// A file that may lie anywhere can lie elsewhere.
+    private func failure(_ error: POSIX.ErrorNumber) -> KeychainFailure {
+        let failure = PrivateDirectory.failure(error, location.directory)
+        return acceptsFixedMode ? failure.advising(.writeElsewhere) : failure
     }
 }

@@ -19,7 +19,10 @@ extension SQLiteConnection {
         } while (code == SQLITE_BUSY || code == SQLITE_LOCKED) && busyWait.wait(attempt: attempt)
         let finished = unsafe sqlite3_backup_finish(copy)
         guard code == SQLITE_DONE, finished == SQLITE_OK else {
-            throw health.record(SQLiteFailure(code: code == SQLITE_DONE ? finished : code, action: "copying the store"))
+            let failure = SQLiteFailure(code: code == SQLITE_DONE ? finished : code, action: "copying the store")
+            // Only the copy is written.
+            guard !failure.isOfWriting else { throw failure.keychainFailure.advising(.writeElsewhere) }
+            throw health.record(failure)
         }
     }
 }

@@ -19,6 +19,9 @@ struct SQLiteFailure: Equatable {
 
     var isFull: Bool { primaryCode == SQLITE_FULL }
 
+    /// What was written to could not be: there is no room, or SQLITE_IOERR_WRITE, which is SQLITE_IOERR | (3<<8).
+    var isOfWriting: Bool { isFull || code == 10 | 3 << 8 }
+
     /// Another connection was in the way until the deadline.
     var isBusy: Bool { primaryCode == SQLITE_BUSY }
 

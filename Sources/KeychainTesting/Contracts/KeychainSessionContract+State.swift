@@ -14,10 +14,11 @@ extension KeychainSessionContract {
             for extent in [LockExtent.whenUnlocked, .everything] {
                 findings.expectFailure(.authFailed, "a lock of \(extent)") { () throws(KeychainFailure) in try keychain.lock(extent) }
             }
-            findings.expectFailure(.authFailed, "an unlock") { () throws(KeychainFailure) in try keychain.unlock(with: "12345") }
-            findings.expectFailure(.authFailed, "a change") { () throws(KeychainFailure) in try keychain.change(from: "12345", to: "54321")
+            findings.expectFailure(.authFailed, "an unlock") { () throws(KeychainFailure) in try keychain.unlock(with: "123456") }
+            findings.expectFailure(.authFailed, "a change") { () throws(KeychainFailure) in
+                try keychain.change(from: "123456", to: "654321")
             }
-            findings.expectFailure(.authFailed, "a removal") { () throws(KeychainFailure) in _ = try keychain.removal("12345") }
+            findings.expectFailure(.authFailed, "a removal") { () throws(KeychainFailure) in _ = try keychain.removal("123456") }
             findings.expectFailure(.authFailed, "another auto-lock") { () throws(KeychainFailure) in try keychain.setAutoLock(.never) }
             try keychain.addItemOfEachClass()
             findings.expectItems(keychain, in: .unlocked, "without a passcode")
@@ -26,7 +27,7 @@ extension KeychainSessionContract {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.addItemOfEachClass()
-            try keychain.set("12345")
+            try keychain.set("123456")
             let steps: [(String, LockState, LockExtent?)] = [
                 ("after an unlock", .unlocked, nil), ("locked", .locked, .whenUnlocked), ("locked again", .locked, .whenUnlocked),
                 ("unlocked again", .unlocked, nil), ("locked wholly", .neverUnlocked, .everything),
@@ -34,7 +35,7 @@ extension KeychainSessionContract {
                 ("unlocked after that", .unlocked, nil), ("unlocked while unlocked", .unlocked, nil),
             ]
             for (moment, state, extent) in steps {
-                if let extent { try keychain.lock(extent) } else { try keychain.unlock(with: "12345") }
+                if let extent { try keychain.lock(extent) } else { try keychain.unlock(with: "123456") }
                 try findings.expect(keychain, is: state, moment)
                 findings.expectItems(keychain, in: state, moment)
                 findings.expect(keychain.statusOfReading("absent") == .itemNotFound, "\(moment), what is absent is not said to be")
@@ -42,10 +43,10 @@ extension KeychainSessionContract {
         },
         KeychainSessionContract("A wrong passcode is refused and changes nothing") { subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
-            try keychain.set("12345")
+            try keychain.set("123456")
             for (extent, state) in [(LockExtent?.none, LockState.unlocked), (.whenUnlocked, .locked), (.everything, .neverUnlocked)] {
                 if let extent { try keychain.lock(extent) }
-                let wrong = "54321"
+                let wrong = "654321"
                 findings.expectFailure(.authFailed, "an unlock") { () throws(KeychainFailure) in try keychain.unlock(with: wrong) }
                 findings.expectFailure(.authFailed, "a change") { () throws(KeychainFailure) in try keychain.change(from: wrong, to: wrong)
                 }
@@ -55,22 +56,22 @@ extension KeychainSessionContract {
                 }
                 try findings.expect(keychain, is: state, "after a wrong passcode")
             }
-            try keychain.unlock(with: "12345")
+            try keychain.unlock(with: "123456")
         },
         KeychainSessionContract("An unlocked keychain locks itself after its time without use, and without one it does not") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
-            try keychain.set("12345", autoLock: .after(seconds: 1))
+            try keychain.set("123456", autoLock: .after(seconds: 1))
             subject.letPass(1)
             try findings.expect(keychain, is: .locked, "after its time since it was set")
             findings.expect(try keychain.sessionStatus().autoLock == nil, "while locked, it is said to lock itself")
             findings.expectFailure(.interactionNotAllowed, "another auto-lock while locked") { () throws(KeychainFailure) in
                 try keychain.setAutoLock(.never)
             }
-            try keychain.unlock(with: "12345", autoLock: .after(seconds: 1))
+            try keychain.unlock(with: "123456", autoLock: .after(seconds: 1))
             subject.letPass(1)
             try findings.expect(keychain, is: .locked, "after its time since it was unlocked")
-            try keychain.unlock(with: "12345", autoLock: .never)
+            try keychain.unlock(with: "123456", autoLock: .never)
             findings.expect(try keychain.sessionStatus().autoLock == .never, "it is not said that it never locks itself")
             subject.letPass(1)
             try findings.expect(keychain, is: .unlocked, "though it has no time")
@@ -81,7 +82,7 @@ extension KeychainSessionContract {
         KeychainSessionContract("Whoever asks for the state does not keep the keychain unlocked") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
-            try keychain.set("12345", autoLock: .after(seconds: 2))
+            try keychain.set("123456", autoLock: .after(seconds: 2))
             subject.letPass(1)
             for asked in [keychain, subject.other] { _ = try asked.sessionStatus() }
             subject.letPass(1)
@@ -92,25 +93,25 @@ extension KeychainSessionContract {
             try keychain.addItemOfEachClass()
             findings.expectItems(other, in: .unlocked, "to another process, before a passcode was set")
             try findings.expect(other, is: .unlocked, "to another process, before a passcode was set")
-            try keychain.set("12345")
+            try keychain.set("123456")
             findings.expectItems(other, in: .unlocked, "to another process, after a passcode was set")
             findings.expect(try other.sessionStatus().isPasscodeSet, "to another process, no passcode was set")
             for (extent, state) in [(LockExtent.whenUnlocked, LockState.locked), (.everything, .neverUnlocked)] {
                 try keychain.lock(extent)
                 findings.expectItems(other, in: state, "to another process, after a lock")
                 try findings.expect(other, is: state, "to another process, after a lock")
-                try other.unlock(with: "12345")
+                try other.unlock(with: "123456")
                 findings.expectItems(keychain, in: .unlocked, "after an unlock by another process")
                 try findings.expect(keychain, is: .unlocked, "after an unlock by another process")
             }
-            try keychain.change(from: "12345", to: "54321", rotatingKeys: true)
+            try keychain.change(from: "123456", to: "654321", rotatingKeys: true)
             findings.expectItems(other, in: .unlocked, "to another process, after a change")
             try other.lock(.everything)
             findings.expectFailure(.authFailed, "an unlock with the old passcode") { () throws(KeychainFailure) in
-                try other.unlock(with: "12345")
+                try other.unlock(with: "123456")
             }
-            try other.unlock(with: "54321")
-            try keychain.remove("54321", deleting: try keychain.removal("54321"))
+            try other.unlock(with: "654321")
+            try keychain.remove("654321", deleting: try keychain.removal("654321"))
             findings.expectItems(other, in: .unlocked, "to another process, after a removal")
             findings.expect(try !other.sessionStatus().isPasscodeSet, "to another process, a passcode is still set")
         },

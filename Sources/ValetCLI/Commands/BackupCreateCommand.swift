@@ -8,7 +8,7 @@ struct BackupCreateCommand: ParsableCommand {
         commandName: "create",
         abstract: "Save secrets in a file that opens on any device with its password.",
         discussion: """
-            The password is asked for twice, without echo. Whoever has the file can try passwords as long as they like, and a forgotten one cannot be
+            The password is asked for twice, without echo. Whoever has the file can try passwords as long as they like, and a forgotten one cannot be \
             brought back: choose a long one. Secrets whose accessibility ends in this-device-only stay behind.
             """
     )
@@ -26,18 +26,18 @@ struct BackupCreateCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     func run() throws {
-        let passcode = try passcode.read()
-        let given = try password.read()
+        let unlocking = try passcode.read()
+        let given = try password.read(.newPassword, after: passcode)
         let path = try BackupPath.absolute(file)
-        if !force { try BackupPath.requireFree(path) }
-        let session = try CommandSession.ofCommandItself(passcode: passcode)
+        try BackupPath.requireWritable(path, replacing: force)
+        let session = try CommandSession.ofCommandItself(passcode: unlocking)
         // Before anybody is asked for a password.
         try session.requireUnlocked()
-        let password = try BackupPasswordOption.password(given, twice: true)
+        let password = try PasscodeInput.newPassword.given(given)
         let summary = try BackupFailure.translated(to: path) { () throws(KeychainFailure) in
             try session.keychain.createBackup(atPath: path, password: password, replacing: force)
         }
-        for line in Self.lines(summary) { try StandardOutput.writeLine(line) }
+        try StandardOutput.write(Self.lines(summary), afterDone: "the backup is written")
     }
 
     static func lines(_ summary: BackupSummary) -> [String] {

@@ -8,8 +8,8 @@ struct BackupRestoreCommand: ParsableCommand {
         commandName: "restore",
         abstract: "Put back what `valet backup create` has saved.",
         discussion: """
-            All of it is put back, or nothing if the file is damaged. What the keychain has stays, unless the backup has a newer one; what stays is
-            listed.
+            All of it is put back, or nothing if the file is damaged. What the keychain has stays, unless the backup has a newer one; what stays is \
+            listed. The backup is read more than once, so it must be a regular file and no pipe.
             """
     )
 
@@ -26,18 +26,20 @@ struct BackupRestoreCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     func run() throws {
-        let passcode = try passcode.read()
-        let given = try password.read()
+        let unlocking = try passcode.read()
+        let given = try password.read(.password, after: passcode)
         let path = try BackupPath.absolute(file)
-        let session = try CommandSession.ofCommandItself(passcode: passcode)
+        try BackupPath.requireReadable(path)
+        let session = try CommandSession.ofCommandItself(passcode: unlocking)
         // Before anybody is asked for a password.
         try BackupFailure.translated(from: path) { () throws(KeychainFailure) in try session.keychain.checkBackup(atPath: path) }
         try session.requireUnlocked()
-        let password = try BackupPasswordOption.password(given, twice: false)
+        let password = try PasscodeInput.password.given(given)
         let summary = try BackupFailure.translated(from: path) { () throws(KeychainFailure) in
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun)
         }
-        for line in Self.lines(summary, dryRun: dryRun) { try StandardOutput.writeLine(line) }
+        try StandardOutput.write(
+            Self.lines(summary, dryRun: dryRun), afterDone: dryRun ? "nothing was changed" : "the backup is restored")
     }
 
     static func lines(_ summary: RestoreSummary, dryRun: Bool) -> [String] {

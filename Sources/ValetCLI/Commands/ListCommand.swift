@@ -8,7 +8,7 @@ struct ListCommand: ParsableCommand {
         commandName: "list",
         abstract: "Show the keys of a valet, never the secrets.",
         discussion: """
-            A table on a terminal; one key on each line elsewhere. Keys may hold line breaks: scripts that must get every key right use --json,
+            A table on a terminal; one key on each line elsewhere. Keys may hold line breaks: scripts that must get every key right use --json, \
             which gives for each item its key, accessibility, dates of creation and modification, and size in bytes.
             """
     )

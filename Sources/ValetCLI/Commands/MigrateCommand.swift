@@ -9,7 +9,7 @@ struct MigrateCommand: ParsableCommand {
         commandName: "migrate",
         abstract: "Copy or move secrets from another valet, or from any items with one service.",
         discussion: """
-            All secrets of the source go into the valet that the other options choose, or none: if one key is already there, or one item cannot be
+            All secrets of the source go into the valet that the other options choose, or none: if one key is already there, or one item cannot be \
             read, the keychain stays as it was.
             """
     )

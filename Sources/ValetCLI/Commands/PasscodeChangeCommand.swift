@@ -7,7 +7,7 @@ struct PasscodeChangeCommand: ParsableCommand {
         commandName: "change",
         abstract: "Replace the passcode, and leave the keychain unlocked.",
         discussion: """
-            Copies of the keychain from before still open with the old passcode. If somebody may have both, use --rotate: with new keys,
+            Copies of the keychain from before still open with the old passcode. If somebody may have both, use --rotate: with new keys, \
             nothing that is stored from now on can be opened with what they have.
             """
     )
@@ -27,14 +27,19 @@ struct PasscodeChangeCommand: ParsableCommand {
     @Flag(help: "Make new keys too, and seal every item anew under them.")
     var rotate = false
 
+    @OptionGroup
+    var unlock: UnlockTimeOption
+
     func run() throws {
+        let givenCurrent = try PasscodeInput.passcode.read(from: descriptor)
+        let givenNew = try PasscodeInput.newPasscode.read(from: newDescriptor, after: descriptor)
         let session = try CommandSession.ofCommandItself()
         _ = try session.requirePasscode()
-        let current = try PasscodeInput.read(prompt: "Passcode: ", descriptor: descriptor, twice: false)
-        let new = try PasscodeInput.read(prompt: "New passcode: ", descriptor: newDescriptor, twice: true, option: "--new-passcode-fd")
+        let current = try PasscodeInput.passcode.given(givenCurrent)
+        let new = try PasscodeInput.newPasscode.given(givenNew)
         try session.performOnLock { keychain throws(KeychainFailure) in
-            try keychain.changePasscode(from: current, to: new, rotatingKeys: rotate, autoLock: .standard)
+            try keychain.changePasscode(from: current, to: new, rotatingKeys: rotate, autoLock: unlock.autoLock)
         }
-        try StandardOutput.writeLine("The passcode is changed.")
+        try StandardOutput.write(["The passcode is changed."], afterDone: "the passcode is changed")
     }
 }

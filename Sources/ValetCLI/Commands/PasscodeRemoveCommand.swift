@@ -8,7 +8,7 @@ struct PasscodeRemoveCommand: ParsableCommand {
         commandName: "remove",
         abstract: "Remove the passcode, and delete the items that cannot be without one.",
         discussion: """
-            Names what will be deleted, of all programs, and asks on the terminal. Elsewhere, without --yes, nothing is removed and the
+            Names what will be deleted, of all programs, and asks on the terminal. Elsewhere, without --yes, nothing is removed and the \
             names show what would be. Items that are not deleted can then be read without a passcode.
             """
     )
@@ -22,16 +22,19 @@ struct PasscodeRemoveCommand: ParsableCommand {
     var yes = false
 
     func run() throws {
+        let given = try PasscodeInput.passcode.read(from: descriptor)
         let session = try CommandSession.ofCommandItself()
         _ = try session.requirePasscode()
-        let passcode = try PasscodeInput.read(prompt: "Passcode: ", descriptor: descriptor, twice: false)
+        let passcode = try PasscodeInput.passcode.given(given)
         let removal = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.passcodeRemoval(passcode) }
         try Self.show(removal)
         guard try isWanted(removal) else {
             throw CommandFailure(.unavailable, "the passcode was not removed", advice: "Answer y to remove it.")
         }
         try session.performOnLock { keychain throws(KeychainFailure) in try keychain.removePasscode(passcode, deleting: removal) }
-        try StandardOutput.writeLine("The passcode is removed, and \(Self.count(removal)) deleted.")
+        try StandardOutput.write(
+            ["The passcode is removed, and \(Self.count(removal)) deleted."],
+            afterDone: "the passcode is removed, and \(Self.count(removal)) deleted")
     }
 
     private static func show(_ removal: PasscodeRemoval) throws(CommandFailure) {
@@ -50,7 +53,8 @@ struct PasscodeRemoveCommand: ParsableCommand {
         if yes { return true }
         guard isatty(STDIN_FILENO) == 1 else {
             throw CommandFailure(
-                .usage, "there is no terminal to ask on, and the passcode was not removed", advice: "Add --yes if you mean it.")
+                .usage, "there is no terminal on standard input to ask on, and the passcode was not removed",
+                advice: "Add --yes if you mean it.")
         }
         return try Terminal().confirm("Remove the passcode\(removal.items.isEmpty ? "" : ", and delete \(Self.count(removal))")?")
     }

@@ -14,25 +14,30 @@ struct PasscodeSetCommand: ParsableCommand {
         help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
     var descriptor: Int32?
 
+    @OptionGroup
+    var unlock: UnlockTimeOption
+
     func run() throws {
+        let given = try PasscodeInput.firstPasscode.read(from: descriptor)
         let session = try CommandSession.ofCommandItself()
         let status = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         // Before anybody is asked for one.
         guard !status.isPasscodeSet else {
             throw CommandFailure(.alreadyThere, "a passcode is set already", advice: "Change it with `valet passcode change`.")
         }
-        let passcode = try PasscodeInput.read(prompt: "New passcode: ", descriptor: descriptor, twice: true)
-        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: .standard) }
-        try StandardOutput.writeLine("The passcode is set. \(status.holder.afterwards)")
+        let passcode = try PasscodeInput.firstPasscode.given(given)
+        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: unlock.autoLock) }
+        try StandardOutput.write(
+            ["The passcode is set. \(status.holder.afterwards(unlock.autoLock))"], afterDone: "the passcode is set")
     }
 }
 
 extension KeyHolderKind {
     /// What becomes of an unlock that a command has made.
-    fileprivate var afterwards: String {
+    fileprivate func afterwards(_ autoLock: AutoLock) -> String {
         switch self {
         case .kernelKeyring, .kernelKeyringOfUserNamespace:
-            "The keychain is unlocked, and \(AutoLock.standard.phrase)."
+            "The keychain is unlocked, and \(autoLock.phrase)."
         case .processMemory:
             "Unlocked keys cannot be kept here: from now on, give it to each command with --passcode-fd."
         }

@@ -57,7 +57,8 @@ struct RemoveCommand: ParsableCommand {
     private func isWanted() throws(CommandFailure) -> Bool {
         if yes { return true }
         guard isatty(STDIN_FILENO) == 1 else {
-            throw CommandFailure(.usage, "there is no terminal to ask on, and nothing was removed", advice: "Add --yes if you mean it.")
+            throw CommandFailure(
+                .usage, "there is no terminal on standard input to ask on, and nothing was removed", advice: "Add --yes if you mean it.")
         }
         return try Terminal().confirm("Remove every secret of this valet?")
     }

@@ -12,8 +12,8 @@ struct RunCommand: ParsableCommand {
         discussion: """
             The command takes the place of valet, so its exit code and signals are its own; 127 if it is not found, 126 if it cannot be executed.
 
-            --fd is the better way: the command finds the secret in a sealed memory file, and NAME in its environment is the number of the
-            descriptor. A shell reads it with: cat <&"$NAME". --env puts the secret itself into the environment, where every
+            --fd is the better way: the command finds the secret in a sealed memory file, and NAME in its environment is the number of the \
+            descriptor. A shell reads it with: cat <&"$NAME". --env puts the secret itself into the environment, where every \
             program of the same user can read it, and all children inherit it. Every other descriptor from 3 on is closed.
             """
     )

@@ -7,7 +7,7 @@ struct SetCommand: ParsableCommand {
         commandName: "set",
         abstract: "Store a secret under a key.",
         discussion: """
-            The secret is what standard input holds, byte for byte; a newline at its end is part of it, so use printf and not echo.
+            The secret is what standard input holds, byte for byte; a newline at its end is part of it, so use printf and not echo. \
             On a terminal it is asked for twice, without echo. A secret that is already there is replaced.
             """
     )

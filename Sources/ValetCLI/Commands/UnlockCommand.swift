@@ -7,15 +7,13 @@ struct UnlockCommand: ParsableCommand {
         commandName: "unlock",
         abstract: "Unlock the keychain for all programs of this user.",
         discussion: """
-            The passcode is asked for without echo. Where unlocked keys cannot be kept for other programs, as in many containers, it exits
+            The passcode is asked for without echo. Where unlocked keys cannot be kept for other programs, as in many containers, it exits \
             with 3; there, give the passcode to each command with --passcode-fd.
             """
     )
 
-    @Option(
-        help: ArgumentHelp(
-            "Lock after so long without use: a number with s, m, h or d, such as 15m; or none. (default: 15m)", valueName: "time"))
-    var timeout: AutoLockOption?
+    @OptionGroup
+    var unlock: UnlockTimeOption
 
     @Option(
         name: .customLong("passcode-fd"),
@@ -23,6 +21,7 @@ struct UnlockCommand: ParsableCommand {
     var descriptor: Int32?
 
     func run() throws {
+        let given = try PasscodeInput.passcode.read(from: descriptor)
         let session = try CommandSession.ofCommandItself()
         let status = try session.requirePasscode()
         // Before anybody is asked for a passcode that would be of no use.
@@ -32,9 +31,9 @@ struct UnlockCommand: ParsableCommand {
                 advice: "Give the passcode to each command with --passcode-fd, or use KeychainSession.unlock in the program."
             )
         }
-        let passcode = try PasscodeInput.read(prompt: "Passcode: ", descriptor: descriptor, twice: false)
+        let passcode = try PasscodeInput.passcode.given(given)
         try session.performOnLock { keychain throws(KeychainFailure) in
-            try keychain.unlock(passcode, autoLock: timeout?.autoLock ?? .standard)
+            try keychain.unlock(passcode, autoLock: unlock.autoLock)
         }
     }
 }

@@ -9,7 +9,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check that every item is as it was written.",
         discussion: """
-            Looks at the items of all programs, and exits with 4 if one is damaged. Nothing is changed or removed. A damaged item can be
+            Looks at the items of all programs, and exits with 4 if one is damaged. Nothing is changed or removed. A damaged item can be \
             replaced with `valet set` or removed with `valet remove`; what is left of it then goes into a quarantine.
             """
     )
@@ -27,6 +27,7 @@ struct VerifyCommand: ParsableCommand {
         }
         for finding in report.findings { try StandardOutput.writeLine(Self.line(finding)) }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
+        if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
                 "\(report.quarantinedCount) in quarantine\(purge ? ", removed" : "; --purge removes what is in it")")
@@ -35,13 +36,24 @@ struct VerifyCommand: ParsableCommand {
             try StandardOutput.writeLine("\(report.lockedCount) locked: undamaged as far as that can be seen without their keys")
         }
         let checked = report.checkedCount == 1 ? "1 item checked" : "\(report.checkedCount) items checked"
-        guard report.isSound else {
-            throw CommandFailure(
-                .damaged, "\(checked), \(report.findings.count) damaged, and kept as it is",
-                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`."
-            )
-        }
+        if let failure = Self.failure(report, checked) { throw failure }
         try StandardOutput.writeLine("\(checked), none damaged.")
+    }
+
+    private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure? {
+        if !report.findings.isEmpty {
+            return CommandFailure(
+                .damaged, "\(checked), \(report.findings.count) damaged, and kept as it is",
+                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`.")
+        }
+        if !report.structuralProblems.isEmpty {
+            return CommandFailure(
+                .damaged, "\(checked), none damaged, but the keychain's file is, and is kept as it is",
+                advice: "Make a backup of what can be read, then put back a sound copy of the file.")
+        }
+        guard report.damagedKeybagCopyCount > 0 else { return nil }
+        return CommandFailure(
+            .damaged, "\(checked), none damaged, but one copy of the keybag is", advice: KeychainDescription.repairOfKeybagCopy)
     }
 
     /// Nil: there is no keychain yet.

@@ -39,7 +39,10 @@ struct WrongPasscodeTests {
             try Self.makeLockedKeychain(home)
             let before = try FileSnapshot(of: home)
             do {
-                let keychain = LocalKeychain(home: home) { $0.policyPath = home + "/policy.json" }
+                let keychain = LocalKeychain(home: home) {
+                    $0.policyPath = home + "/policy.json"
+                    $0.acceptsOwnPolicy = true
+                }
                 let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
                 #expect(failure?.reason.contains("the passcode is wrong") == true)
                 #expect(try keychain.sessionStatus().state == .neverUnlocked)
@@ -67,7 +70,7 @@ struct WrongPasscodeTests {
             #expect(try keychain.secret(of: "ak") == "secret of ak")
             let report = try keychain.verify(purgingQuarantine: false)
             #expect(report.findings.isEmpty)
-            #expect(report.structuralProblems.contains { $0.contains("keybag") && $0.contains("damaged") }, "\(report.structuralProblems)")
+            #expect(report.damagedKeybagCopyCount == 1 && !report.isSound, "\(report.structuralProblems)")
             #expect(try keychain.report().store?.damagedKeybagCopyCount == 1)
 
             // The next change writes both anew.
@@ -86,7 +89,10 @@ struct WrongPasscodeTests {
                 "UPDATE keybag SET bytes = CAST(\(damage) AS BLOB); UPDATE keybag_copy SET bytes = CAST(\(damage) AS BLOB)")
             let before = try FileSnapshot(of: home)
             do {
-                let keychain = LocalKeychain(home: home) { $0.policyPath = home + "/policy.json" }
+                let keychain = LocalKeychain(home: home) {
+                    $0.policyPath = home + "/policy.json"
+                    $0.acceptsOwnPolicy = true
+                }
                 let notAvailable = KeychainFailure(.notAvailable, "")
                 for passcode in ["swordfish", "wrong"] {
                     let failure = #expect(throws: notAvailable) { try keychain.unlock(with: passcode) }

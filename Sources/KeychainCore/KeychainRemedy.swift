@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What helps after a failure, where the status does not tell.
+package enum KeychainRemedy: Hashable, Sendable {
+    /// The key holder has no room for unlocked keys: make room there, or use the passcode for each call.
+    case makeRoomForKeys
+    /// The keychain was locked, but programs that keep keys in their own memory were not told: end them, or lock again.
+    case lockAgain
+    /// The administrator's file is to be corrected.
+    case correctPolicy
+    /// A newer version wrote what this one cannot read.
+    case useNewerVersion
+    /// The file that was to be written, not the keychain, is where the failure lies.
+    case writeElsewhere
+}

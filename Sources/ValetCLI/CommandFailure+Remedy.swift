@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+
+/// Advice for failures that say themselves what helps.
+extension CommandFailure {
+    init(_ failure: KeychainFailure, remedy: KeychainRemedy) {
+        let advice =
+            switch remedy {
+            case .makeRoomForKeys:
+                "Nothing was changed. `keyctl show @u` lists the keys that take up room; with --passcode-fd a command needs none."
+            case .lockAgain:
+                "Run `valet lock` again once the keychain can be written, or end the programs that have unlocked it."
+            case .correctPolicy:
+                "Nothing was changed. Correct the file, or ask the administrator to."
+            case .useNewerVersion:
+                "Nothing was changed. Use a newer valet."
+            case .writeElsewhere:
+                "The keychain is as it was. Choose another place for the file, or make room there."
+            }
+        self.init(.unavailable, failure.reason, advice: advice)
+    }
+}

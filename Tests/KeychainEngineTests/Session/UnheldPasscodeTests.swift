@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import Testing
+
+@testable import KeychainTesting
+
+@Suite("A passcode whose keys cannot be held")
+struct UnheldPasscodeTests {
+    /// As the kernel's keyring when the quota of keys is used up.
+    private struct FullHolder: KeyHolder {
+        let kind = KeyHolderKind.processMemory
+
+        func forKeybag(generation: UInt64) -> any KeyHolder { self }
+
+        func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) -> HeldSecret? { nil }
+
+        func hold(
+            _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
+        ) throws(KeychainFailure) -> UInt64 {
+            throw KeychainFailure(.notAvailable, "no room", remedy: .makeRoomForKeys)
+        }
+
+        func remove(_ slot: KeyHolderSlot) {}
+
+        func removeOlder(_ slot: KeyHolderSlot) {}
+
+        func discard(_ slot: KeyHolderSlot, ticket: UInt64) {}
+    }
+
+    @Test("It is neither set nor changed, and the failure says what helps")
+    func passcode() throws {
+        let sound = try InMemoryKeychain().keychain
+        let parts = sound.parts
+        let keychain = MemoryKeychain(
+            parts: MemoryKeychain.Parts(
+                store: parts.store, protector: parts.protector, holder: FullHolder(), clock: parts.clock, policy: parts.policy),
+            entitlements: Entitlements(applicationIdentifier: "test"))
+        let setting = #expect(throws: KeychainFailure.self) {
+            try keychain.setPasscode(try Passcode(text: "swordfish"), autoLock: .standard)
+        }
+        #expect(setting?.remedy == .makeRoomForKeys)
+        #expect(try keychain.sessionStatus().isPasscodeSet == false)
+        try sound.setPasscode(try Passcode(text: "swordfish"), autoLock: .standard)
+        let changing = #expect(throws: KeychainFailure.self) {
+            try keychain.changePasscode(
+                from: try Passcode(text: "swordfish"), to: try Passcode(text: "another"), rotatingKeys: false, autoLock: .standard)
+        }
+        #expect(changing?.remedy == .makeRoomForKeys)
+        #expect(throws: KeychainFailure(.authFailed, "")) { try sound.unlock(try Passcode(text: "another"), autoLock: .standard) }
+        try sound.unlock(try Passcode(text: "swordfish"), autoLock: .standard)
+        #expect(try sound.sessionStatus().state == .unlocked)
+    }
+}

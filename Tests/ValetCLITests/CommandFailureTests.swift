@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import KeychainCore
+import Testing
+
+@testable import ValetCLI
+
+@Suite("What is advised")
+struct CommandFailureTests {
+    @Test("Where something was done, nobody is told that nothing was")
+    func partlyDone() {
+        for status in [KeychainStatus.notAvailable, .readOnly, .inputOutput, .authFailed, .parameter] {
+            let failure = CommandFailure(passcode: KeychainFailure(status, "done, but", remedy: .lockAgain))
+            #expect(failure.status == .unavailable)
+            #expect(!failure.advice.contains("Nothing was changed") && failure.advice.contains("valet "), "\(failure.advice)")
+        }
+    }
+
+    @Test("Where a file was at fault, the file is what is advised about")
+    func files() {
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .correctPolicy)).advice.contains("administrator"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .makeRoomForKeys)).advice.contains("keyctl"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer"))
+        #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another place"))
+    }
+}
