@@ -37,6 +37,11 @@ __attribute__((noinline)) void keychain_stack_wipe(void) {
     explicit_bzero(below, sizeof(below));
 }
 
+__attribute__((noinline)) void keychain_stack_wipe_near(void) {
+    unsigned char below[8 * 1024];
+    explicit_bzero(below, sizeof(below));
+}
+
 bool keychain_random_bytes(void *buffer, size_t byte_count) {
     unsigned char *next = buffer;
     while (byte_count > 0) {

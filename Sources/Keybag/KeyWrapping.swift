@@ -11,6 +11,8 @@ enum KeyWrapping {
     static let wrappedByteCount = 40
 
     static func wrap(_ key: SymmetricKey, under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
+        // The wrapping key's schedule, which begins with the key itself, is on the stack there and stays when the call returns.
+        defer { SecretArena.wipeStackOfCipher() }
         do {
             return Array(try AES.KeyWrap.wrap(key, using: SymmetricKey(wrappingKey)))
         } catch {
@@ -21,6 +23,7 @@ enum KeyWrapping {
     /// The wrapped key; nil when it was altered or wrapped under another key.
     static func unwrap(_ wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) -> SymmetricKey? {
         guard wrapped.count == wrappedByteCount else { return nil }
+        defer { SecretArena.wipeStackOfCipher() }
         return try? AES.KeyWrap.unwrap(wrapped, using: SymmetricKey(wrappingKey))
     }
 }

@@ -53,6 +53,6 @@ extension OpenKeybag: KeyProvider {
 
     /// Where a key of this keybag is held; nil when it has no such key.
     private func holderSlot(of id: ClassKeyID) -> KeyHolderSlot? {
-        document.classKeys.contains { $0.id == id } ? id.accessibility.holderSlot : nil
+        heldIDs.contains(id) ? id.accessibility.holderSlot : nil
     }
 }

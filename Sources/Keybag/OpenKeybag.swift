@@ -12,7 +12,9 @@ package final class OpenKeybag: Sendable {
     package let cipher: RowCipher
     /// The keys under the device key, by name; those under a passcode are with the holder.
     let deviceBoundKeys: [ClassKeyID: ClassKeyBox]
-    private let readers: [KeyHolderSlot: HolderReader]
+    /// The keys that a holder has while the keychain is unlocked, by name.
+    let heldIDs: Set<ClassKeyID>
+    private let readers: HolderReaders?
 
     package var storeID: StoreID { document.storeID }
 
@@ -52,11 +54,9 @@ package final class OpenKeybag: Sendable {
             keys[entry.id] = key
         }
         deviceBoundKeys = keys
-        var readers: [KeyHolderSlot: HolderReader] = [:]
-        if let holder = holder?.forKeybag(generation: document.generation), document.content.passcode != nil {
-            for slot in KeyHolderSlot.allCases { readers[slot] = HolderReader(holder, slot: slot, of: document) }
-        }
-        self.readers = readers
+        heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
+        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(generation: document.generation)
+        readers = holder.map { HolderReaders($0, of: document) }
     }
 
     /// The keybag of a new store, with fresh keys.
@@ -97,8 +97,8 @@ package final class OpenKeybag: Sendable {
 
     /// A slot's keys; nil while it is locked.
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
-        guard let reader = readers[slot] else { return nil }
-        return try reader.load(for: purpose)
+        guard let readers else { return nil }
+        return try readers[slot].load(for: purpose)
     }
 
     func loadForUse(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? { try load(slot, for: .use) }

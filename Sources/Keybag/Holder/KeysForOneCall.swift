@@ -13,7 +13,18 @@ final class KeysForOneCall: KeyProvider {
     }
 
     private let keybag: OpenKeybag
-    private let answers = Mutex<[KeyHolderSlot: Answer]>([:])
+    private let answers = Mutex(Answers())
+
+    /// No dictionary: this is made for every call.
+    private struct Answers {
+        private var unlocked: Answer?
+        private var firstUnlock: Answer?
+
+        subscript(slot: KeyHolderSlot) -> Answer? {
+            get { slot == .unlocked ? unlocked : firstUnlock }
+            set { if slot == .unlocked { unlocked = newValue } else { firstUnlock = newValue } }
+        }
+    }
 
     init(of keybag: OpenKeybag) {
         self.keybag = keybag

@@ -9,4 +9,9 @@ package struct ClassKeyID: Hashable, Sendable {
         self.accessibility = accessibility
         self.generation = generation
     }
+
+    /// By the class's number: its raw value is text, and every read looks keys up.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(UInt64(accessibility.code) << 32 | UInt64(generation))
+    }
 }

@@ -57,6 +57,11 @@ package enum SecretArena {
         keychain_stack_wipe()
     }
 
+    /// The same, as far as one call of a cipher reaches.
+    package static func wipeStackOfCipher() {
+        keychain_stack_wipe_near()
+    }
+
     private static func map(byteCount: Int) -> UnsafeMutableRawPointer? {
         var isLocked = false
         guard let base = unsafe keychain_secret_memory_map(byteCount, &isLocked) else { return nil }
