@@ -165,9 +165,9 @@ struct SeedExampleTests {
         let performed = Performed()
 
         var performCreateRequestClosure: PerformRequestClosureType {
-            return { request, _ in
+            return { _, _ in
                 performed.calls.append("create")
-                return (request as [String: Any])["v_Data"] == nil ? -50 : 0
+                return 0
             }
         }
 
