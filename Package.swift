@@ -10,6 +10,7 @@ let package = Package(
     products: [
         .library(name: "KeychainServices", targets: ["KeychainServices"]),
         .library(name: "Valet", targets: ["Valet"]),
+        .library(name: "Locksmith", targets: ["Locksmith"]),
         .library(name: "KeychainTesting", targets: ["KeychainTesting"]),
         .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
         .executable(name: "valet", targets: ["ValetCLI"]),
@@ -26,6 +27,7 @@ let package = Package(
             dependencies: [.target(name: "SecurityAPI", condition: .when(platforms: withoutSecurityFramework))]
         ),
         .target(name: "Valet", dependencies: ["KeychainServices"]),
+        .target(name: "Locksmith", dependencies: ["KeychainServices"]),
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
@@ -91,6 +93,9 @@ let package = Package(
         ),
         .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
         .testTarget(
+            name: "LocksmithTests", dependencies: ["Locksmith", "Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
+        ),
+        .testTarget(
             name: "ValetCLITests",
             dependencies: [
                 "ValetCLI", "Valet", "KeychainCore", "KeychainTestChild",
@@ -122,7 +127,7 @@ let package = Package(
         .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(
-            name: "ArchitectureTests", dependencies: ["Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
+            name: "ArchitectureTests", dependencies: ["Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
         ),
     ]
 )
@@ -132,6 +137,11 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
     // Code as it is written for Apple platforms, so compiled as such code is.
     guard target.name != "KeychainServicesTests" else {
         target.swiftSettings = [.swiftLanguageMode(.v5)]
+        continue
+    }
+    // Examples as their readers have them, without any feature that is not yet part of the language.
+    guard target.name != "LocksmithTests" else {
+        target.swiftSettings = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
         continue
     }
     target.swiftSettings = [

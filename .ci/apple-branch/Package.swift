@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Builds KeychainServices and Valet on Linux through the branch that Apple platforms take (`swift build --package-path .ci/apple-branch`).
+// Builds KeychainServices, Valet and Locksmith on Linux through the branch that Apple platforms take (`swift build --package-path .ci/apple-branch`).
 //
 // The sources are the repository's own, over the symbolic link `Sources`. Modules named Security and LocalAuthentication stand in for
 // Apple's: they re-export SecurityAPI. What this proves is the imports of that branch, not Apple's stricter coercions.
@@ -25,7 +25,8 @@ let package = Package(
         ),
         .target(name: "KeychainServices", dependencies: ["Security", "LocalAuthentication"], path: "Sources/KeychainServices"),
         .target(name: "Valet", dependencies: ["KeychainServices"], path: "Sources/Valet"),
-        .executableTarget(name: "AppleBranchCheck", dependencies: ["Valet", "KeychainServices"], path: "AppleBranchCheck"),
+        .target(name: "Locksmith", dependencies: ["KeychainServices"], path: "Sources/Locksmith"),
+        .executableTarget(name: "AppleBranchCheck", dependencies: ["Valet", "Locksmith", "KeychainServices"], path: "AppleBranchCheck"),
     ]
 )
 

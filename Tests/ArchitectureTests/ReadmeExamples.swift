@@ -7,6 +7,7 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import Locksmith
 import Testing
 import Valet
 
@@ -68,6 +69,65 @@ struct ReadmeExamples {
         try await unlocking
     }
 
+    @Test("A type with Locksmith's protocols is stored, read, and migrated", .inMemoryKeychain)
+    func locksmith() throws {
+        struct TwitterAccount: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
+            let account: String
+            let service = "Twitter"
+            var password = ""
+            var data: [String: Any] { ["password": password] }
+        }
+
+        try TwitterAccount(account: "Skroob", password: "12345").createInSecureStore()
+        let result = TwitterAccount(account: "Skroob").readFromSecureStore()
+        let password = result?.data?["password"] as? String
+        #expect(password == "12345")
+
+        let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let items: [String: AnyHashable] = [kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: "Twitter"]
+        try vault.migrateObjects(matching: items, removeOnCompletion: false)
+        let dictionary = try Locksmith.data(inValue: vault.object(forKey: "Skroob"))
+        #expect(dictionary["password"] as? String == "12345")
+
+        for key in try vault.allKeys() { try Locksmith.updateData(["value": vault.object(forKey: key)], forUserAccount: key) }
+        #expect(try Locksmith.userAccounts() == ["Skroob"])
+    }
+
+    @Test("An internet password and a value of one's own, with Locksmith", .inMemoryKeychain)
+    func locksmithTypes() throws {
+        struct TwitterAccount: InternetPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable {
+            let account: String
+            var password = ""
+            var data: [String: Any] { ["password": password] }
+
+            let server = "com.twitter"
+            let port = 443
+            let internetProtocol = LocksmithInternetProtocol.https
+            let authenticationType = LocksmithInternetAuthenticationType.httpBasic
+            let path: String? = "/api/2.0/"
+        }
+
+        try TwitterAccount(account: "Skroob", password: "12345").createInSecureStore()
+        let result = TwitterAccount(account: "Skroob").readFromSecureStore()
+        let port = result?.port
+        #expect(port == 443)
+
+        struct Credentials: Codable {
+            var password: String
+            var expires: Date?
+        }
+
+        struct Login: CodableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = Credentials
+            let account: String
+            let service = "Twitter"
+        }
+
+        try Login(account: "Helmet").createInSecureStore(payload: Credentials(password: "12345"))
+        let credentials = try Login(account: "Helmet").readPayloadFromSecureStore()
+        #expect(credentials?.password == "12345")
+    }
+
     @Test(.inMemoryKeychain) func signingOutForgetsTheToken() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         try vault.setString("12345", forKey: "Skroob")
@@ -125,8 +185,8 @@ struct KeychainTestingExamples {
 @Suite("README and documentation")
 struct ReadmeTests {
     private static let documents = [
-        ("README.md", 6), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
-        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3),
+        ("README.md", 8), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
+        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 4),
     ]
 
     @Test("Every block of Swift that is shown to users is compiled and run here, line after line", arguments: documents)

@@ -2,6 +2,7 @@
 
 import Foundation
 import KeychainServices
+import Locksmith
 import Valet
 
 // That this compiles is the check: only the stand-ins have these two names, and only the branch for Apple platforms exports them.
@@ -11,4 +12,7 @@ guard securityStandsIn, localAuthenticationStandsIn else { exit(1) }
 let query = [kSecClass as String: kSecClassGenericPassword] as CFDictionary
 guard SecItemCopyMatching(query, nil) == errSecNotAvailable else { exit(1) }
 
-print("KeychainServices and Valet compile through the branch that Apple platforms take.")
+// Locksmith is asked too: its calls take that way as Valet's do.
+guard Locksmith.loadDataForUserAccount("Skroob") == nil else { exit(1) }
+
+print("KeychainServices, Valet and Locksmith compile through the branch that Apple platforms take.")

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Does with an item what the functions of the same names do, away from the caller's actor.
+///
+///     try await account.asynchronously.createInSecureStore()
+///
+/// The disk, and a keychain that somebody else writes to, are waited for on a thread of Swift's pool, so a main actor stays responsive.
+/// Results and errors are the same. Functions that differ from the others only by being asynchronous would hide those from asynchronous code.
+public struct Asynchronously<Storable: Sendable>: Sendable {
+    let storable: Storable
+}
+
+extension SecureStorable where Self: Sendable {
+    /// The asynchronous forms of what can be done with the item.
+    public var asynchronously: Asynchronously<Self> { Asynchronously(storable: self) }
+}
+
+extension Asynchronously where Storable: CreateableSecureStorable {
+    /// Stores a new item.
+    ///
+    /// - Throws: As ``CreateableSecureStorable/createInSecureStore()``.
+    @concurrent public func createInSecureStore() async throws {
+        try storable.createInSecureStore()
+    }
+
+    /// Stores the item, in place of the one that may be there.
+    ///
+    /// - Throws: As ``CreateableSecureStorable/updateInSecureStore()``.
+    @concurrent public func updateInSecureStore() async throws {
+        try storable.updateInSecureStore()
+    }
+}
+
+extension Asynchronously where Storable: ReadableSecureStorable & GenericPasswordSecureStorable {
+    /// Reads the item, and tells one that cannot be read from none.
+    ///
+    /// - Returns: The generic password; nil if there is none.
+    /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
+    @concurrent public func tryReadFromSecureStore() async throws -> (any GenericPasswordSecureStorableResultType)? {
+        try storable.tryReadFromSecureStore()
+    }
+}
+
+extension Asynchronously where Storable: ReadableSecureStorable & InternetPasswordSecureStorable {
+    /// Reads the item, and tells one that cannot be read from none.
+    ///
+    /// - Returns: The internet password; nil if there is none.
+    /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
+    @concurrent public func tryReadFromSecureStore() async throws -> (any InternetPasswordSecureStorableResultType)? {
+        try storable.tryReadFromSecureStore()
+    }
+}
+
+extension Asynchronously where Storable: DeleteableSecureStorable {
+    /// Deletes the item.
+    ///
+    /// - Throws: As ``DeleteableSecureStorable/deleteFromSecureStore()``.
+    @concurrent public func deleteFromSecureStore() async throws {
+        try storable.deleteFromSecureStore()
+    }
+}
+
+extension Asynchronously where Storable: CodableSecureStorable, Storable.Payload: Sendable {
+    /// Stores a value in a new item.
+    ///
+    /// - Parameter payload: The value.
+    /// - Throws: As ``CodableSecureStorable/createInSecureStore(payload:)``.
+    @concurrent public func createInSecureStore(payload: Storable.Payload) async throws {
+        try storable.createInSecureStore(payload: payload)
+    }
+
+    /// Stores a value in the item, which is added if it is not there.
+    ///
+    /// - Parameter payload: The value.
+    /// - Throws: As ``CodableSecureStorable/updateInSecureStore(payload:)``.
+    @concurrent public func updateInSecureStore(payload: Storable.Payload) async throws {
+        try storable.updateInSecureStore(payload: payload)
+    }
+
+    /// Reads the value of the item.
+    ///
+    /// - Returns: The value; nil if there is no such item.
+    /// - Throws: As ``CodableSecureStorable/readPayloadFromSecureStore()``.
+    @concurrent public func readPayloadFromSecureStore() async throws -> Storable.Payload? {
+        try storable.readPayloadFromSecureStore()
+    }
+}

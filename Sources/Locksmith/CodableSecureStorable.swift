@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+
+/// Something whose data is a value of one type.
+///
+///     struct TwitterAccount: CodableSecureStorable, GenericPasswordSecureStorable {
+///         struct Payload: Codable { var password: String; var tokens: [String] }
+///         let account: String
+///         let service = "Twitter"
+///     }
+///
+/// The value is stored as JSON under the key `payload` of the dictionary that other types give as their data, so the item can be read as any other.
+public protocol CodableSecureStorable: ReadableSecureStorable {
+    /// The type of the value; `typealias Payload = Credentials` names one that is there already.
+    associatedtype Payload: Codable
+}
+
+extension CodableSecureStorable {
+    /// Stores a value in a new item.
+    ///
+    /// - Parameter payload: The value.
+    /// - Throws: A ``LocksmithError``, ``LocksmithError/duplicate`` if the item is there already; or what encoding the value throws.
+    public func createInSecureStore(payload: Payload) throws {
+        try ItemDescription(of: self).create(Self.archive(payload), with: creationClosure)
+    }
+
+    /// Stores a value in the item, which is added if it is not there.
+    ///
+    /// - Parameter payload: The value.
+    /// - Throws: A ``LocksmithError``, or what encoding the value throws. The value that was there is then still there.
+    public func updateInSecureStore(payload: Payload) throws {
+        try ItemDescription(of: self).update(Self.archive(payload), with: creationClosure)
+    }
+
+    /// Reads the value of the item.
+    ///
+    /// - Returns: The value; nil if there is no such item.
+    /// - Throws: A ``LocksmithError``, ``LocksmithError/decode`` if the item holds no value of this type.
+    public func readPayloadFromSecureStore() throws -> Payload? {
+        let result: (any SecureStorableResultType)? = try tryReadFromSecureStore()
+        return try result?.payload(as: Payload.self)
+    }
+
+    private var creationClosure: PerformRequestClosureType {
+        (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? SecItem.add
+    }
+
+    private static func archive(_ payload: Payload) throws -> Data {
+        try KeyedArchiveWriter.write([payloadKey: JSONEncoder().encode(payload)])
+    }
+}
+
+extension SecureStorableResultType {
+    /// The value that a ``CodableSecureStorable`` stored.
+    ///
+    /// - Parameter type: The type of the value.
+    /// - Returns: The value.
+    /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type.
+    public func payload<Payload: Decodable>(as type: Payload.Type) throws -> Payload {
+        guard let json = data?[payloadKey] as? Data, let payload = try? JSONDecoder().decode(type, from: json) else {
+            throw LocksmithError.decode
+        }
+        return payload
+    }
+}
+
+private let payloadKey = "payload"

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+internal import KeychainServices
+
+/// An item of the keychain, as a type describes it, and what can be done with it.
+struct ItemDescription {
+    enum Owner {
+        case genericPassword(any GenericPasswordSecureStorable)
+        case internetPassword(any InternetPasswordSecureStorable)
+    }
+
+    let owner: Owner
+    /// The class and all attributes that the type gives: they go into a new item, and reading and deleting find it by them.
+    let attributes: [String: Any]
+    /// What tells the item from all others, whatever else the type says of it.
+    private let identity: [String: Any]
+
+    /// - Throws: ``LocksmithError/unimplemented`` for certificates and keys, ``LocksmithError/typeNotFound`` for what is no password either.
+    init(of storable: some SecureStorable) throws(LocksmithError) {
+        let common: [String: Any?] = [
+            kSecAttrAccessible as String: storable.accessible?.rawValue,
+            kSecAttrAccessGroup as String: storable.accessGroup,
+        ]
+        if let password = storable as? any GenericPasswordSecureStorable {
+            self.init(.genericPassword(password), key: Self.key(of: password), others: common.merging(Self.others(of: password)) { $1 })
+        } else if let password = storable as? any InternetPasswordSecureStorable {
+            self.init(.internetPassword(password), key: Self.key(of: password), others: common.merging(Self.others(of: password)) { $1 })
+        } else if storable is any CertificateSecureStorable || storable is any KeySecureStorable {
+            throw .unimplemented
+        } else {
+            throw .typeNotFound
+        }
+    }
+
+    private init(_ owner: Owner, key: [String: Any], others: [String: Any?]) {
+        let given = others.compactMapValues(\.self)
+        self.owner = owner
+        attributes = key.merging(given) { $1 }
+        // An item without one of these has the empty string, and another path is another item.
+        var identity = key
+        if case .internetPassword = owner {
+            for name in [kSecAttrPath as String, kSecAttrSecurityDomain as String] { identity[name] = given[name] ?? "" }
+        }
+        identity[kSecAttrAccessGroup as String] = given[kSecAttrAccessGroup as String]
+        self.identity = identity
+    }
+
+    // MARK: Attributes
+
+    private static func key(of password: any GenericPasswordSecureStorable) -> [String: Any] {
+        [
+            kSecClass as String: LocksmithSecurityClass.genericPassword.rawValue,
+            kSecAttrAccount as String: password.account,
+            kSecAttrService as String: password.service,
+        ]
+    }
+
+    private static func others(of password: any GenericPasswordSecureStorable) -> [String: Any?] {
+        [
+            kSecAttrComment as String: password.comment,
+            kSecAttrCreator as String: password.creator,
+            kSecAttrDescription as String: password.description,
+            kSecAttrGeneric as String: password.generic,
+            kSecAttrIsInvisible as String: password.isInvisible,
+            kSecAttrIsNegative as String: password.isNegative,
+            kSecAttrLabel as String: password.label,
+            kSecAttrType as String: password.type,
+        ]
+    }
+
+    private static func key(of password: any InternetPasswordSecureStorable) -> [String: Any] {
+        [
+            kSecClass as String: LocksmithSecurityClass.internetPassword.rawValue,
+            kSecAttrAccount as String: password.account,
+            kSecAttrAuthenticationType as String: password.authenticationType.rawValue,
+            kSecAttrPort as String: password.port,
+            kSecAttrProtocol as String: password.internetProtocol.rawValue,
+            kSecAttrServer as String: password.server,
+        ]
+    }
+
+    private static func others(of password: any InternetPasswordSecureStorable) -> [String: Any?] {
+        [
+            kSecAttrComment as String: password.comment,
+            kSecAttrCreator as String: password.creator,
+            kSecAttrDescription as String: password.description,
+            kSecAttrIsInvisible as String: password.isInvisible,
+            kSecAttrIsNegative as String: password.isNegative,
+            kSecAttrPath as String: password.path,
+            kSecAttrSecurityDomain as String: password.securityDomain,
+            kSecAttrType as String: password.type,
+        ]
+    }
+
+    // MARK: Requests
+
+    func additionRequest(_ value: Data?) -> [String: Any] {
+        var request = attributes
+        request[kSecValueData as String] = value
+        return request
+    }
+
+    var readingRequest: [String: Any] {
+        attributes.merging([
+            kSecMatchLimit as String: kSecMatchLimitOne as String,
+            kSecReturnAttributes as String: true,
+            kSecReturnData as String: true,
+        ]) { $1 }
+    }
+
+    func create(_ value: Data, with closure: PerformRequestClosureType) throws(LocksmithError) {
+        let status = SecItem.perform(additionRequest(value), with: closure)
+        guard status == errSecSuccess else { throw LocksmithError(status: status) }
+    }
+
+    /// Stores the item in place of the one that may be there.
+    func update(_ value: Data, with closure: PerformRequestClosureType) throws(LocksmithError) {
+        let addition = additionRequest(value)
+        let changes = addition.filter { identity[$0.key] == nil }
+        // One round is enough unless somebody else adds or removes the same item between two calls.
+        for _ in 0..<8 {
+            switch SecItem.update(identity, to: changes) {
+            case errSecSuccess: return
+            // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
+            case errSecItemNotFound, errSecDecode: break
+            case let status: throw LocksmithError(status: status)
+            }
+            switch SecItem.perform(addition, with: closure) {
+            case errSecSuccess: return
+            case errSecDuplicateItem: continue
+            case let status: throw LocksmithError(status: status)
+            }
+        }
+        throw .duplicate
+    }
+
+    /// Nil: there is no such item.
+    func read(with closure: PerformRequestClosureType) throws(LocksmithError) -> FoundItem? {
+        guard let attributes = try readAttributes(with: closure) else { return nil }
+        guard let value = attributes[kSecValueData as String] else { return FoundItem(attributes: attributes, data: nil) }
+        guard let value = value as? Data else { throw .decode }
+        return FoundItem(attributes: attributes, data: try KeyedArchiveReader.read(value))
+    }
+
+    private func readAttributes(with closure: PerformRequestClosureType) throws(LocksmithError) -> [String: Any]? {
+        switch SecItem.attributes(matching: readingRequest, with: closure) {
+        case (errSecSuccess, let attributes?): return attributes
+        case (errSecSuccess, nil): throw .decode
+        case (errSecItemNotFound, _): return nil
+        case (let status, _): throw LocksmithError(status: status)
+        }
+    }
+
+    func delete(with closure: PerformRequestClosureType) throws(LocksmithError) {
+        let status = SecItem.perform(attributes, with: closure)
+        guard status == errSecSuccess else { throw LocksmithError(status: status) }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The form in which dictionaries are kept in items: the one of Foundation's `NSKeyedArchiver`, which Locksmith 4.0 uses on Apple platforms.
+///
+/// Reading and writing are our own. Foundation for Linux ends the program when it meets damaged bytes, and even when it is to archive
+/// some values; and with its own reader each platform would accept other things.
+///
+/// An archive is a property list with a flat array of objects. Where an object contains another, it has that one's number.
+enum KeyedArchive {
+    /// How deep arrays and dictionaries may be nested; what contains itself is deeper than anything.
+    static let greatestDepth = 100
+
+    static let name = "NSKeyedArchiver"
+    static let version: Int64 = 100_000
+    /// Stands for no object, always as the first.
+    static let null = "$null"
+
+    /// The keys of the property list, and those in an object.
+    enum Key {
+        static let archiver = "$archiver"
+        static let version = "$version"
+        static let top = "$top"
+        static let root = "root"
+        static let objects = "$objects"
+        static let objectClass = "$class"
+        static let className = "$classname"
+        static let classNames = "$classes"
+        static let keys = "NS.keys"
+        static let values = "NS.objects"
+        static let time = "NS.time"
+        static let data = "NS.data"
+        static let string = "NS.string"
+        static let base = "NS.base"
+        static let relative = "NS.relative"
+        static let uuid = "NS.uuidbytes"
+    }
+
+    /// The classes that an archive may contain, beside strings, numbers and data, which it holds as they are.
+    ///
+    /// An object of any other class is refused.
+    enum ArchivedClass: String {
+        case dictionary = "NSDictionary"
+        case array = "NSArray"
+        case set = "NSSet"
+        case date = "NSDate"
+        case url = "NSURL"
+        case uuid = "NSUUID"
+        case null = "NSNull"
+        case string = "NSString"
+        case data = "NSData"
+
+        /// The class or the one that can be changed.
+        init?(named name: String) {
+            self.init(rawValue: name.hasPrefix("NSMutable") ? "NS" + name.dropFirst("NSMutable".count) : name)
+        }
+    }
+}

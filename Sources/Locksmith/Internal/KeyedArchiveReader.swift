@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+
+/// Reads the dictionary in a keyed archive.
+///
+/// Only the classes of ``KeyedArchive/ArchivedClass`` are made, and nothing of them can be changed afterwards. Whatever else the bytes
+/// say is ``LocksmithError/decode``.
+struct KeyedArchiveReader {
+    private let objects: [PropertyListNode]
+    private var known: [Int: Any] = [:]
+
+    private typealias Key = KeyedArchive.Key
+
+    /// The archived dictionary.
+    static func read(_ data: Data) throws(LocksmithError) -> [String: Any] {
+        guard let archive = try BinaryPropertyListReader.read(data).dictionary,
+            archive[Key.archiver]?.string == KeyedArchive.name,
+            let objects = archive[Key.objects]?.array, objects.first?.string == KeyedArchive.null,
+            let root = archive[Key.top]?.dictionary?[Key.root]
+        else { throw .decode }
+        var reader = KeyedArchiveReader(objects: objects)
+        guard let dictionary = try reader.object(root, depth: 0) as? [String: Any] else { throw .decode }
+        return dictionary
+    }
+
+    private init(objects: [PropertyListNode]) {
+        self.objects = objects
+    }
+
+    private mutating func object(_ reference: PropertyListNode?, depth: Int) throws(LocksmithError) -> Any {
+        guard let number = reference?.identifier, number > 0, number < objects.count, depth < KeyedArchive.greatestDepth else {
+            throw .decode
+        }
+        if let object = known[number] { return object }
+        let object = try value(of: objects[number], depth: depth)
+        known[number] = object
+        return object
+    }
+
+    /// Numbers are objects, as Apple's Foundation delivers them, so that `as? Bool` and `as? Int` both work.
+    private mutating func value(of node: PropertyListNode, depth: Int) throws(LocksmithError) -> Any {
+        switch node {
+        case .string(let text): return text
+        case .data(let data): return data
+        case .boolean(let flag): return NSNumber(value: flag)
+        case .integer(let number): return NSNumber(value: number)
+        case .largeInteger(let number): return NSNumber(value: number)
+        case .real(let number): return NSNumber(value: number)
+        case .date(let seconds): return Date(timeIntervalSinceReferenceDate: seconds)
+        case .dictionary(let fields): return try instance(of: try archivedClass(of: fields), fields, depth: depth)
+        case .array, .identifier: throw .decode
+        }
+    }
+
+    private func archivedClass(of fields: [String: PropertyListNode]) throws(LocksmithError) -> KeyedArchive.ArchivedClass {
+        guard let number = fields[Key.objectClass]?.identifier, objects.indices.contains(number),
+            let name = objects[number].dictionary?[Key.className]?.string,
+            let archivedClass = KeyedArchive.ArchivedClass(named: name)
+        else { throw .decode }
+        return archivedClass
+    }
+
+    private mutating func instance(
+        of archivedClass: KeyedArchive.ArchivedClass, _ fields: [String: PropertyListNode], depth: Int
+    ) throws(LocksmithError) -> Any {
+        switch archivedClass {
+        case .dictionary: return try dictionary(fields, depth: depth)
+        case .array: return try elements(fields[Key.values], depth: depth)
+        case .set:
+            let elements = try elements(fields[Key.values], depth: depth).map { $0 as? AnyHashable }
+            guard elements.allSatisfy({ $0 != nil }) else { throw .decode }
+            return Set(elements.compactMap(\.self))
+        case .date: return Date(timeIntervalSinceReferenceDate: try field(fields[Key.time]?.real))
+        case .url: return try url(fields, depth: depth)
+        case .uuid: return try uuid(try field(fields[Key.uuid]?.data))
+        case .null: return NSNull()
+        case .string: return try field(fields[Key.string]?.string)
+        case .data: return try field(fields[Key.data]?.data)
+        }
+    }
+
+    private func field<Value>(_ value: Value?) throws(LocksmithError) -> Value {
+        guard let value else { throw .decode }
+        return value
+    }
+
+    private mutating func elements(_ references: PropertyListNode?, depth: Int) throws(LocksmithError) -> [Any] {
+        var elements: [Any] = []
+        for reference in try field(references?.array) { elements.append(try object(reference, depth: depth + 1)) }
+        return elements
+    }
+
+    /// A dictionary with keys that are strings, or of whatever else.
+    private mutating func dictionary(_ fields: [String: PropertyListNode], depth: Int) throws(LocksmithError) -> Any {
+        let keys = try elements(fields[Key.keys], depth: depth)
+        let values = try elements(fields[Key.values], depth: depth)
+        guard keys.count == values.count else { throw .decode }
+        var byText: [String: Any] = [:]
+        var byAnything: [AnyHashable: Any] = [:]
+        for (key, value) in zip(keys, values) {
+            if let text = key as? String { byText[text] = value }
+            guard let key = key as? AnyHashable else { throw .decode }
+            byAnything[key] = value
+        }
+        return byText.count == byAnything.count ? byText : byAnything
+    }
+
+    private mutating func url(_ fields: [String: PropertyListNode], depth: Int) throws(LocksmithError) -> URL {
+        guard let text = try object(fields[Key.relative], depth: depth + 1) as? String else { throw .decode }
+        let reference = fields[Key.base]
+        let base = reference == nil || reference?.identifier == 0 ? nil : try field(try object(reference, depth: depth + 1) as? URL)
+        return try field(URL(string: text, relativeTo: base))
+    }
+
+    private func uuid(_ data: Data) throws(LocksmithError) -> UUID {
+        let bytes = [UInt8](data)
+        guard bytes.count == 16 else { throw .decode }
+        return UUID(
+            uuid: (
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+                bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            ))
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+
+/// Writes a dictionary as a keyed archive.
+struct KeyedArchiveWriter {
+    private var objects: [PropertyListNode] = [.string(KeyedArchive.null)]
+    private var classNumbers: [KeyedArchive.ArchivedClass: Int] = [:]
+
+    private typealias Key = KeyedArchive.Key
+
+    /// The archive of a dictionary.
+    ///
+    /// - Throws: ``LocksmithError/unarchivable`` with the key of the first value that has no form in an archive.
+    static func write(_ dictionary: [String: Any]) throws(LocksmithError) -> Data {
+        var writer = KeyedArchiveWriter()
+        let root = try writer.add(dictionary, path: "", depth: 0)
+        return BinaryPropertyListWriter.write(
+            .dictionary([
+                Key.archiver: .string(KeyedArchive.name),
+                Key.version: .integer(KeyedArchive.version),
+                Key.top: .dictionary([Key.root: root]),
+                Key.objects: .array(writer.objects),
+            ]))
+    }
+
+    /// Adds a value and what it contains.
+    ///
+    /// The casts see Swift's types, Foundation's, and either in an optional.
+    ///
+    /// - Returns: Its number.
+    private mutating func add(_ value: Any, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
+        guard depth < KeyedArchive.greatestDepth else { throw .unarchivable(key: path) }
+        switch value {
+        case let text as String: return append(.string(text))
+        case let number as NSNumber: return append(try node(of: number, path: path))
+        case let data as Data: return append(.data(data))
+        case let date as Date: return append(.date, [Key.time: .real(date.timeIntervalSinceReferenceDate)])
+        case let url as URL: return add(url)
+        case let uuid as UUID:
+            let bytes = uuid.uuid
+            // The bytes are copied while they are valid.
+            return append(.uuid, [Key.uuid: .data(unsafe withUnsafeBytes(of: bytes) { unsafe Data($0) })])
+        case is NSNull: return append(.null, [:])
+        case let elements as [Any]: return try append(.array, [Key.values: addElements(elements, path: path, depth: depth)])
+        case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
+        case let elements as Set<AnyHashable>:
+            return try append(.set, [Key.values: addElements(elements.map(\.base), path: path, depth: depth)])
+        default: throw .unarchivable(key: path)
+        }
+    }
+
+    private mutating func addElements(_ elements: [Any], path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
+        var numbers: [PropertyListNode] = []
+        for (index, element) in elements.enumerated() {
+            numbers.append(try add(element, path: "\(path)[\(index)]", depth: depth + 1))
+        }
+        return .array(numbers)
+    }
+
+    private mutating func addEntries(of dictionary: [AnyHashable: Any], path: String, depth: Int) throws(LocksmithError) -> PropertyListNode
+    {
+        // In a settled order, so that of several values that have no form the same is named each time.
+        let pairs = dictionary.map { (name: "\($0.key.base)", key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
+        var keys: [PropertyListNode] = []
+        var values: [PropertyListNode] = []
+        for pair in pairs {
+            let path = path.isEmpty ? pair.name : "\(path).\(pair.name)"
+            keys.append(try add(pair.key, path: path, depth: depth + 1))
+            values.append(try add(pair.value, path: path, depth: depth + 1))
+        }
+        return append(.dictionary, [Key.keys: .array(keys), Key.values: .array(values)])
+    }
+
+    private mutating func add(_ url: URL) -> PropertyListNode {
+        let base = url.baseURL.map { add($0) } ?? .identifier(0)
+        let relative = append(.string(url.relativeString))
+        return append(.url, [Key.base: base, Key.relative: relative])
+    }
+
+    private func node(of number: NSNumber, path: String) throws(LocksmithError) -> PropertyListNode {
+        // It would come back as a number of less precision.
+        guard !(number is NSDecimalNumber) else { throw .unarchivable(key: path) }
+        // There are two Boolean objects, and no number is one of them.
+        if number === NSNumber(value: true) { return .boolean(true) }
+        if number === NSNumber(value: false) { return .boolean(false) }
+        // A letter for the type, in memory that lives as long as the program.
+        let type = unsafe UInt8(bitPattern: number.objCType.pointee)
+        if type == UInt8(ascii: "d") || type == UInt8(ascii: "f") { return .real(number.doubleValue) }
+        if type == UInt8(ascii: "Q"), number.uint64Value > Int64.max { return .largeInteger(number.uint64Value) }
+        return .integer(number.int64Value)
+    }
+
+    // MARK: Objects
+
+    private mutating func append(_ node: PropertyListNode) -> PropertyListNode {
+        objects.append(node)
+        return .identifier(objects.count - 1)
+    }
+
+    private mutating func append(_ archivedClass: KeyedArchive.ArchivedClass, _ fields: [String: PropertyListNode]) -> PropertyListNode {
+        var fields = fields
+        fields[Key.objectClass] = .identifier(number(of: archivedClass))
+        return append(.dictionary(fields))
+    }
+
+    private mutating func number(of archivedClass: KeyedArchive.ArchivedClass) -> Int {
+        if let number = classNumbers[archivedClass] { return number }
+        let name = archivedClass.rawValue
+        objects.append(
+            .dictionary([Key.className: .string(name), Key.classNames: .array([.string(name), .string("NSObject")])]))
+        classNumbers[archivedClass] = objects.count - 1
+        return objects.count - 1
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The capitalised names are those of Locksmith for Swift 2.
+
+internal import KeychainServices
+
+/// When an item can be read and written.
+///
+/// Source: Apple, "Restricting keychain item accessibility".
+public enum LocksmithAccessibleOption: RawRepresentable, CaseIterable, Hashable, Sendable {
+    /// From the first unlock after a start until the device is switched off.
+    case afterFirstUnlock
+    /// The same, and the item never leaves the device.
+    case afterFirstUnlockThisDeviceOnly
+    /// Always, locked or not. Apple has withdrawn it: prefer another.
+    case always
+    /// Always, locked or not, and the item never leaves the device. Apple has withdrawn it: prefer another.
+    case alwaysThisDeviceOnly
+    /// While the device is unlocked, and only while it has a passcode; the item never leaves the device.
+    case whenPasscodeSetThisDeviceOnly
+    /// While the device is unlocked.
+    case whenUnlocked
+    /// While the device is unlocked, and the item never leaves the device.
+    case whenUnlockedThisDeviceOnly
+
+    /// The value of the `kSecAttrAccessible` attribute.
+    public var rawValue: String {
+        switch self {
+        case .afterFirstUnlock: kSecAttrAccessibleAfterFirstUnlock as String
+        case .afterFirstUnlockThisDeviceOnly: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly as String
+        case .always: "dk"  // kSecAttrAccessibleAlways, whose name is deprecated on Apple platforms.
+        case .alwaysThisDeviceOnly: "dku"  // kSecAttrAccessibleAlwaysThisDeviceOnly, as deprecated.
+        case .whenPasscodeSetThisDeviceOnly: kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String
+        case .whenUnlocked: kSecAttrAccessibleWhenUnlocked as String
+        case .whenUnlockedThisDeviceOnly: kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String
+        }
+    }
+
+    /// The case with a raw value.
+    ///
+    /// - Parameter rawValue: As in items of the keychain; nil is made of any other.
+    public init?(rawValue: String) {
+        guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
+        self = match
+    }
+}
+
+/// The spellings of Swift 2.
+extension LocksmithAccessibleOption {
+    /// The same as `afterFirstUnlock`.
+    public static let AfterFirstUnlock = Self.afterFirstUnlock
+    /// The same as `afterFirstUnlockThisDeviceOnly`.
+    public static let AfterFirstUnlockThisDeviceOnly = Self.afterFirstUnlockThisDeviceOnly
+    /// The same as `always`.
+    public static let Always = Self.always
+    /// The same as `alwaysThisDeviceOnly`.
+    public static let AlwaysThisDeviceOnly = Self.alwaysThisDeviceOnly
+    /// The same as `whenPasscodeSetThisDeviceOnly`.
+    public static let WhenPasscodeSetThisDeviceOnly = Self.whenPasscodeSetThisDeviceOnly
+    /// The same as `whenUnlocked`.
+    public static let WhenUnlocked = Self.whenUnlocked
+    /// The same as `whenUnlockedThisDeviceOnly`.
+    public static let WhenUnlockedThisDeviceOnly = Self.whenUnlockedThisDeviceOnly
+}

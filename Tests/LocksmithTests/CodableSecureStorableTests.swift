@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import KeychainTestingTraits
+import Locksmith
+import Testing
+
+@Suite("Values of a type of one's own", .inMemoryKeychain)
+struct CodableSecureStorableTests {
+    struct Credentials: Codable, Equatable, Sendable {
+        var password: String
+        var expires: Date?
+        var tokens: [String: [Int]] = [:]
+    }
+
+    struct Account: CodableSecureStorable, GenericPasswordSecureStorable, DeleteableSecureStorable, Sendable {
+        typealias Payload = Credentials
+        let account: String
+        let service = "Twitter"
+        var label: String?
+    }
+
+    private let account = Account(account: "Skroob", label: "Work")
+    private let credentials = Credentials(
+        password: "12345", expires: Date(timeIntervalSinceReferenceDate: 5), tokens: ["a": [1, 2]])
+
+    @Test("A value comes back in its type")
+    func roundTrip() throws {
+        #expect(try account.readPayloadFromSecureStore() == nil)
+        try account.createInSecureStore(payload: credentials)
+        #expect(try account.readPayloadFromSecureStore() == credentials)
+        #expect(throws: LocksmithError.duplicate) { try account.createInSecureStore(payload: credentials) }
+        try account.updateInSecureStore(payload: Credentials(password: "54321"))
+        #expect(try account.readPayloadFromSecureStore()?.password == "54321")
+        try account.deleteFromSecureStore()
+        try account.updateInSecureStore(payload: credentials)
+        #expect(try account.readPayloadFromSecureStore() == credentials)
+    }
+
+    @Test("A result has the attributes and the value")
+    func result() throws {
+        try account.createInSecureStore(payload: credentials)
+        let result = try #require(account.readFromSecureStore())
+        #expect(result.label == "Work")
+        #expect(try result.payload(as: Credentials.self) == credentials)
+    }
+
+    @Test("A value of one letter, or of an internet password, is a value too")
+    func others() throws {
+        struct Letter: CodableSecureStorable, InternetPasswordSecureStorable {
+            typealias Payload = String
+            let account = "Skroob"
+            let server = "druidia.example"
+            let port = 443
+            let internetProtocol = LocksmithInternetProtocol.https
+            let authenticationType = LocksmithInternetAuthenticationType.httpBasic
+        }
+        try Letter().createInSecureStore(payload: "a")
+        #expect(try Letter().readPayloadFromSecureStore() == "a")
+    }
+
+    @Test("A value of another type is an error and not nothing")
+    func anotherType() throws {
+        try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
+        let account = Account(account: "Skroob")
+        #expect(throws: LocksmithError.decode) { try account.readPayloadFromSecureStore() }
+        try Locksmith.updateData(["payload": Data("[1]".utf8)], forUserAccount: "Skroob", inService: "Twitter")
+        #expect(throws: LocksmithError.decode) { try account.readPayloadFromSecureStore() }
+        try Locksmith.updateData(["payload": "text"], forUserAccount: "Skroob", inService: "Twitter")
+        #expect(throws: LocksmithError.decode) { try account.readPayloadFromSecureStore() }
+    }
+
+    @Test("What cannot be encoded is an error, and nothing is stored")
+    func notEncodable() throws {
+        struct Ratio: CodableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = Double
+            let account = "Skroob"
+            let service = "Ratios"
+        }
+        #expect(throws: EncodingError.self) { try Ratio().updateInSecureStore(payload: .infinity) }
+        #expect(try RawItems.all().isEmpty)
+    }
+}

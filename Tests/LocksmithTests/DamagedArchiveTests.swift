@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Locksmith
+import Testing
+
+@Suite("Damaged and hostile archives")
+struct DamagedArchiveTests {
+    private static let whole = Data(base64Encoded: ArchiveTests.foreignArchive, options: .ignoreUnknownCharacters) ?? Data()
+
+    /// Reads bytes that may be anything: a dictionary or `decode`, and nothing else may happen.
+    private func read(_ bytes: Data) -> Bool {
+        do {
+            _ = try Locksmith.data(inValue: bytes)
+            return true
+        } catch LocksmithError.decode {
+            return false
+        } catch {
+            Issue.record("Another error: \(error)")
+            return false
+        }
+    }
+
+    @Test("Every beginning of an archive is refused")
+    func cut() {
+        for count in 0..<Self.whole.count { #expect(!read(Self.whole.prefix(count))) }
+        #expect(read(Self.whole))
+    }
+
+    @Test("No changed byte does more than change what is read, or have it refused")
+    func changedBytes() {
+        var refusals = 0
+        for position in Self.whole.indices {
+            for byte: UInt8 in [0x00, 0x01, 0x0f, 0x7f, 0x80, 0xd0, 0xff] {
+                var bytes = Self.whole
+                bytes[position] = byte
+                if !read(bytes) { refusals += 1 }
+            }
+        }
+        #expect(refusals > 0)
+    }
+
+    @Test("Random damage", arguments: 0..<8)
+    func random(seed: UInt64) {
+        var generator = SplitMix(state: seed)
+        for _ in 0..<1_000 {
+            var bytes = Self.whole
+            for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            }
+            _ = read(bytes)
+        }
+    }
+
+    @Test("Numbers at the end that lead anywhere are refused")
+    func trailer() {
+        for field in [8, 16, 24] {
+            for number: [UInt8] in [
+                Array(repeating: 0xff, count: 8), [0x7f] + Array(repeating: 0xff, count: 7), [0, 0, 0, 0, 0, 0, 0xff, 0xff],
+            ] {
+                var bytes = Self.whole
+                let start = bytes.count - 32 + field
+                bytes.replaceSubrange(start..<(start + 8), with: number)
+                #expect(!read(bytes))
+            }
+        }
+    }
+
+    /// A keyed archive as Foundation's property lists make it, with XML's form of object numbers, is no binary one.
+    @Test("Other forms of property lists are refused")
+    func otherForms() throws {
+        let dictionary = ["password": "12345"]
+        for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
+            #expect(!read(try PropertyListSerialization.data(fromPropertyList: dictionary, format: format, options: 0)))
+        }
+        #expect(!read(Data("{\"password\": \"12345\"}".utf8)))
+    }
+
+    @Test("A class that is not on the list is refused")
+    func foreignClass() throws {
+        let name = Data("NSUUID".utf8)
+        let range = try #require(Self.whole.firstRange(of: name))
+        var bytes = Self.whole
+        bytes.replaceSubrange(range, with: Data("NSTask".utf8))
+        #expect(!read(bytes))
+    }
+
+    @Test("An object that contains itself is refused", arguments: [1, 2])
+    func cycle(start: UInt8) {
+        let bytes = TinyArchive.bytes(valueOfRoot: start)
+        #expect(read(bytes) == (start != 1))
+    }
+
+    private struct SplitMix: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9e37_79b9_7f4a_7c15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+            return mixed ^ (mixed >> 31)
+        }
+    }
+}
+
+/// An archive of a dictionary with one entry, made byte by byte.
+private enum TinyArchive {
+    // `valueOfRoot`: the number of the object that is the entry's value. 1 is the dictionary itself, 2 its key.
+    static func bytes(valueOfRoot: UInt8) -> Data {
+        func text(_ text: String) -> [UInt8] {
+            (text.utf8.count < 15 ? [0x50 | UInt8(text.utf8.count)] : [0x5f, 0x10, UInt8(text.utf8.count)]) + text.utf8
+        }
+        let objects: [[UInt8]] = [
+            [0xd4, 1, 2, 3, 4, 5, 6, 7, 8],  // 0: the property list
+            text("$version"), text("$archiver"), text("$top"), text("$objects"),  // 1 to 4
+            [0x12, 0, 1, 0x86, 0xa0], text("NSKeyedArchiver"),  // 5, 6
+            [0xd1, 9, 10], [0xa4, 11, 12, 13, 14],  // 7: $top, 8: $objects
+            text("root"), [0x80, 1],  // 9, 10: UID 1
+            text("$null"), [0xd3, 15, 16, 17, 18, 19, 20], text("key"), [0xd1, 21, 22],  // 11 to 14: objects 0 to 3
+            text("NS.keys"), text("NS.objects"), text("$class"),  // 15 to 17
+            [0xa1, 23], [0xa1, 24], [0x80, 3],  // 18 to 20
+            text("$classname"), text("NSDictionary"),  // 21, 22
+            [0x80, 2], [0x80, valueOfRoot],  // 23, 24
+        ]
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for object in objects {
+            offsets.append(UInt8(bytes.count))
+            bytes += object
+        }
+        let table = bytes.count
+        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+        for number in [objects.count, 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(number)] }
+        return Data(bytes)
+    }
+}

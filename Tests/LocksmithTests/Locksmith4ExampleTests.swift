@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Locksmith
+import Testing
+
+/// The same examples as programs write them that were made for Locksmith 4.0.
+@Suite("The examples in the spelling of 4.0", .inMemoryKeychain)
+struct Locksmith4ExampleTests {
+    @Test("Quick start")
+    func quickStart() throws {
+        try Locksmith.saveData(data: ["some key": "some value"], forUserAccount: "myUserAccount")
+
+        let dictionary = Locksmith.loadDataForUserAccount(userAccount: "myUserAccount")
+        #expect(dictionary?["some key"] as? String == "some value")
+
+        try Locksmith.updateData(data: ["some key": "another value"], forUserAccount: "myUserAccount")
+        #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount")?["some key"] as? String == "another value")
+
+        try Locksmith.deleteDataForUserAccount(userAccount: "myUserAccount")
+        #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount") == nil)
+    }
+
+    @Test("Quick start with a service")
+    func services() throws {
+        try Locksmith.saveData(data: ["some key": "some value"], forUserAccount: "myUserAccount", inService: "myService")
+        #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount") == nil)
+        #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount", inService: "myService") != nil)
+        try Locksmith.updateData(data: ["some key": "another value"], forUserAccount: "myUserAccount", inService: "myService")
+        try Locksmith.deleteDataForUserAccount(userAccount: "myUserAccount", inService: "myService")
+        #expect(try RawItems.all().isEmpty)
+    }
+
+    @Test("A Twitter account that conforms to all three protocols")
+    func allThree() throws {
+        struct TwitterAccount: ReadableSecureStorable,
+            CreateableSecureStorable,
+            DeleteableSecureStorable,
+            GenericPasswordSecureStorable
+        {
+            let username: String
+            let password: String
+
+            let service = "Twitter"
+            var account: String { return username }
+            var data: [String: Any] {
+                return ["password": password]
+            }
+            let accessible: LocksmithAccessibleOption? = .whenUnlockedThisDeviceOnly
+        }
+
+        let account = TwitterAccount(username: "_matthewpalmer", password: "my_password")
+        try account.createInSecureStore()
+        try account.updateInSecureStore()
+        let result = account.readFromSecureStore()
+        #expect(result?.data?["password"] as? String == "my_password")
+        #expect(result?.accessible == .whenUnlockedThisDeviceOnly)
+        try account.deleteFromSecureStore()
+        do {
+            try account.deleteFromSecureStore()
+            Issue.record("There was nothing to delete")
+        } catch LocksmithError.notFound {
+            #expect(account.readFromSecureStore() == nil)
+        }
+    }
+
+    @Test("A Twitter account on the internet")
+    func internetPassword() throws {
+        struct TwitterAccount: InternetPasswordSecureStorable,
+            ReadableSecureStorable,
+            CreateableSecureStorable
+        {
+            let username: String
+            let password: String
+
+            var account: String { return username }
+            var data: [String: Any] {
+                return ["password": password]
+            }
+
+            let server = "com.twitter"
+            let port = 80
+            let internetProtocol = LocksmithInternetProtocol.https
+            let authenticationType = LocksmithInternetAuthenticationType.httpBasic
+            let path: String? = "/api/2.0/"
+        }
+
+        let account = TwitterAccount(username: "_matthewpalmer", password: "my_password")
+        try account.createInSecureStore()
+        let result: InternetPasswordSecureStorableResultType? = account.readFromSecureStore()
+        #expect(result?.port == 80)
+        #expect(result?.internetProtocol == .https)
+        #expect(result?.data?["password"] as? String == "my_password")
+        // Each result is also what every result is.
+        let anyResult: SecureStorableResultType? = account.readFromSecureStore()
+        #expect(anyResult?.resultDictionary[kSecAttrPath as String] as? String == "/api/2.0/")
+    }
+
+    @Test("A closure that passes the request on to Keychain Services")
+    func closures() throws {
+        struct Account: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, GenericPasswordSecureStorable {
+            let account = "_matthewpalmer"
+            let service = "Twitter"
+            let data: [String: Any] = ["password": "my_password"]
+
+            var performCreateRequestClosure: PerformRequestClosureType {
+                return { (requestReference: CFDictionary, result: inout AnyObject?) in
+                    return SecItemAdd(requestReference, &result)
+                }
+            }
+            var performReadRequestClosure: PerformRequestClosureType {
+                return { (requestReference: CFDictionary, result: inout AnyObject?) in
+                    return SecItemCopyMatching(requestReference, &result)
+                }
+            }
+            var performDeleteRequestClosure: PerformRequestClosureType {
+                return { (requestReference, _) in
+                    return SecItemDelete(requestReference)
+                }
+            }
+        }
+        try Account().createInSecureStore()
+        #expect(Account().readFromSecureStore()?.data?["password"] as? String == "my_password")
+        try Account().deleteFromSecureStore()
+        #expect(try RawItems.all().isEmpty)
+    }
+
+    @Test("The dictionaries of the requests can be had")
+    func propertyDictionaries() throws {
+        struct Account: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, GenericPasswordSecureStorable {
+            let account = "_matthewpalmer"
+            let service = "Twitter"
+            let data: [String: Any] = ["password": "my_password"]
+        }
+        let creation = Account().asCreateableSecureStoragePropertyDictionary
+        #expect(creation[kSecAttrAccount as String] as? String == "_matthewpalmer")
+        #expect(SecItemAdd(creation as CFDictionary, nil) == errSecSuccess)
+        #expect(Account().readFromSecureStore()?.data?["password"] as? String == "my_password")
+        let reading = Account().asReadableSecureStoragePropertyDictionary
+        #expect(reading[kSecReturnData as String] as? Bool == true)
+        #expect(SecItemCopyMatching(reading as CFDictionary, nil) == errSecSuccess)
+        #expect(SecItemDelete(Account().asDeleteableSecureStoragePropertyDictionary as CFDictionary) == errSecSuccess)
+    }
+
+    @Test("The parts that passwords are described with can stand alone")
+    func parts() {
+        func isStorable<Storable: SecureStorable>(_: Storable.Type) -> Bool { true }
+        struct Everything: AccountBasedSecureStorable, DescribableSecureStorable, CommentableSecureStorable,
+            CreatorDesignatableSecureStorable, LabellableSecureStorable, TypeDesignatableSecureStorable,
+            IsInvisibleAssignableSecureStorable,
+            IsNegativeAssignableSecureStorable
+        {
+            let account = "_matthewpalmer"
+        }
+        #expect(isStorable(Everything.self))
+        #expect(Everything().label == nil)
+        let results: [Any.Type] = [
+            AccountBasedSecureStorableResultType.self, DescribableSecureStorableResultType.self, CommentableSecureStorableResultType.self,
+            CreatorDesignatableSecureStorableResultType.self, LabellableSecureStorableResultType.self,
+            TypeDesignatableSecureStorableResultType.self, IsInvisibleAssignableSecureStorableResultType.self,
+            IsNegativeAssignableSecureStorableResultType.self, GenericPasswordSecureStorableResultType.self,
+            InternetPasswordSecureStorableResultType.self,
+        ]
+        #expect(results.count == 10)
+    }
+
+    @Test("Without a bundle, items have the default service")
+    func defaultService() throws {
+        try Locksmith.saveData(data: [:], forUserAccount: "myUserAccount")
+        #expect(try RawItems.only()[kSecAttrService as String] as? String == LocksmithDefaultService)
+        #expect(LocksmithDefaultService == Bundle.main.bundleIdentifier ?? "com.locksmith.defaultService")
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import KeychainServices
+import KeychainTestingTraits
+import Locksmith
+import Testing
+import Valet
+
+@Suite("From Locksmith to Valet and back", .inMemoryKeychain)
+struct MigrationTests {
+    private let twitter: [String: AnyHashable] = [
+        kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: "Twitter",
+    ]
+
+    private func valet() throws -> Valet {
+        Valet.valet(with: try #require(Identifier(nonEmpty: "Druidia")), accessibility: .whenUnlocked)
+    }
+
+    @Test("Items move with their values, in which the dictionary still is")
+    func move() throws {
+        try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
+        try valet().migrateObjects(matching: twitter, removeOnCompletion: true)
+        #expect(try Locksmith.userAccounts(inService: "Twitter") == [])
+        #expect(try Locksmith.data(inValue: valet().object(forKey: "Skroob"))["password"] as? String == "12345")
+    }
+
+    @Test("A part of the dictionary becomes the value")
+    func unpack() throws {
+        try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
+        try valet().migrateObjects(matching: twitter) { pair in
+            let password = try Locksmith.data(inValue: pair.value)["password"] as? String ?? ""
+            return MigratableKeyValuePair(key: pair.key as? String ?? "", value: Data(password.utf8))
+        }
+        #expect(try valet().string(forKey: "Skroob") == "12345")
+        #expect(try Locksmith.userAccounts(inService: "Twitter") == ["Skroob"])
+    }
+
+    @Test("An item that holds no dictionary ends a migration that unpacks it, and nothing is changed")
+    func foreign() throws {
+        try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
+        let item: [String: Any] = [
+            kSecAttrService as String: "Twitter", kSecAttrAccount as String: "Helmet", kSecValueData as String: Data("text".utf8),
+        ]
+        try #require(RawItems.add(item) == errSecSuccess)
+        #expect(throws: LocksmithError.decode) {
+            try valet().migrateObjects(matching: twitter) { pair in
+                _ = try Locksmith.data(inValue: pair.value)
+                return MigratableKeyValuePair(key: pair.key as? String ?? "", value: pair.value)
+            }
+        }
+        #expect(try valet().allKeys().isEmpty)
+    }
+
+    @Test("Values of a valet become dictionaries")
+    func back() throws {
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        for key in try valet.allKeys() { try Locksmith.saveData(["password": valet.string(forKey: key)], forUserAccount: key) }
+        #expect(Locksmith.loadDataForUserAccount("Skroob")?["password"] as? String == "12345")
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Locksmith
+import Testing
+
+@Suite("What cannot be read", .inMemoryKeychain)
+struct UnreadableItemTests {
+    private let generic = GenericPassword()
+    private let internet = InternetPassword()
+    private let keychain = InMemoryKeychain.current
+
+    /// What both ways to read say of both passwords, and of data without a type: nil, and an error or nil.
+    private func expectReading(_ error: LocksmithError?) throws {
+        #expect(generic.readFromSecureStore() == nil)
+        #expect(internet.readFromSecureStore() == nil)
+        #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
+        let readings: [() throws -> Any?] = [
+            { try generic.tryReadFromSecureStore() }, { try internet.tryReadFromSecureStore() },
+            { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") },
+        ]
+        for read in readings {
+            if let error {
+                #expect(throws: error) { try read() }
+            } else {
+                #expect(try read() == nil)
+            }
+        }
+    }
+
+    private func store() throws {
+        try generic.createInSecureStore()
+        try internet.createInSecureStore()
+    }
+
+    @Test("A missing item is nil in both ways to read")
+    func missing() throws {
+        try expectReading(nil)
+        #expect(throws: LocksmithError.notFound) { try generic.deleteFromSecureStore() }
+        #expect(throws: LocksmithError.notFound) { try Locksmith.deleteDataForUserAccount("Skroob") }
+    }
+
+    @Test("A locked item is not a missing one, and is there again when it is unlocked")
+    func locked() throws {
+        try store()
+        try keychain?.lock()
+        try expectReading(.interactionNotAllowed)
+        #expect(throws: LocksmithError.interactionNotAllowed) { try generic.updateInSecureStore() }
+        #expect(throws: LocksmithError.interactionNotAllowed) { try Locksmith.userAccounts(inService: "Druidia") }
+        try keychain?.unlock()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+        #expect(try internet.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("A damaged item is not a missing one, and can be replaced")
+    func damaged() throws {
+        try store()
+        try keychain?.damageItems()
+        try expectReading(.decode)
+        try GenericPassword(secret: "54321").updateInSecureStore()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "54321")
+    }
+
+    @Test(
+        "An item of another program, which holds no archive, is not a missing one",
+        arguments: [Data("12345".utf8), Data(), Data("bplist00".utf8), Data(repeating: 0xff, count: 64)])
+    func foreign(value: Data) throws {
+        let attributes = [
+            generic.asDeleteableSecureStoragePropertyDictionary, internet.asDeleteableSecureStoragePropertyDictionary,
+        ]
+        for item in attributes {
+            var item = item
+            item[kSecValueData as String] = value
+            try #require(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        }
+        try expectReading(.decode)
+        #expect(throws: LocksmithError.duplicate) { try generic.createInSecureStore() }
+        try generic.updateInSecureStore()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("An item without a value has attributes and no data")
+    func withoutValue() throws {
+        let item = GenericPassword(label: "Work").asDeleteableSecureStoragePropertyDictionary
+        try #require(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        let result = try generic.tryReadFromSecureStore()
+        #expect(result?.label == "Work")
+        #expect(result?.data == nil)
+    }
+
+    @Test("A keychain that cannot be used is told from a missing item, and a failed write throws")
+    func unavailable() throws {
+        try store()
+        keychain?.fail(.all, with: .unavailable)
+        try expectReading(.notAvailable)
+        #expect(throws: LocksmithError.notAvailable) { try generic.updateInSecureStore() }
+        #expect(throws: LocksmithError.notAvailable) { try generic.deleteFromSecureStore() }
+        keychain?.stopFailing()
+        keychain?.fail(.writes, with: .inputOutput(isWritten: false), times: 1)
+        let error = #expect(throws: LocksmithError.undefined) { try GenericPassword(account: "Helmet").createInSecureStore() }
+        #expect(error?.status == errSecIO)
+    }
+
+    @Test("An answer of a closure that is no item is an error")
+    func closure() {
+        struct Strange: GenericPasswordSecureStorable, ReadableSecureStorable {
+            let account = ""
+            let service = ""
+            let answer: AnyObject?
+            var performReadRequestClosure: PerformRequestClosureType {
+                { _, result in
+                    result = answer
+                    return errSecSuccess
+                }
+            }
+        }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: nil).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: NSNumber(value: 1)).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: ["v_Data": "text"] as AnyObject).tryReadFromSecureStore() }
+    }
+}
+#endif
