@@ -110,7 +110,8 @@ struct ReadmeExamples {
         try TwitterAccount(account: "Skroob", password: "12345").createInSecureStore()
         let result = TwitterAccount(account: "Skroob").readFromSecureStore()
         let port = result?.port
-        #expect(port == 443)
+        let password = result?.data?["password"] as? String
+        #expect(port == 443 && password == "12345")
 
         struct Credentials: Codable {
             var password: String
