@@ -31,7 +31,8 @@ extension SecureStorable {
 public protocol CreateableSecureStorable: SecureStorable {
     /// What to store.
     ///
-    /// Strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays, sets and dictionaries of these, at most 100 deep.
+    /// Strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays and dictionaries of these, at most 100 deep. Elements of
+    /// sets and keys of dictionaries contain nothing else, and no two of them are equal numbers.
     var data: [String: Any] { get }
     /// Performs the request that adds the item.
     ///

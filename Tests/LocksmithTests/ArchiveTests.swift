@@ -166,6 +166,11 @@ struct ArchiveTests {
         ("structure", { ["structure": LocksmithErrorTests()] }),
         ("price", { ["price": NSDecimalNumber(string: "1.25")] }),
         ("b", { ["a": "fine", "b": NSObject(), "c": NSObject()] }),
+        // What would be written and could not be read again, or not as it was.
+        ("lists", { ["lists": Set([[1, 2]])] }),
+        ("byList", { ["byList": [[1]: "a"]] }),
+        ("byDate", { ["byDate": [Date(timeIntervalSinceReferenceDate: .nan): 1]] }),
+        ("mixed", { ["mixed": [AnyHashable(true): "t", AnyHashable(1): "one"]] }),
     ]
 
     @Test("What cannot be archived is an error that names the key, and nothing is stored", arguments: unarchivable)
@@ -189,5 +194,10 @@ struct ArchiveTests {
         for _ in 0..<98 { inner = (inner as? [Any])?.first }
         #expect(inner as? String == "core")
         #expect(throws: LocksmithError.unarchivable) { try store(["deep": nested(100)]) }
+        // A URL has parts of its own, a level further down.
+        let url = try #require(URL(string: "b", relativeTo: URL(string: "https://druidia.example/a/")))
+        let wrapped = (0..<96).reduce(url as Any) { inner, _ in [inner] }
+        #expect(try store(["deep": wrapped])["deep"] != nil)
+        #expect(throws: LocksmithError.unarchivable) { try store(["deep": [wrapped]]) }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Foundation
 
 /// The form in which dictionaries are kept in items: the one of Foundation's `NSKeyedArchiver`, which Locksmith 4.0 uses on Apple platforms.
 ///
@@ -9,6 +10,16 @@
 enum KeyedArchive {
     /// How deep arrays and dictionaries may be nested; what contains itself is deeper than anything.
     static let greatestDepth = 100
+
+    /// Whether a value may be a key of a dictionary or an element of a set: only what contains nothing else.
+    static func canBeHashed(_ value: Any) -> Bool {
+        switch value {
+        case is String, is NSNumber, is Data, is URL, is UUID, is NSNull: true
+        // One that is no number is not equal to itself.
+        case let date as Date: !date.timeIntervalSinceReferenceDate.isNaN
+        default: false
+        }
+    }
 
     static let name = "NSKeyedArchiver"
     static let version: Int64 = 100_000

@@ -67,9 +67,9 @@ struct KeyedArchiveReader {
         case .dictionary: return try dictionary(fields, depth: depth)
         case .array: return try elements(fields[Key.values], depth: depth)
         case .set:
-            let elements = try elements(fields[Key.values], depth: depth).map { $0 as? AnyHashable }
-            guard elements.allSatisfy({ $0 != nil }) else { throw .decode }
-            return Set(elements.compactMap(\.self))
+            var set: Set<AnyHashable> = []
+            for element in try elements(fields[Key.values], depth: depth) { set.insert(try hashable(element)) }
+            return set
         case .date: return Date(timeIntervalSinceReferenceDate: try field(fields[Key.time]?.real))
         case .url: return try url(fields, depth: depth)
         case .uuid: return try uuid(try field(fields[Key.uuid]?.data))
@@ -82,6 +82,12 @@ struct KeyedArchiveReader {
     private func field<Value>(_ value: Value?) throws(LocksmithError) -> Value {
         guard let value else { throw .decode }
         return value
+    }
+
+    /// Hashing a set costs all that it contains, at every level anew: a small archive of nested ones would take for ever.
+    private func hashable(_ value: Any) throws(LocksmithError) -> AnyHashable {
+        guard KeyedArchive.canBeHashed(value), let hashable = value as? AnyHashable else { throw .decode }
+        return hashable
     }
 
     private mutating func elements(_ references: PropertyListNode?, depth: Int) throws(LocksmithError) -> [Any] {
@@ -99,8 +105,7 @@ struct KeyedArchiveReader {
         var byAnything: [AnyHashable: Any] = [:]
         for (key, value) in zip(keys, values) {
             if let text = key as? String { byText[text] = value }
-            guard let key = key as? AnyHashable else { throw .decode }
-            byAnything[key] = value
+            byAnything[try hashable(key)] = value
         }
         return byText.count == byAnything.count ? byText : byAnything
     }

@@ -35,7 +35,7 @@ struct KeyedArchiveWriter {
         case let number as NSNumber: return append(try node(of: number, path: path))
         case let data as Data: return append(.data(data))
         case let date as Date: return append(.date, [Key.time: .real(date.timeIntervalSinceReferenceDate)])
-        case let url as URL: return add(url)
+        case let url as URL: return try add(url, path: path, depth: depth)
         case let uuid as UUID:
             let bytes = uuid.uuid
             // The bytes are copied while they are valid.
@@ -44,7 +44,9 @@ struct KeyedArchiveWriter {
         case let elements as [Any]: return try append(.array, [Key.values: addElements(elements, path: path, depth: depth)])
         case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
         case let elements as Set<AnyHashable>:
-            return try append(.set, [Key.values: addElements(elements.map(\.base), path: path, depth: depth)])
+            let elements = elements.map(\.base)
+            guard Self.areToldApart(elements) else { throw .unarchivable(key: path) }
+            return try append(.set, [Key.values: addElements(elements, path: path, depth: depth)])
         default: throw .unarchivable(key: path)
         }
     }
@@ -60,7 +62,8 @@ struct KeyedArchiveWriter {
     private mutating func addEntries(of dictionary: [AnyHashable: Any], path: String, depth: Int) throws(LocksmithError) -> PropertyListNode
     {
         // In a settled order, so that of several values that have no form the same is named each time.
-        let pairs = dictionary.map { (name: "\($0.key.base)", key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
+        let pairs = dictionary.map { (name: Self.name(of: $0.key.base), key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
+        guard Self.areToldApart(pairs.map(\.key)) else { throw .unarchivable(key: path) }
         var keys: [PropertyListNode] = []
         var values: [PropertyListNode] = []
         for pair in pairs {
@@ -71,8 +74,32 @@ struct KeyedArchiveWriter {
         return append(.dictionary, [Key.keys: .array(keys), Key.values: .array(values)])
     }
 
-    private mutating func add(_ url: URL) -> PropertyListNode {
-        let base = url.baseURL.map { add($0) } ?? .identifier(0)
+    /// What a key is called in an error.
+    ///
+    /// The description of anything else may be anything, and that of a date that is no number ends the program.
+    private static func name(of key: Any) -> String {
+        switch key {
+        case let text as String: text
+        case let number as NSNumber: number.stringValue
+        default: "a key of type \(type(of: key))"
+        }
+    }
+
+    /// Whether these come back as they are, as keys or in a set: what a reader would refuse or take for one another is not written.
+    private static func areToldApart(_ values: [Any]) -> Bool {
+        var numbers: Set<NSNumber> = []
+        return values.allSatisfy { value in
+            guard KeyedArchive.canBeHashed(value) else { return false }
+            // `true` and 1 are two keys in Swift, and one in an archive.
+            return (value as? NSNumber).map { numbers.insert($0).inserted } ?? true
+        }
+    }
+
+    private mutating func add(_ url: URL, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
+        // Its parts are a level below, as a reader counts.
+        guard depth + 1 < KeyedArchive.greatestDepth else { throw .unarchivable(key: path) }
+        var base = PropertyListNode.identifier(0)
+        if let baseURL = url.baseURL { base = try add(baseURL, path: path, depth: depth + 1) }
         let relative = append(.string(url.relativeString))
         return append(.url, [Key.base: base, Key.relative: relative])
     }
