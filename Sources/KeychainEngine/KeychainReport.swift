@@ -58,7 +58,8 @@ extension LocalKeychain {
             id: opened.store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
             keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
-            isScrubPending: try opened.store.isScrubPending(), session: try sessionStatus(), rowCountToRewrap: try rowCountToRewrap(opened)
+            isScrubPending: try opened.store.isScrubPending(), session: try opened.sessionStatus(),
+            rowCountToRewrap: try rowCountToRewrap(opened)
         )
     }
 

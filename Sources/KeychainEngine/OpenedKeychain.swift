@@ -37,6 +37,15 @@ package struct OpenedKeychain<Store: ItemStore>: Sendable {
         return try present().keybagGeneration != keybag.keybagGeneration
     }
 
+    /// State, passcode, holder and time of the lock.
+    func sessionStatus() throws(KeychainFailure) -> SessionStatus {
+        let state = try keybag.lockState()
+        // What was held for this keybag goes when another one takes its place, and that says nothing of a lock.
+        if state != .unlocked, try isOutdated() { throw SealedKeychain.keybagChanged }
+        return SessionStatus(
+            state: state, isPasscodeSet: keybag.isPasscodeSet, holder: holder.kind, autoLock: try keybag.autoLock())
+    }
+
     /// What the store says now.
     func present() throws(KeychainFailure) -> (keybagGeneration: UInt64, lockEpoch: LockEpoch) {
         try store.read { reading throws(KeychainFailure) in (try reading.keybag().generation, try reading.lockEpoch()) }

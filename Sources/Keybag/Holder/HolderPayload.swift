@@ -61,28 +61,22 @@ struct HolderPayload: Sendable {
         }
     }
 
-    enum Verdict {
-        case valid
-        /// Of another keybag or store, or not what it claims to be.
-        case refused
-    }
-
-    /// Whether this is the payload for the keybag, with the right keys.
-    func verdict(on payload: borrowing SecretBytes) throws(KeychainFailure) -> Verdict {
-        guard payload.byteCount >= Self.headByteCount else { return .refused }
+    /// Whether this is the payload for the keybag, with the right keys: not of another keybag or store, and what it claims to be.
+    func isValid(_ payload: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
+        guard payload.byteCount >= Self.headByteCount else { return false }
         // Here and below: the bytes are read within the closure, and those that are copied are none of a key.
         let found = unsafe payload.withBytes { unsafe Array($0[..<Self.headByteCount]) }
-        guard found == head, payload.byteCount == byteCount else { return .refused }
+        guard found == head, payload.byteCount == byteCount else { return false }
         for (index, entry) in entries.enumerated() {
             let key = Self.range(ofKeyAt: index)
             let isNamed = unsafe payload.withBytes { bytes in
                 unsafe bytes[..<key.lowerBound].suffix(Self.keyByteCount - ClassKey.byteCount).elementsEqual(Self.label(of: entry.id))
             }
-            guard isNamed else { return .refused }
+            guard isNamed else { return false }
             let check = try ClassKeyCheck.value(of: try Self.key(at: index, in: payload), entry.id, storeID: document.storeID)
-            guard check == entry.checkValue else { return .refused }
+            guard check == entry.checkValue else { return false }
         }
-        return .valid
+        return true
     }
 
     /// A key of a payload that was found valid.

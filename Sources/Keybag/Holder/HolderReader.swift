@@ -33,14 +33,12 @@ final class HolderReader: Sendable {
             return hash.finalizeWiping()
         }
         if validDigest.withLock({ $0 == digest }) { return HeldKeys(held, ids: ids) }
-        switch try payload.verdict(on: held.secret) {
-        case .valid:
-            validDigest.withLock { $0 = digest }
-            return HeldKeys(held, ids: ids)
-        case .refused:
+        guard try payload.isValid(held.secret) else {
             holder.discard(slot, ticket: held.ticket)
             return nil
         }
+        validDigest.withLock { $0 = digest }
+        return HeldKeys(held, ids: ids)
     }
 
     /// A failing holder says nothing about the store, so whatever its failure is, it must not look like damage.

@@ -7,11 +7,7 @@ extension KeychainAccess {
     /// A keychain that nobody has made yet is open and has no passcode.
     package func sessionStatus(holderOfNewKeychain: KeyHolderKind) throws(KeychainFailure) -> SessionStatus {
         do throws(KeychainFailure) {
-            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                SessionStatus(
-                    state: try opened.keybag.lockState(), isPasscodeSet: opened.keybag.isPasscodeSet, holder: opened.holder.kind,
-                    autoLock: try opened.keybag.autoLock())
-            }
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.sessionStatus() }
         } catch {
             guard error.status == .itemNotFound else { throw error }
             return SessionStatus(state: .unlocked, isPasscodeSet: false, holder: holderOfNewKeychain, autoLock: nil)
