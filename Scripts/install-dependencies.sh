@@ -26,6 +26,12 @@ has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # and git ch
 command -v make >/dev/null 2>&1 || missing+=(make)                  # when this was not started by it
 command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
 command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
+command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a TPM in software
+command -v tpm2_clear >/dev/null 2>&1 || missing+=(tpm2-tools)      # what tests do to it
+has_file '/usr/include/tss2/tss2_esys.h' || missing+=(libtss2-dev)  # its headers, for the trait TPM
+has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
+command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # programs that ask for a passcode
+command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
