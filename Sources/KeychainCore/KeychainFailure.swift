@@ -16,16 +16,21 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     ///
     /// With some remedies what was asked for is done in part, and "nothing was changed" would be wrong.
     package private(set) var remedy: KeychainRemedy?
+    /// What has to be released before the same call can succeed; the status is that of a call that may not ask.
+    package private(set) var needs: AuthenticationNeeds?
+    /// Why somebody could not be authenticated, where the status does not tell.
+    package private(set) var refusal: AuthenticationRefusal?
 
     package init(
         _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, isDamage: Bool = false,
-        remedy: KeychainRemedy? = nil, file: StaticString = #fileID, line: UInt = #line
+        remedy: KeychainRemedy? = nil, refusal: AuthenticationRefusal? = nil, file: StaticString = #fileID, line: UInt = #line
     ) {
         self.status = status
         self.reason = reason
         self.callsForReopening = callsForReopening
         self.isDamage = isDamage
         self.remedy = remedy
+        self.refusal = refusal
         self.place = "\(file):\(line)"
     }
 
@@ -40,6 +45,16 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package func advising(_ remedy: KeychainRemedy) -> KeychainFailure {
         var failure = self
         failure.remedy = remedy
+        return failure
+    }
+
+    /// Nobody has been asked yet for what these items need.
+    package static func needing(
+        _ needs: AuthenticationNeeds, file: StaticString = #fileID, line: UInt = #line
+    ) -> KeychainFailure {
+        var failure = KeychainFailure(
+            .interactionNotAllowed, "an item has access control, and nobody may be asked", refusal: .notInteractive, file: file, line: line)
+        failure.needs = needs
         return failure
     }
 

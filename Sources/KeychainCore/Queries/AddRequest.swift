@@ -10,13 +10,16 @@ package struct AddRequest: Sendable {
     package var secret: Data?
     /// Nil: the default of the class and group.
     package var accessControl: AccessControl?
+    package var authentication: Authentication
 
     package init(
-        itemClass: ItemClass, attributes: ItemAttributes = ItemAttributes(), secret: Data? = nil, accessControl: AccessControl? = nil
+        itemClass: ItemClass, attributes: ItemAttributes = ItemAttributes(), secret: Data? = nil, accessControl: AccessControl? = nil,
+        authentication: Authentication = Authentication()
     ) {
         self.itemClass = itemClass
         self.attributes = attributes
         self.secret = secret
         self.accessControl = accessControl
+        self.authentication = authentication
     }
 }

@@ -13,11 +13,16 @@ package struct MatchRequest: Sendable {
     ///
     /// For a search that wants secrets alone.
     package var includesAttributes: Bool
+    package var authentication: Authentication
 
-    package init(query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, includesAttributes: Bool = true) {
+    package init(
+        query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, includesAttributes: Bool = true,
+        authentication: Authentication = Authentication()
+    ) {
         self.query = query
         self.limit = limit
         self.includesSecrets = includesSecrets
         self.includesAttributes = includesAttributes
+        self.authentication = authentication
     }
 }

@@ -11,15 +11,17 @@ package struct UpdateRequest: Sendable {
     package var accessControl: AccessControl?
     /// Overrides whether a moved synchronizable item leaves a tombstone; nil is the usual rule.
     package var leavesTombstone: Bool?
+    package var authentication: Authentication
 
     package init(
         query: ItemQuery, changes: ItemAttributes = ItemAttributes(), secret: Data? = nil, accessControl: AccessControl? = nil,
-        leavesTombstone: Bool? = nil
+        leavesTombstone: Bool? = nil, authentication: Authentication = Authentication()
     ) {
         self.query = query
         self.changes = changes
         self.secret = secret
         self.accessControl = accessControl
         self.leavesTombstone = leavesTombstone
+        self.authentication = authentication
     }
 }

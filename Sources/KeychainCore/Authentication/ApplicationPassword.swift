@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Synchronization
+
+/// A password of the program's own, and what was derived from it: the slow derivation is done once for each keychain and cost.
+package final class ApplicationPassword: Sendable {
+    package let bytes: SecretBytes
+    private let stretched = Mutex<[Key: SharedSecret]>([:])
+
+    private struct Key: Hashable {
+        let storeID: StoreID
+        let cost: [UInt8]
+    }
+
+    package init(_ bytes: consuming SecretBytes) {
+        self.bytes = bytes
+    }
+
+    /// What is derived from the password for a keychain at a cost: by `derive`, unless that was done before.
+    package func stretched(
+        for storeID: StoreID, cost: [UInt8], _ derive: (borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes
+    ) throws(KeychainFailure) -> SharedSecret {
+        let key = Key(storeID: storeID, cost: cost)
+        if let known = stretched.withLock({ $0[key] }) { return known }
+        // Outside the lock: it takes a while, and two that derive the same lose nothing but time.
+        let fresh = SharedSecret(try derive(bytes))
+        stretched.withLock { $0[key] = fresh }
+        return fresh
+    }
+}
+
+/// A secret with several owners, wiped with the last.
+package final class SharedSecret: Sendable {
+    package let secret: SecretBytes
+
+    package init(_ secret: consuming SecretBytes) {
+        self.secret = secret
+    }
+}
