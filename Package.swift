@@ -82,7 +82,7 @@ let package = Package(
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
-        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
         .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
         .testTarget(
             name: "KeychainTPMTests",

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* A small part of the smallest stack that threads have. */
+#define WIPED_STACK_BYTE_COUNT (16 * 1024)
+
 #ifdef KEYCHAIN_TPM
 
 bool keychain_tpm_is_built(void) { return true; }
@@ -44,6 +47,7 @@ void keychain_tpm_seal(
     *object = exchange.object;
     *report = exchange.report;
     explicit_bzero(&exchange, sizeof exchange);
+    tpm_wipe_stack(WIPED_STACK_BYTE_COUNT);
 }
 
 void keychain_tpm_unseal(
@@ -64,6 +68,7 @@ void keychain_tpm_unseal(
     }
     *report = exchange.report;
     explicit_bzero(&exchange, sizeof exchange);
+    tpm_wipe_stack(WIPED_STACK_BYTE_COUNT);
 }
 
 void keychain_tpm_read_state(const keychain_tpm_call *call, keychain_tpm_state *state, keychain_tpm_report *report) {

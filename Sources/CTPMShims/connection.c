@@ -43,7 +43,8 @@ bool tpm_connection_open(struct tpm_connection *connection, const char *tcti, ke
         tpm_report(report, KEYCHAIN_TPM_UNAVAILABLE, code, "no TPM can be reached: 0x%X, %s", code, connection->tss2->Tss2_RC_Decode(code));
         return false;
     }
-    if (!tpm_is_done(connection, connection->tss2->Esys_Initialize(&connection->esys, connection->tcti, NULL), "Initialize")) return false;
+    code = connection->tss2->Esys_Initialize(&connection->esys, tpm_gate_before(&connection->gate, connection->tcti), NULL);
+    if (!tpm_is_done(connection, code, "Initialize")) return false;
     code = connection->tss2->Esys_Startup(connection->esys, TPM2_SU_CLEAR);
     /* Whoever came first, the firmware mostly, has started it. */
     return code == TPM2_RC_INITIALIZE || tpm_is_done(connection, code, "Startup");
@@ -58,8 +59,6 @@ void tpm_connection_close(struct tpm_connection *connection) {
 
 void tpm_flush(struct tpm_connection *connection, ESYS_TR *loaded) {
     if (*loaded == ESYS_TR_NONE) return;
-    TPM2B_AUTH zeros = {.size = sizeof zeros.buffer};
-    connection->tss2->Esys_TR_SetAuth(connection->esys, *loaded, &zeros);
     /* A chip that is busy is asked again; one that is gone holds nothing. */
     for (int tries = 0; tries < 8; tries++) {
         TSS2_RC code = connection->tss2->Esys_FlushContext(connection->esys, *loaded);

@@ -5,11 +5,13 @@
 #ifdef KEYCHAIN_TPM
 
 #include "CTPMShims.h"
+#include "gate.h"
 #include "tss2_library.h"
 
 struct tpm_connection {
     const struct tss2_library *tss2;
     TSS2_TCTI_CONTEXT *tcti;
+    struct tpm_gate gate;
     ESYS_CONTEXT *esys;
     /* The storage root key; not loaded by us, so not flushed. */
     ESYS_TR root_key;
@@ -27,8 +29,12 @@ bool tpm_is_done(struct tpm_connection *connection, TSS2_RC code, const char *st
 /* The same, for steps that are not authorized by the caller's authorization: a refusal means that the chip has passwords of its own. */
 bool tpm_is_done_as_owner(struct tpm_connection *connection, TSS2_RC code, const char *step);
 
-/* Takes out of the chip what was loaded into it, and wipes the authorization that tpm2-tss keeps with it. */
+/* Takes out of the chip what was loaded into it. */
 void tpm_flush(struct tpm_connection *connection, ESYS_TR *loaded);
+
+/* Puts zeros over what tpm2-tss keeps of secrets; `loaded` is an object whose authorization is among them, or ESYS_TR_NONE. To be
+   called while the session that was used with them is still there. */
+void tpm_overwrite(struct tpm_connection *connection, ESYS_TR loaded, ESYS_TR session);
 
 /* Finds the storage root key, or makes it. */
 bool tpm_root_key_find(struct tpm_connection *connection);

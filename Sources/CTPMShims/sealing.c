@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+static const TPM2B_DATA no_data = {0};
+static const TPML_PCR_SELECTION no_registers = {0};
+
 static TPM2B_PUBLIC sealed_template(bool is_authorized) {
     TPM2B_PUBLIC template = {
         .publicArea = {
@@ -46,6 +49,33 @@ static bool store(
     return false;
 }
 
+void tpm_overwrite(struct tpm_connection *connection, ESYS_TR loaded, ESYS_TR session) {
+    const struct tss2_library *tss2 = connection->tss2;
+    /* Each as long as it can be. */
+    const TPM2B_AUTH zeros = {.size = sizeof zeros.buffer};
+    const TPM2B_SENSITIVE_CREATE sensitive = {
+        .sensitive = {.userAuth.size = sizeof zeros.buffer, .data.size = sizeof sensitive.sensitive.data.buffer},
+    };
+    const TPM2B_PUBLIC template = sealed_template(true);
+    connection->gate.is_shut = true;
+    if (loaded != ESYS_TR_NONE) {
+        TPM2B_SENSITIVE_DATA *data = NULL;
+        tss2->Esys_TR_SetAuth(connection->esys, loaded, &zeros);
+        if (session != ESYS_TR_NONE) {
+            tss2->Esys_Unseal(connection->esys, loaded, session, ESYS_TR_NONE, ESYS_TR_NONE, &data);
+        }
+        tss2->Esys_Free(data);
+    }
+    TPM2B_PUBLIC *public_area = NULL;
+    TPM2B_PRIVATE *private_area = NULL;
+    tss2->Esys_Create(
+        connection->esys, connection->root_key, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive, &template, &no_data,
+        &no_registers, &private_area, &public_area, NULL, NULL, NULL);
+    tss2->Esys_Free(public_area);
+    tss2->Esys_Free(private_area);
+    connection->gate.is_shut = false;
+}
+
 bool tpm_seal(
     struct tpm_connection *connection, const uint8_t *secret, size_t byte_count, const uint8_t *authorization,
     keychain_tpm_object *object) {
@@ -57,14 +87,13 @@ bool tpm_seal(
     sensitive.sensitive.data.size = (UINT16)byte_count;
     memcpy(sensitive.sensitive.data.buffer, secret, byte_count);
     const TPM2B_PUBLIC template = sealed_template(authorization != NULL);
-    const TPM2B_DATA no_data = {0};
-    const TPML_PCR_SELECTION no_registers = {0};
     TPM2B_PUBLIC *public_area = NULL;
     TPM2B_PRIVATE *private_area = NULL;
     TSS2_RC code = tss2->Esys_Create(
         connection->esys, connection->root_key, session, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive, &template, &no_data, &no_registers,
         &private_area, &public_area, NULL, NULL, NULL);
     explicit_bzero(&sensitive, sizeof sensitive);
+    tpm_overwrite(connection, ESYS_TR_NONE, session);
     tpm_flush(connection, &session);
     bool is_done = tpm_is_done_as_owner(connection, code, "Create")
         && store(connection, public_area, private_area, authorization != NULL, object);

@@ -71,6 +71,7 @@ bool tpm_unseal(
     ESYS_TR loaded = ESYS_TR_NONE, session = ESYS_TR_NONE;
     bool is_done = load(connection, object, &loaded) && open_session(connection, loaded, authorization, &session)
         && take_out(connection, loaded, session, secret, byte_count);
+    tpm_overwrite(connection, loaded, session);
     tpm_flush(connection, &session);
     tpm_flush(connection, &loaded);
     return is_done;

@@ -61,11 +61,6 @@ static void destroy(struct worker *worker) {
     free(worker);
 }
 
-__attribute__((noinline)) static void wipe_stack(void) {
-    unsigned char below[WIPED_STACK_BYTE_COUNT];
-    explicit_bzero(below, sizeof below);
-}
-
 /* Waits before the next try; false: there is to be none. */
 static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     struct timespec now;
@@ -87,7 +82,7 @@ static void *work(void *argument) {
         if (!pause_before_next(worker, milliseconds)) break;
         milliseconds = 2 * milliseconds < LARGEST_PAUSE_MILLISECONDS ? 2 * milliseconds : LARGEST_PAUSE_MILLISECONDS;
     }
-    wipe_stack();
+    tpm_wipe_stack(WIPED_STACK_BYTE_COUNT);
     worker->ended(worker->context);
     pthread_mutex_lock(&worker->mutex);
     worker->is_finished = true;

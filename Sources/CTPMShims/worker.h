@@ -30,6 +30,9 @@ void tpm_run(const keychain_tpm_call *call, struct tpm_exchange *exchange);
 /* One try, on the thread of the worker. */
 void tpm_perform(const char *tcti, struct tpm_exchange *exchange);
 
+/* Wipes what functions that have returned left below on the stack: registers are kept there too, and some held secrets. */
+void tpm_wipe_stack(size_t byte_count);
+
 void tpm_report(keychain_tpm_report *report, keychain_tpm_outcome outcome, uint32_t response_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
