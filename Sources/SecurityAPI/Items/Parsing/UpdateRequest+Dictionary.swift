@@ -10,7 +10,7 @@ extension UpdateRequest {
         self.init(
             query: try ItemQuery(query), changes: changes.attributes, secret: changes.secret,
             accessControl: ProtectionRules.protection(changes.accessibility, changes.accessControl),
-            leavesTombstone: query.leavesTombstone)
+            leavesTombstone: query.leavesTombstone, authentication: query.authentication)
     }
 }
 
