@@ -23,6 +23,9 @@ enum ChildCommand {
         "hold-keys": holdKeys,
         "without-keyring": withoutKeyring,
         "restore-backup": restoreBackup,
+        "ask": ask,
+        "ask-on-terminal": askOnTerminal,
+        "as-job": asJob,
     ]
 }
 
