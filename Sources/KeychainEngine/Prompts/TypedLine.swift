@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 package import Glibc
 
 /// One line as it is typed, with the editing that the kernel does in canonical mode: erase, kill, end of file.
@@ -52,12 +53,23 @@ package struct TypedLine {
             end = bytes.isEmpty ? .cancelled : .complete
         case erase, 0x08:
             // A whole character, not a byte of one.
-            while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+            while let last = takeBack(), last & 0xC0 == 0x80 {}
         case kill:
             clear()
         default:
             if bytes.count < limit { bytes.append(byte) } else { end = .tooLong }
         }
+    }
+
+    /// Removes the last byte, from memory too.
+    private mutating func takeBack() -> UInt8? {
+        guard let last = bytes.last else { return nil }
+        // The last of the bytes, of which there is one.
+        unsafe bytes.withUnsafeMutableBytes { buffer in
+            if let base = buffer.baseAddress { unsafe keychain_wipe(base + (buffer.count - 1), 1) }
+        }
+        bytes.removeLast()
+        return last
     }
 
     /// Forgets everything: the next byte begins a line.
