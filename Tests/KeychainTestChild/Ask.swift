@@ -15,7 +15,7 @@ extension ChildCommand {
         if arguments.contains("ignore-children") { signal(SIGCHLD, SIG_IGN) }
         let verifier: any PresenceVerifier =
             arguments[0] == "configured"
-            ? try KeychainConfiguration.fromEnvironment().presenceVerifier
+            ? try KeychainConfiguration.fromEnvironment().verifier
             : SystemPresenceVerifier(
                 .automatic, environment: PromptEnvironment(ProcessInfo.processInfo.environment), standardPaths: [arguments[0]])
         let expected = try Data(contentsOf: URL(filePath: arguments[3]))

@@ -53,7 +53,9 @@ package struct SystemPresenceVerifier: PresenceVerifier {
 
 extension KeychainConfiguration {
     /// Whatever asks the person for this keychain.
-    package var presenceVerifier: any PresenceVerifier { SystemPresenceVerifier(pinentry, environment: promptEnvironment) }
+    package var verifier: any PresenceVerifier {
+        presenceVerifier ?? SystemPresenceVerifier(pinentry, environment: promptEnvironment)
+    }
 }
 
 extension PresenceQuestion {
