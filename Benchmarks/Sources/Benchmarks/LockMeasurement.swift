@@ -10,7 +10,7 @@ struct LockMeasurement {
         let status: OSStatus
     }
 
-    private static let passcode = "benchmark passcode"
+    static let passcode = "benchmark passcode"
     private static let itemCount = 1_000
 
     let sampleCount: Int
@@ -43,11 +43,35 @@ struct LockMeasurement {
             guard let nanoseconds = UInt64(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)) else { continue }
             firstRead.append(nanoseconds: nanoseconds)
         }
-        let summaries = [
-            deviceBound.summary(.readDeviceBound), underPasscode.summary(.readUnderPasscode), lock.summary(.lock),
-            unlock.summary(.unlock), firstRead.summary(.firstRead),
-        ]
+        let protected = try measureProtectedItems()
+        let summaries =
+            [
+                deviceBound.summary(.readDeviceBound), underPasscode.summary(.readUnderPasscode), lock.summary(.lock),
+                unlock.summary(.unlock), firstRead.summary(.firstRead),
+            ] + protected
         return Report(itemCount: 2 * Self.itemCount, summaries: summaries, peakMemory: 0)
+    }
+
+    /// Items that need the person, for whom a script types the passcode at once.
+    private func measureProtectedItems() throws -> [Summary] {
+        guard
+            let control = SecAccessControlCreateWithFlags(
+                kCFAllocatorDefault, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, .userPresence, nil)
+        else { throw UnexpectedStatus(status: errSecParam) }
+        var (adding, asking, reusing) = (Samples(), Samples(), Samples())
+        for index in 0..<100 {
+            var item = Self.query("protected-\(index)")
+            item[kSecAttrAccessControl as String] = control
+            item[kSecValueData as String] = Data("a token of about forty characters, as most".utf8)
+            try adding.measure { try Self.check(SecItemAdd(item as CFDictionary, nil)) }
+        }
+        for index in 0..<15 { try asking.measure { try Self.read("protected-\(index)") } }
+        let context = LAContext()
+        let options = [kSecUseAuthenticationContext as String: context]
+        try Self.read("protected-0", options)
+        for index in 0..<1_000 { try reusing.measure { try Self.read("protected-\(index % 100)", options) } }
+        context.invalidate()
+        return [adding.summary(.addProtected), asking.summary(.readAsking), reusing.summary(.readWithContext)]
     }
 
     /// How many nanoseconds the first read of this process takes: opening the keychain, asking the key holder, reading.
@@ -64,8 +88,8 @@ struct LockMeasurement {
         try check(SecItemAdd(item as CFDictionary, nil))
     }
 
-    private static func read(_ account: String) throws {
-        var search = query(account)
+    private static func read(_ account: String, _ options: [String: Any] = [:]) throws {
+        var search = query(account).merging(options) { _, new in new }
         search[kSecReturnData as String] = true
         var result: CFTypeRef?
         try check(unsafe SecItemCopyMatching(search as CFDictionary, &result))
