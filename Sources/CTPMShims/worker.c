@@ -16,7 +16,7 @@
 /* More than what our calls and those of tpm2-tss leave below. */
 #define WIPED_STACK_BYTE_COUNT (256 * 1024)
 #define LARGEST_PAUSE_MILLISECONDS 250
-#define MOST_TRIES 16
+#define MOST_TRIES 24
 
 struct worker {
     pthread_mutex_t mutex;
@@ -65,7 +65,8 @@ static void destroy(struct worker *worker) {
 static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    struct timespec next = later(now, milliseconds);
+    /* Up to twice as long, by chance: those who got in each other's way must not come back together. */
+    struct timespec next = later(now, milliseconds + (uint32_t)(now.tv_nsec / 1000) % milliseconds);
     if (is_past(next, worker->deadline)) return false;
     pthread_mutex_lock(&worker->mutex);
     bool is_abandoned = worker->is_abandoned;

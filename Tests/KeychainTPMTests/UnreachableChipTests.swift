@@ -18,6 +18,12 @@ struct UnreachableChipTests {
         expectUnavailable { _ = try device.status() }
     }
 
+    @Test("Of a device it is said why it cannot be opened")
+    func reason() throws {
+        let failure = SealingFailure.unavailable("no TPM at device:/nonexistent/tpm: 0xA000A, No such file or directory")
+        #expect(throws: failure) { try TPMDevice(tcti: "device:/nonexistent/tpm").status() }
+    }
+
     @Test("A place that does not say which module leads to it is refused", arguments: ["", ":", ":/dev/tpmrm0", "swtpm\0:path=/S"])
     func unnamed(tcti: String) {
         expectUnavailable { _ = try TPMDevice(tcti: tcti) }
@@ -113,6 +119,18 @@ struct UnreachableChipTests {
         } catch {
             Issue.record(error)
         }
+    }
+
+    @Test("One whose places are all taken by others is busy, and serves once they are free")
+    func full() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        try withTemporaryDirectory { directory in
+            for _ in 0..<3 { try chip.run("tpm2_createprimary", "-C", "o", "-G", "ecc", "-c", directory + "/key") }
+        }
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip) }
+        try chip.run("tpm2_flushcontext", "-t")
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
     private func expectUnavailable(_ body: () throws -> Void) {
