@@ -42,6 +42,18 @@ struct UnreachableChipTests {
         #expect(try chip.loadedHandles() == [])
     }
 
+    @Test("A program that is started during a call does not keep the connection, and so the chip, to itself")
+    func inheritance() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        chip.send(signal: SIGSTOP)
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        let program = try ChildProcess("sleep", ["600"])
+        chip.send(signal: SIGCONT)
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+        program.send(signal: SIGKILL)
+    }
+
     @Test("One that is ended while it is stopped is unavailable afterwards")
     func stoppedAndEnded() throws {
         let chip = try SoftwareTPM()
@@ -128,7 +140,7 @@ struct UnreachableChipTests {
         try withTemporaryDirectory { directory in
             for _ in 0..<3 { try chip.run("tpm2_createprimary", "-C", "o", "-G", "ecc", "-c", directory + "/key") }
         }
-        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip) }
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
         try chip.run("tpm2_flushcontext", "-t")
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
