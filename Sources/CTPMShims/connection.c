@@ -6,7 +6,9 @@
 
 #include "worker.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 bool tpm_is_done(struct tpm_connection *connection, TSS2_RC code, const char *step) {
     if (code == TSS2_RC_SUCCESS) return true;
@@ -22,6 +24,14 @@ bool tpm_is_done_as_owner(struct tpm_connection *connection, TSS2_RC code, const
             connection->report, KEYCHAIN_TPM_FAILED, code, "%s: 0x%X, the TPM's owner or its storage root key has a password", step, code);
     }
     return is_done;
+}
+
+/* Why there is no connection. Of a device tpm2-tss says only that it failed; mostly the user may not open it. */
+static const char *reason(const struct tss2_library *tss2, const char *tcti, TSS2_RC code) {
+    static const char device[] = "device:";
+    size_t length = sizeof device - 1;
+    bool is_shut = strncmp(tcti, device, length) == 0 && access(tcti + length, R_OK | W_OK) != 0;
+    return is_shut ? strerror(errno) : tss2->Tss2_RC_Decode(code);
 }
 
 bool tpm_connection_open(struct tpm_connection *connection, const char *tcti, keychain_tpm_report *report) {
@@ -40,7 +50,7 @@ bool tpm_connection_open(struct tpm_connection *connection, const char *tcti, ke
     TSS2_RC code = connection->tss2->Tss2_TctiLdr_Initialize(tcti, &connection->tcti);
     if (code != TSS2_RC_SUCCESS || !connection->tcti) {
         connection->tcti = NULL;
-        tpm_report(report, KEYCHAIN_TPM_UNAVAILABLE, code, "no TPM can be reached: 0x%X, %s", code, connection->tss2->Tss2_RC_Decode(code));
+        tpm_report(report, KEYCHAIN_TPM_UNAVAILABLE, code, "no TPM at %s: 0x%X, %s", tcti, code, reason(connection->tss2, tcti, code));
         return false;
     }
     code = connection->tss2->Esys_Initialize(&connection->esys, tpm_gate_before(&connection->gate, connection->tcti), NULL);

@@ -77,7 +77,8 @@ static bool check(struct tpm_connection *connection) {
     connection->root_key_name = *name;
     tss2->Esys_Free(name);
     if (connection->root_key_name.size > 0 && connection->root_key_name.size <= KEYCHAIN_TPM_LARGEST_NAME) return true;
-    tpm_report(connection->report, KEYCHAIN_TPM_FAILED, 0, "the TPM's storage root key has a name of %u bytes", connection->root_key_name.size);
+    tpm_report(
+        connection->report, KEYCHAIN_TPM_FAILED, 0, "the TPM's storage root key has a name of %u bytes", connection->root_key_name.size);
     return false;
 }
 

@@ -4,19 +4,21 @@
 
 #ifdef KEYCHAIN_TPM
 
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STACK_BYTE_COUNT (1024 * 1024)
 /* More than what our calls and those of tpm2-tss leave below. */
 #define WIPED_STACK_BYTE_COUNT (256 * 1024)
 #define LARGEST_PAUSE_MILLISECONDS 250
-#define MOST_TRIES 16
 
 struct worker {
     pthread_mutex_t mutex;
@@ -65,7 +67,8 @@ static void destroy(struct worker *worker) {
 static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    struct timespec next = later(now, milliseconds);
+    /* Up to twice as long, by chance: those who got in each other's way must not come back together. */
+    struct timespec next = later(now, milliseconds + (uint32_t)(now.tv_nsec / 1000) % milliseconds);
     if (is_past(next, worker->deadline)) return false;
     pthread_mutex_lock(&worker->mutex);
     bool is_abandoned = worker->is_abandoned;
@@ -73,13 +76,19 @@ static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     return !is_abandoned && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) == 0;
 }
 
+/* tpm2-tss leaves its descriptors to the programs that other threads start meanwhile. A chip without a resource manager would then
+   wait for such a program, and serve nobody. So this thread has descriptors of its own, and none of the others'. Where that is
+   refused it goes on without. */
+static void separate_descriptors(void) { syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE); }
+
 static void *work(void *argument) {
     struct worker *worker = argument;
+    separate_descriptors();
     uint32_t milliseconds = 4;
-    for (int tries = 1;; tries++) {
+    /* The end of the call's time is the end of the tries too. */
+    for (;;) {
         tpm_perform(worker->tcti, &worker->exchange);
-        if (worker->exchange.report.outcome != KEYCHAIN_TPM_BUSY || tries == MOST_TRIES) break;
-        if (!pause_before_next(worker, milliseconds)) break;
+        if (worker->exchange.report.outcome != KEYCHAIN_TPM_BUSY || !pause_before_next(worker, milliseconds)) break;
         milliseconds = 2 * milliseconds < LARGEST_PAUSE_MILLISECONDS ? 2 * milliseconds : LARGEST_PAUSE_MILLISECONDS;
     }
     tpm_wipe_stack(WIPED_STACK_BYTE_COUNT);

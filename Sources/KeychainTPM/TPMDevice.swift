@@ -24,7 +24,8 @@ package struct TPMDevice: SealingDevice {
             throw .unavailable("\"\(tcti)\" does not say where the TPM is; an example: \(Self.defaultTCTI)")
         }
         location = tcti
-        self.timeoutSeconds = timeoutSeconds
+        // A day is longer than anybody waits, and fits when it is counted in milliseconds.
+        self.timeoutSeconds = min(timeoutSeconds, 86_400)
         lock = TPMLocks.lock(of: tcti)
     }
 

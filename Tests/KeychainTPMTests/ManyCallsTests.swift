@@ -30,9 +30,10 @@ struct ManyCallsTests {
         let results = Mutex<[Result<[UInt8], any Error>]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { [tcti = chip.tcti] index in
             for round in 0..<10 {
+                let isOpen = (index + round).isMultiple(of: 2)
                 let result = Result {
-                    (index + round).isMultiple(of: 2)
-                        ? try Sample.unseal(open, tcti: tcti) : try Sample.unseal(guarded, tcti: tcti, Sample.authorization)
+                    try Sample.unseal(
+                        isOpen ? open : guarded, tcti: tcti, isOpen ? nil : Sample.authorization, timeoutSeconds: 600)
                 }
                 results.withLock { $0.append(result) }
             }

@@ -18,6 +18,12 @@ struct UnreachableChipTests {
         expectUnavailable { _ = try device.status() }
     }
 
+    @Test("Of a device it is said why it cannot be opened")
+    func reason() throws {
+        let failure = SealingFailure.unavailable("no TPM at device:/nonexistent/tpm: 0xA000A, No such file or directory")
+        #expect(throws: failure) { try TPMDevice(tcti: "device:/nonexistent/tpm").status() }
+    }
+
     @Test("A place that does not say which module leads to it is refused", arguments: ["", ":", ":/dev/tpmrm0", "swtpm\0:path=/S"])
     func unnamed(tcti: String) {
         expectUnavailable { _ = try TPMDevice(tcti: tcti) }
@@ -34,6 +40,18 @@ struct UnreachableChipTests {
         chip.send(signal: SIGCONT)
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
         #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("A program that is started during a call does not keep the connection, and so the chip, to itself")
+    func inheritance() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        chip.send(signal: SIGSTOP)
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        let program = try ChildProcess("sleep", ["600"])
+        chip.send(signal: SIGCONT)
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+        program.send(signal: SIGKILL)
     }
 
     @Test("One that is ended while it is stopped is unavailable afterwards")
@@ -113,6 +131,18 @@ struct UnreachableChipTests {
         } catch {
             Issue.record(error)
         }
+    }
+
+    @Test("One whose places are all taken by others is busy, and serves once they are free")
+    func full() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        try withTemporaryDirectory { directory in
+            for _ in 0..<3 { try chip.run("tpm2_createprimary", "-C", "o", "-G", "ecc", "-c", directory + "/key") }
+        }
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        try chip.run("tpm2_flushcontext", "-t")
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
     private func expectUnavailable(_ body: () throws -> Void) {
