@@ -118,8 +118,10 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
 
     // MARK: KeychainAuthenticating
 
-    package func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
-        try access.requireAuthenticable(constraint)
+    package func requireAuthenticable(
+        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
+    ) throws(KeychainFailure) {
+        try access.requireAuthenticable(constraint, in: context)
     }
 
     package func authenticate(

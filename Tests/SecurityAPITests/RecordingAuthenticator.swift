@@ -36,7 +36,9 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     var requiredConstraints: [AccessControl.Constraint] { state.withLock { $0.requiredConstraints } }
     var itemRequests: RecordingKeychain.Requests { keychain.requests }
 
-    func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+    func requireAuthenticable(
+        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
+    ) throws(KeychainFailure) {
         state.withLock { $0.requiredConstraints.append(constraint) }
         if let obstacle { throw obstacle }
     }

@@ -6,8 +6,10 @@
 package protocol KeychainAuthenticating: Sendable {
     /// Whether `authenticate` could succeed, as far as can be told without asking.
     ///
-    /// Throws what `authenticate` would throw at once.
-    func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure)
+    /// With a context that has what is needed, nobody needs to be there. Throws what `authenticate` would throw at once.
+    func requireAuthenticable(
+        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
+    ) throws(KeychainFailure)
 
     /// Satisfies the constraint and leaves what was released in the context of `authentication`; asks nothing that is at hand already.
     ///

@@ -4,12 +4,15 @@ package import KeychainCore
 
 /// Authenticating ahead of any item: what a context evaluates.
 extension KeychainAccess {
-    package func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+    package func requireAuthenticable(
+        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
+    ) throws(KeychainFailure) {
         guard constraint.isReleasable else {
             throw KeychainFailure(.authFailed, "biometry and companions release no key here", refusal: .biometryNotAvailable)
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
-        guard prompting.verifier.canAsk else {
+        if let context, try needs(of: constraint, nil, in: context).isEmpty { return }
+        guard context?.settings.isInteractionAllowed != false, prompting.verifier.canAsk else {
             throw KeychainFailure(
                 .interactionNotAllowed, "there is neither a terminal nor a display to ask on", refusal: .notInteractive)
         }
@@ -23,9 +26,18 @@ extension KeychainAccess {
         guard constraint.isReleasable else {
             throw KeychainFailure(.authFailed, "biometry and companions release no key here", refusal: .biometryNotAvailable)
         }
+        if constraint.needsPresence { try requirePasscodeForPresence() }
+        let needs = try needs(of: constraint, accessibility, in: context)
+        guard !needs.isEmpty else { return }
+        try satisfy(needs, authentication)
+    }
+
+    /// What the context lacks.
+    private func needs(
+        of constraint: AccessControl.Constraint, _ accessibility: Accessibility?, in context: AuthenticationContext
+    ) throws(KeychainFailure) -> AuthenticationNeeds {
         var needs = AuthenticationNeeds()
         if constraint.needsPresence {
-            try requirePasscodeForPresence()
             let keys = try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey)
             }
@@ -35,8 +47,7 @@ extension KeychainAccess {
         if constraint.needsApplicationPassword, context.applicationPassword == nil {
             needs.formUnion(AuthenticationNeeds(applicationPassword: .missing))
         }
-        guard !needs.isEmpty else { return }
-        try satisfy(needs, authentication)
+        return needs
     }
 
     private func requirePasscodeForPresence() throws(KeychainFailure) {

@@ -3,8 +3,10 @@ internal import Foundation
 package import KeychainCore
 
 extension LocalKeychain: KeychainAuthenticating {
-    package func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
-        try naming { () throws(KeychainFailure) in try access.requireAuthenticable(constraint) }
+    package func requireAuthenticable(
+        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
+    ) throws(KeychainFailure) {
+        try naming { () throws(KeychainFailure) in try access.requireAuthenticable(constraint, in: context) }
     }
 
     package func authenticate(

@@ -67,7 +67,7 @@ struct PolicyEvaluation: Sendable {
     /// Throws what would stand in the way at once.
     func requirePossible() throws(LAError) {
         do throws(KeychainFailure) {
-            if let constraint { try authenticator.requireAuthenticable(constraint) }
+            if let constraint { try authenticator.requireAuthenticable(constraint, in: context) }
         } catch {
             throw LAError(error)
         }
@@ -76,7 +76,7 @@ struct PolicyEvaluation: Sendable {
     /// An item is stored without anybody who could be asked, as long as somebody can read it some day.
     private func requireStorable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            try authenticator.requireAuthenticable(constraint)
+            try authenticator.requireAuthenticable(constraint, in: context)
         } catch {
             guard error.refusal == .notInteractive else { throw error }
         }

@@ -117,10 +117,16 @@ struct ContextTests {
             }
             #expect(refusal(.userPresence) == .passcodeNotSet)
             #expect(refusal(.biometryAny) == .biometryNotAvailable)
-            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence) }
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
             try items.setPasscode()
-            try items.keychain.requireAuthenticable(.userPresence)
-            #expect(items.person.questions.isEmpty)
+            try items.keychain.requireAuthenticable(.userPresence, in: nil)
+            // What a context has already, nobody needs to be there for.
+            let context = AuthenticationContext()
+            try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context))
+            #expect(!items.person.canAsk)
+            try items.keychain.requireAuthenticable(.userPresence, in: context)
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
+            #expect(items.person.questions.count == 1)
         }
     }
 
