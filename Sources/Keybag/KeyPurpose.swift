@@ -13,10 +13,21 @@ enum KeyPurpose: String {
     case keybagAuthentication = "keychain keybag mac v1"
     /// Tells, without the keybag's wrapping keys, whether a class key is the right one.
     case classKeyCheck = "keychain class key check v1"
+    /// Makes one key of several that are all needed.
+    case constraintConjunction = "keychain constraint all v1"
+    /// Releases an item that an application password protects.
+    case applicationPassword = "keychain application password v1"
+    /// Tells whether an application password is the item's.
+    case applicationPasswordCheck = "keychain application password check v1"
 
     /// The key for this purpose.
     func derive(from secret: borrowing SecretBytes, storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8))
+    }
+
+    /// The key for this purpose and one of many things.
+    func derive(from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8]) throws(KeychainFailure) -> SecretBytes {
+        try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context)
     }
 
     /// As bytes; only for what is stored in clear.

@@ -9,6 +9,8 @@ internal import KeychainCore
 enum KeyWrapping {
     static let keyByteCount = 32
     static let wrappedByteCount = 40
+    /// What was wrapped twice.
+    static let twiceWrappedByteCount = 48
 
     static func wrap(_ key: SymmetricKey, under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
         // The wrapping key's schedule, which begins with the key itself, is on the stack there and stays when the call returns.
@@ -18,6 +20,20 @@ enum KeyWrapping {
         } catch {
             throw KeychainFailure(.internal, "a key could not be wrapped")
         }
+    }
+
+    /// Wraps once more what is wrapped already, and so is no secret.
+    static func wrap(wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
+        try wrap(SymmetricKey(data: wrapped), under: wrappingKey)
+    }
+
+    /// What was wrapped twice, wrapped once; nil when it was altered or wrapped under another key.
+    static func unwrap(twiceWrapped wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) -> [UInt8]? {
+        guard wrapped.count == twiceWrappedByteCount else { return nil }
+        defer { SecretArena.wipeStackOfCipher() }
+        let once = try? AES.KeyWrap.unwrap(wrapped, using: SymmetricKey(wrappingKey))
+        // The bytes are copied within the closure.
+        return once.map { key in unsafe key.withUnsafeBytes { unsafe Array($0) } }
     }
 
     /// The wrapped key; nil when it was altered or wrapped under another key.

@@ -25,6 +25,7 @@ extension KeybagDocument {
         case rowTagKey = 4
         case classKeys = 5
         case passcode = 16
+        case presence = 17
     }
 
     /// Encodes and authenticates a new keybag.
@@ -44,6 +45,7 @@ extension KeybagDocument {
         append(.rowTagKey, content.wrappedRowTagKey)
         append(.classKeys, content.classKeys.flatMap(Self.encode))
         if let passcode = content.passcode { append(.passcode, passcode.encoded) }
+        if let presence = content.presence { append(.presence, presence.encoded) }
         bytes.append(contentsOf: Self.code(over: bytes[...], by: key))
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
@@ -76,10 +78,17 @@ extension KeybagDocument {
         var generationReader = ByteReader(generation)
         var passcode: PasscodeRecord?
         if let field = fields[.passcode] { passcode = try PasscodeRecord(encoded: field) }
+        var presence: PresenceRecord?
+        if let field = fields[.presence] {
+            // Its private half is under the passcode.
+            guard passcode != nil else { throw Self.malformed() }
+            presence = try PresenceRecord(encoded: field)
+        }
         let content = Content(
             generation: generationReader.readUInt64() ?? 0, protector: try Self.protector(from: protector),
             wrappedIndexKey: Array(indexKey), wrappedRowTagKey: Array(rowTagKey),
-            classKeys: try Self.classKeys(from: classKeys, isPasscodeSet: passcode != nil), passcode: passcode
+            classKeys: try Self.classKeys(from: classKeys, isPasscodeSet: passcode != nil), passcode: passcode,
+            presence: presence
         )
         self.init(storeID: storeID, content: content, encoded: bytes)
     }

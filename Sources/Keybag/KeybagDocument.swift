@@ -54,6 +54,8 @@ package struct KeybagDocument: Sendable {
         var classKeys: [ClassKeyEntry]
         /// Nil while no passcode is set.
         var passcode: PasscodeRecord?
+        /// Nil while no passcode is set, and in a keybag from before there was one.
+        var presence: PresenceRecord?
     }
 
     /// The newest generation of a class: the one that new writes use.

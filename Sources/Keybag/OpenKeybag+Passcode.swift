@@ -22,7 +22,12 @@ extension OpenKeybag {
         // The keybag is authentic and its keys have one wrapping: a wrong passcode opens none of them.
         guard keys.count > deviceBoundKeys.count else { throw KeychainFailure(.authFailed, "the passcode is wrong") }
         guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
-        return UnlockedKeys(document: document, keys: keys)
+        var presence: PresenceKeyPair?
+        if let record = document.content.presence {
+            presence = try PresenceKeyPair(unwrapping: record, under: passcodeKey)
+            guard presence != nil else { throw KeybagDocument.malformed() }
+        }
+        return UnlockedKeys(document: document, keys: keys, presence: presence)
     }
 
     /// A new generation of the class keys under a first passcode, and the older ones under it too.
@@ -35,10 +40,12 @@ extension OpenKeybag {
         guard !isPasscodeSet else { throw KeychainFailure(.duplicateItem, "a passcode is set already") }
         var keys = deviceBoundKeys
         try addNextGeneration(to: &keys)
-        return try change(to: keys, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+        return try change(to: keys, presence: PresenceKeyPair(), passcode: passcode, cost: cost, deviceSecret: deviceSecret)
     }
 
     /// The same class keys under another passcode or another cost; with `rotatingKeys` also a new generation.
+    ///
+    /// The presence key pair stays, since items are sealed to it; a keybag from before there was one gets one.
     package func changingPasscode(
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
         deviceSecret: borrowing SecretBytes
@@ -47,7 +54,8 @@ extension OpenKeybag {
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
         var keys = try keys(of: current)
         if rotatingKeys { try addNextGeneration(to: &keys) }
-        return try change(to: keys, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+        let presence = if let pair = current.presence { pair } else { try PresenceKeyPair() }
+        return try change(to: keys, presence: presence, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
     }
 
     /// All class keys under the device key, but for those that cannot be without a passcode.
@@ -59,7 +67,7 @@ extension OpenKeybag {
         let keys = try keys(of: current).filter { KeybagDocument.wrapping(of: $0.key.accessibility, isPasscodeSet: false) != nil }
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         let entries = try entries(of: keys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)
-        return try change(to: entries, passcode: nil, keys: keys, deviceSecret: deviceSecret)
+        return try change(to: entries, passcode: nil, presence: nil, keys: keys, pair: nil, deviceSecret: deviceSecret)
     }
 
     /// A keybag without the older class keys that nothing uses; nil when there are none.
@@ -74,8 +82,11 @@ extension OpenKeybag {
         }
         guard entries.count < document.classKeys.count else { return nil }
         let remaining = Set(entries.map(\.id))
+        let pair = keys?.presence
         let keys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys).filter { remaining.contains($0.key) } }
-        return try change(to: entries, passcode: document.content.passcode, keys: keys, deviceSecret: deviceSecret)
+        return try change(
+            to: entries, passcode: document.content.passcode, presence: document.content.presence, keys: keys, pair: pair,
+            deviceSecret: deviceSecret)
     }
 
     private func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
@@ -97,13 +108,16 @@ extension OpenKeybag {
     }
 
     private func change(
-        to keys: [ClassKeyID: ClassKeyBox], passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes
+        to keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair, passcode: borrowing Passcode, cost: PasscodeCost,
+        deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
         let record = try PasscodeRecord(cost: cost)
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
         let entries = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: passcodeKey)
-        return try change(to: entries, passcode: record, keys: keys, deviceSecret: deviceSecret)
+        return try change(
+            to: entries, passcode: record, presence: presence.record(under: passcodeKey), keys: keys, pair: presence,
+            deviceSecret: deviceSecret)
     }
 
     private func entries(
@@ -123,8 +137,8 @@ extension OpenKeybag {
     }
 
     private func change(
-        to entries: [KeybagDocument.ClassKeyEntry], passcode: PasscodeRecord?, keys: [ClassKeyID: ClassKeyBox]?,
-        deviceSecret: borrowing SecretBytes
+        to entries: [KeybagDocument.ClassKeyEntry], passcode: PasscodeRecord?, presence: PresenceRecord?,
+        keys: [ClassKeyID: ClassKeyBox]?, pair: PresenceKeyPair?, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
         let authenticationKey = try checkOwner(of: deviceSecret)
         var content = document.content
@@ -133,8 +147,9 @@ extension OpenKeybag {
         content.generation = generation
         content.classKeys = entries
         content.passcode = passcode
+        content.presence = presence
         let changed = KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
-        return KeybagChange(document: changed, keys: keys.map { UnlockedKeys(document: changed, keys: $0) })
+        return KeybagChange(document: changed, keys: keys.map { UnlockedKeys(document: changed, keys: $0, presence: pair) })
     }
 
     /// The key that authenticates this keybag; a keybag under another device secret could never be opened again.

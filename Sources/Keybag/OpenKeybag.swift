@@ -23,7 +23,8 @@ package final class OpenKeybag: Sendable {
     /// While a passcode is set, the class keys that it protects come from `holder`; without one, the keychain is locked. Throws
     /// `.notAvailable` when no copy is authentic, or when the keybag was written by a newer version.
     package init(
-        copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes, holder: (any KeyHolder)? = nil
+        copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes, holder: (any KeyHolder)? = nil,
+        applicationPasswordCost: PasscodeCost = .standard
     ) throws(KeychainFailure) {
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         var newest: KeybagDocument?
@@ -44,7 +45,8 @@ package final class OpenKeybag: Sendable {
         damagedCopyCount = max(0, KeybagDocument.copyCount - copies.count { $0 == document.encoded })
         cipher = try RowCipher(
             storeID: storeID, indexKey: Self.unwrap(document.content.wrappedIndexKey, under: deviceKey),
-            rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey)
+            rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey),
+            presencePublicKey: document.content.presence?.publicKey, applicationPasswordCost: applicationPasswordCost
         )
         var keys: [ClassKeyID: ClassKeyBox] = [:]
         for entry in document.classKeys where entry.wrapping == .deviceKey {

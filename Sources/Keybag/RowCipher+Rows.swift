@@ -19,9 +19,21 @@ extension RowCipher {
     }
 
     package func seal(
-        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?,
+        with keys: ConstraintKeys, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow {
-        try seal(attributes, secret: secret, header: header, under: classKey, itemKey: SymmetricKey(size: .bits256))
+        var header = header
+        guard let constraint else {
+            header.constraints = nil
+            return try seal(attributes, secret: secret, header: header, under: classKey, itemKey: SymmetricKey(size: .bits256))
+        }
+        let sealing = ConstraintSealing(
+            storeID: storeID, presencePublicKey: presencePublicKey, applicationPassword: keys.applicationPassword,
+            applicationPasswordCost: applicationPasswordCost)
+        let (rootKey, record) = try sealing.seal(constraint)
+        header.constraints = record.encoded
+        return try seal(
+            attributes, secret: secret, header: header, rootKey: rootKey, under: classKey, itemKey: SymmetricKey(size: .bits256))
     }
 
     /// As above, with a given item key, so that the tests can compare a row with one that another program made.
@@ -29,13 +41,35 @@ extension RowCipher {
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey, itemKey: SymmetricKey
     ) throws(KeychainFailure) -> SealedRow {
         guard header.constraints == nil else {
-            throw KeychainFailure(.unimplemented, "items with access control cannot be sealed by this version")
+            throw KeychainFailure(.internal, "a row with access control was to be sealed without it")
         }
-        guard header.formatVersion == RowHeader.currentFormatVersion, Self.isClass(of: header, classKey) else {
+        try Self.checkForSealing(header, under: classKey)
+        let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
+        return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: wrappedItemKey, boundTo: wrappedItemKey)
+    }
+
+    /// As above, for a row with access control: the root's key wraps the item key, and the class key what comes of it.
+    func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, rootKey: SharedSecretBytes, under classKey: borrowing ClassKey,
+        itemKey: SymmetricKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try Self.checkForSealing(header, under: classKey)
+        let inner = try KeyWrapping.wrap(itemKey, under: rootKey.secret)
+        let outer = try KeyWrapping.wrap(wrapped: inner, under: classKey.secret)
+        return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: outer, boundTo: inner)
+    }
+
+    private static func checkForSealing(_ header: RowHeader, under classKey: borrowing ClassKey) throws(KeychainFailure) {
+        guard header.formatVersion == RowHeader.currentFormatVersion, isClass(of: header, classKey) else {
             throw KeychainFailure(.internal, "a row was to be sealed under a key that is not its own")
         }
-        let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
-        var associatedData = associatedData(of: header, wrappedItemKey: wrappedItemKey)
+    }
+
+    private func sealParts(
+        _ attributes: ItemAttributes, _ secret: Data?, _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
+        boundTo boundKey: [UInt8]
+    ) throws(KeychainFailure) -> SealedRow {
+        var associatedData = associatedData(of: header, wrappedItemKey: boundKey)
         let content = secret ?? Data()
         var row = SealedRow(
             header: header, wrappedItemKey: wrappedItemKey,
@@ -50,10 +84,10 @@ extension RowCipher {
     }
 
     package func open(
-        _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
+        _ row: SealedRow, includingSecret: Bool, with keys: ConstraintKeys, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow {
-        let itemKey = try unwrapItemKey(of: row, under: classKey)
-        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
+        let (itemKey, boundKey) = try unwrapItemKey(of: row, with: keys, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: boundKey)
         let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
         guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
             let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount))
@@ -62,24 +96,60 @@ extension RowCipher {
         return OpenedRow(attributes: attributes, secret: try Self.openSecret(of: row, under: itemKey, &associatedData))
     }
 
-    package func openSecret(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> Data? {
-        let itemKey = try unwrapItemKey(of: row, under: classKey)
-        var associatedData = associatedData(of: row.header, wrappedItemKey: row.wrappedItemKey)
+    package func openSecret(
+        of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> Data? {
+        let (itemKey, boundKey) = try unwrapItemKey(of: row, with: keys, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: boundKey)
         return try Self.openSecret(of: row, under: itemKey, &associatedData)
     }
 
-    private func unwrapItemKey(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> SymmetricKey {
+    /// The item key, and the wrapped key that the sealed parts are bound to.
+    private func unwrapItemKey(
+        of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> (SymmetricKey, boundKey: [UInt8]) {
         try Self.checkVersion(of: row.header)
-        guard row.header.constraints == nil else {
-            throw KeychainFailure(.decode, "the row has access control, which needs a newer version")
-        }
         guard Self.isClass(of: row.header, classKey) else {
             throw KeychainFailure(.decode, "the row belongs to another class key")
         }
-        guard let itemKey = KeyWrapping.unwrap(row.wrappedItemKey, under: classKey.secret) else {
-            throw KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
+        guard let constraints = row.header.constraints else {
+            guard let itemKey = KeyWrapping.unwrap(row.wrappedItemKey, under: classKey.secret) else { throw Self.alteredItemKey() }
+            return (itemKey, row.wrappedItemKey)
         }
-        return itemKey
+        guard let record = ConstraintRecord(encoded: constraints) else {
+            throw KeychainFailure(.decode, "the row's access control is not in the form of this version")
+        }
+        let inner = try unwrapOuter(of: row, under: classKey)
+        let rootKey = try ConstraintOpening(storeID: storeID, keys: keys).key(of: record)
+        guard let itemKey = KeyWrapping.unwrap(inner, under: rootKey.secret) else { throw Self.alteredItemKey() }
+        return (itemKey, inner)
+    }
+
+    /// What the class key wraps in a row with access control: the item key under the root's.
+    private func unwrapOuter(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> [UInt8] {
+        guard let inner = KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: classKey.secret) else {
+            throw Self.alteredItemKey()
+        }
+        return inner
+    }
+
+    private static func alteredItemKey() -> KeychainFailure {
+        KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
+    }
+
+    package func rewrapConstrained(
+        _ row: SealedRow, from oldKey: borrowing ClassKey, to newKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try Self.checkVersion(of: row.header)
+        guard row.header.constraints != nil, Self.isClass(of: row.header, oldKey), newKey.accessibility == oldKey.accessibility else {
+            throw KeychainFailure(.decode, "the row belongs to another class key")
+        }
+        let inner = try unwrapOuter(of: row, under: oldKey)
+        var renewed = row
+        renewed.header.classKeyGeneration = newKey.generation
+        renewed.wrappedItemKey = try KeyWrapping.wrap(wrapped: inner, under: newKey.secret)
+        renewed.tag = Array(tag(of: renewed))
+        return renewed
     }
 
     private static func openSecret(
@@ -111,7 +181,12 @@ extension RowCipher {
     }
 
     /// The part's number, the header, which says itself where it ends, and the wrapped key behind its count.
+    ///
+    /// With access control it is the inner wrapped key, and the class key's generation counts as 0: so another generation's class key
+    /// can take the place of the outer wrapping without anybody being asked.
     private func associatedData(of header: RowHeader, wrappedItemKey: [UInt8]) -> [UInt8] {
+        var header = header
+        if header.constraints != nil { header.classKeyGeneration = 0 }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(header.encodedByteCount + wrappedItemKey.count + 5)
         bytes.append(0)

@@ -10,9 +10,17 @@ package final class RowCipher: ItemCipher, Sendable {
     package let storeID: StoreID
     let indexKey: HMACKey
     let rowTagKey: HMACKey
+    package let presencePublicKey: [UInt8]?
+    /// What deriving from an application password costs in new items.
+    let applicationPasswordCost: PasscodeCost
 
-    init(storeID: StoreID, indexKey: borrowing SecretBytes, rowTagKey: borrowing SecretBytes) throws(KeychainFailure) {
+    init(
+        storeID: StoreID, indexKey: borrowing SecretBytes, rowTagKey: borrowing SecretBytes, presencePublicKey: [UInt8]?,
+        applicationPasswordCost: PasscodeCost
+    ) throws(KeychainFailure) {
         self.storeID = storeID
+        self.presencePublicKey = presencePublicKey
+        self.applicationPasswordCost = applicationPasswordCost
         self.indexKey = try HMACKey(indexKey)
         self.rowTagKey = try HMACKey(rowTagKey)
     }

@@ -7,10 +7,36 @@ package import KeychainCore
 package final class UnlockedKeys: Sendable {
     let document: KeybagDocument
     private let keys: [ClassKeyID: ClassKeyBox]
+    /// Nil where the keybag has none: without a passcode, or from before there was one.
+    let presence: PresenceKeyPair?
 
-    init(document: KeybagDocument, keys: [ClassKeyID: ClassKeyBox]) {
+    init(document: KeybagDocument, keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair?) {
         self.document = document
         self.keys = keys
+        self.presence = presence
+    }
+
+    /// The same without the keys of other classes, and without the presence key pair.
+    private func limited(to classes: Set<Accessibility>) -> UnlockedKeys {
+        UnlockedKeys(document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil)
+    }
+
+    /// Whether `presenceRelease` has anything to give.
+    package var hasPresenceKeyPair: Bool { presence != nil }
+
+    /// What the passcode releases for items of these classes that need the person.
+    ///
+    /// Throws `.authFailed` when the keybag has no presence key pair.
+    package func presenceRelease(for classes: Set<Accessibility>) throws(KeychainFailure) -> PresenceRelease {
+        guard let presence else {
+            throw KeychainFailure(.authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+        }
+        // The bytes are copied within the closure.
+        let privateKey = try unsafe presence.privateKey.withBytes { (bytes) throws(KeychainFailure) in
+            try unsafe SecretBytes(copying: bytes)
+        }
+        return PresenceRelease(
+            storeID: document.storeID, publicKey: presence.publicKey, privateKey: privateKey, classKeys: limited(to: classes))
     }
 
     /// What the holder is to hold in a slot.

@@ -25,6 +25,10 @@ package struct KeychainConfiguration: Sendable {
     package var policyPath = PasscodePolicy.systemPath
     /// Whether the policy may be the user's own file: for tests.
     package var acceptsOwnPolicy = false
+    /// Which program asks the person.
+    package var pinentry = PinentrySelection.automatic
+    /// Where the person is, for that program.
+    package var promptEnvironment = PromptEnvironment()
     /// How the store is opened.
     ///
     /// The environment has no say in it; tests do.
@@ -52,8 +56,8 @@ package struct KeychainConfiguration: Sendable {
         try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
     }
 
-    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`; and
-    /// `CREDENTIALS_DIRECTORY`.
+    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`;
+    /// `KEYCHAIN_PINENTRY` and what a pinentry program is told of the caller; and `CREDENTIALS_DIRECTORY`.
     ///
     /// Source: XDG Base Directory Specification (a relative path is to be ignored); systemd.exec(5), "Credentials".
     /// Throws `.notAvailable` when no place is named, `.parameter` for a value that is not understood.
@@ -75,6 +79,8 @@ package struct KeychainConfiguration: Sendable {
             }
             protectorForNewStore = kind
         }
+        pinentry = try PinentrySelection(variable: environment["KEYCHAIN_PINENTRY"])
+        promptEnvironment = PromptEnvironment(environment)
         credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 

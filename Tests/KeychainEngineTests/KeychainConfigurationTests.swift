@@ -86,4 +86,35 @@ struct KeychainConfigurationTests {
         environment["CREDENTIALS_DIRECTORY"] = value
         #expect(try KeychainConfiguration(environment: environment).credentialsDirectory == expected)
     }
+
+    @Test(
+        "KEYCHAIN_PINENTRY names the program that asks, or, empty, none",
+        arguments: [(nil, .automatic), ("", .never), ("/opt/bin/pinentry", .program("/opt/bin/pinentry"))]
+            as [(String?, PinentrySelection)])
+    func pinentry(_ value: String?, expected: PinentrySelection) throws {
+        var environment = ["KEYCHAIN_HOME": "/k"]
+        environment["KEYCHAIN_PINENTRY"] = value
+        #expect(try KeychainConfiguration(environment: environment).pinentry == expected)
+    }
+
+    @Test("A KEYCHAIN_PINENTRY that would be looked for somewhere is refused", arguments: ["pinentry", "./pinentry", " ", "~/pinentry"])
+    func relativePinentry(_ value: String) {
+        let failure = #expect(throws: KeychainFailure.self) {
+            try KeychainConfiguration(environment: ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PINENTRY": value])
+        }
+        #expect(failure?.status == .parameter)
+        #expect(failure?.reason.contains("KEYCHAIN_PINENTRY") == true)
+    }
+
+    @Test("Of the environment, whatever asks a person learns where the person is and which language to speak, and nothing else")
+    func promptEnvironment() throws {
+        let passedOn = [
+            "DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XAUTHORITY": "/x", "XDG_RUNTIME_DIR": "/run/user/1000",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/b", "TERM": "xterm", "LANG": "C.UTF-8", "LC_CTYPE": "de_DE.UTF-8", "HOME": "/h",
+            "USER": "u", "GPG_TTY": "/dev/pts/9",
+        ]
+        let others = ["LD_PRELOAD": "/evil.so", "LD_LIBRARY_PATH": "/evil", "PATH": "/evil", "SECRET": "x", "KEYCHAIN_HOME": "/k"]
+        let configuration = try KeychainConfiguration(environment: passedOn.merging(others) { first, _ in first })
+        #expect(configuration.promptEnvironment.variables == passedOn)
+    }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import KeychainCore
+
 /// What deriving a key from a passcode costs: the parameters of scrypt (RFC 7914).
 ///
 /// Bounded on both sides: too little protects nobody, too much would stop whoever opens a store that another program wrote.
@@ -35,6 +37,23 @@ package struct PasscodeCost: Hashable, Sendable {
         roundsExponent = uncheckedRoundsExponent
         self.blockSize = blockSize
         self.parallelism = parallelism
+    }
+
+    /// log2 N (1) ‖ r (4) ‖ p (4)
+    var encoded: [UInt8] {
+        var bytes = [roundsExponent]
+        bytes.append(littleEndian: blockSize)
+        bytes.append(littleEndian: parallelism)
+        return bytes
+    }
+
+    /// Parses `encoded`; nil for anything else, and for what `init(roundsExponent:blockSize:parallelism:)` refuses.
+    init?(encoded: some Collection<UInt8>) {
+        var reader = ByteReader(encoded)
+        guard let roundsExponent = reader.readByte(), let blockSize = reader.readUInt32(), let parallelism = reader.readUInt32(),
+            reader.isAtEnd
+        else { return nil }
+        self.init(roundsExponent: roundsExponent, blockSize: blockSize, parallelism: parallelism)
     }
 
     private static let largestMemoryByteCount = 1 << 30

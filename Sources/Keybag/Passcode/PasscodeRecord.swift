@@ -40,11 +40,6 @@ struct PasscodeRecord: Hashable, Sendable {
     }
 
     var encoded: [UInt8] {
-        var bytes = [Self.scryptCode]
-        bytes += salt
-        bytes.append(cost.roundsExponent)
-        bytes.append(littleEndian: cost.blockSize)
-        bytes.append(littleEndian: cost.parallelism)
-        return bytes
+        [Self.scryptCode] + salt + cost.encoded
     }
 }

@@ -4,7 +4,7 @@ internal import Synchronization
 /// A password of the program's own, and what was derived from it: the slow derivation is done once for each keychain and cost.
 package final class ApplicationPassword: Sendable {
     package let bytes: SecretBytes
-    private let stretched = Mutex<[Key: SharedSecret]>([:])
+    private let stretched = Mutex<[Key: SharedSecretBytes]>([:])
 
     private struct Key: Hashable {
         let storeID: StoreID
@@ -18,21 +18,27 @@ package final class ApplicationPassword: Sendable {
     /// What is derived from the password for a keychain at a cost: by `derive`, unless that was done before.
     package func stretched(
         for storeID: StoreID, cost: [UInt8], _ derive: (borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes
-    ) throws(KeychainFailure) -> SharedSecret {
+    ) throws(KeychainFailure) -> SharedSecretBytes {
         let key = Key(storeID: storeID, cost: cost)
         if let known = stretched.withLock({ $0[key] }) { return known }
         // Outside the lock: it takes a while, and two that derive the same lose nothing but time.
-        let fresh = SharedSecret(try derive(bytes))
+        let fresh = SharedSecretBytes(try derive(bytes))
         stretched.withLock { $0[key] = fresh }
         return fresh
     }
 }
 
 /// A secret with several owners, wiped with the last.
-package final class SharedSecret: Sendable {
+package final class SharedSecretBytes: Sendable {
     package let secret: SecretBytes
 
     package init(_ secret: consuming SecretBytes) {
         self.secret = secret
+    }
+
+    /// A copy with one owner.
+    package func copy() throws(KeychainFailure) -> SecretBytes {
+        // The bytes are copied within the closure.
+        try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }
 }

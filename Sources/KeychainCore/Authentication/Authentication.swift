@@ -22,4 +22,7 @@ package struct Authentication: Sendable {
         self.context = context
         self.prompt = prompt
     }
+
+    /// Whether somebody may be asked, by what the call says and by what its context says.
+    package var mayAsk: Bool { interaction == .allowed && context?.settings.isInteractionAllowed != false }
 }

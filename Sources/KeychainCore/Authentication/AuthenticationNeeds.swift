@@ -16,8 +16,8 @@ package struct AuthenticationNeeds: Hashable, Sendable {
 
     package init() {}
 
-    package init(passcodeFor accessibility: Accessibility) {
-        passcodeClasses = [accessibility]
+    package init(passcodeFor classes: Set<Accessibility>) {
+        passcodeClasses = classes
     }
 
     package init(applicationPassword: Password) {

@@ -46,6 +46,8 @@ package struct RestoreSummary: Hashable, Sendable {
         case newerInKeychain
         /// Both were changed at the same time, and are not the same.
         case differentOfSameDate
+        /// The keychain's has access control, so what it holds is not known here.
+        case protectedInKeychain
     }
 
     package var addedCount = 0

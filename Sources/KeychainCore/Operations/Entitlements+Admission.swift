@@ -19,10 +19,12 @@ extension Entitlements {
                 throw KeychainFailure(.parameter, "an item that must stay on this device cannot be synchronizable")
             }
         }
-        guard control.isUnconstrained else {
-            throw KeychainFailure(
-                .unimplemented, "access control that asks a person is not enforced yet, and nothing is stored unprotected"
-            )
+        // With access control it is refused already where the dictionary is parsed; asked here for every other way.
+        guard !isSynchronizable || control.isUnconstrained else {
+            throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")
+        }
+        guard !control.allowsPrivateKeyUsageOnly else {
+            throw KeychainFailure(.parameter, "privateKeyUsage is for private keys: a password stored with it could never be read back")
         }
     }
 

@@ -9,6 +9,8 @@ enum RowOpening {
     /// Written by a newer version, or under a class key this keybag does not have. Never written over.
     case unsupported(KeychainFailure)
     case locked(KeychainFailure)
+    /// It has access control, and what that asks for is not at hand: the failure says what it needs.
+    case guarded(KeychainFailure)
 }
 
 extension SealedKeychain {
@@ -17,7 +19,7 @@ extension SealedKeychain {
     /// Throws what says nothing about the row: no memory, a holder or a library that failed.
     func open(_ row: SealedRow, includingSecret: Bool) throws(KeychainFailure) -> RowOpening {
         try opening(row) { key throws(KeychainFailure) in
-            try cipher.open(row, includingSecret: includingSecret, under: key)
+            try cipher.open(row, includingSecret: includingSecret, with: constraintKeys, under: key)
         }
     }
 
@@ -26,7 +28,7 @@ extension SealedKeychain {
     /// Throws as `open`.
     func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
         try opening(row) { key throws(KeychainFailure) in
-            OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, under: key))
+            OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, with: constraintKeys, under: key))
         }
     }
 
@@ -37,20 +39,51 @@ extension SealedKeychain {
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
             return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
         }
-        guard header.constraints == nil else {
-            return .unsupported(KeychainFailure(.unimplemented, "an item has access control, which this version cannot enforce"))
+        var constraint: AccessControl.Constraint?
+        if let constraints = header.constraints {
+            guard let record = ConstraintRecord(encoded: constraints) else {
+                return .unsupported(KeychainFailure(.decode, "an item has access control that this version does not know"))
+            }
+            constraint = record.constraint
         }
         guard keys.availability(of: header.accessibility, generation: header.classKeyGeneration) != .missing else {
             return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
         }
         do throws(KeychainFailure) {
-            return .opened(try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
+            let provider = provider(for: header.accessibility, header.classKeyGeneration, constraint)
+            return .opened(try provider.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
         } catch {
-            switch error.status {
-            case .interactionNotAllowed: return .locked(error)
-            case .decode: return .damaged(error)
-            default: throw error
-            }
+            return try Self.classify(error, header, constraint)
+        }
+    }
+
+    /// A passcode that was given for an item releases its class key too, while the keychain itself stays locked.
+    func provider(
+        for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?
+    ) -> any KeyProvider {
+        guard constraint?.needsPresence == true, let released = constraintKeys.presence?.classKeys,
+            keys.availability(of: accessibility, generation: generation) == .locked,
+            released.availability(of: accessibility, generation: generation) == .available
+        else { return keys }
+        return released
+    }
+
+    private static func classify(
+        _ failure: KeychainFailure, _ header: RowHeader, _ constraint: AccessControl.Constraint?
+    ) throws(KeychainFailure) -> RowOpening {
+        let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
+        if var needs = failure.needs {
+            if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
+            return .guarded(.needing(needs))
+        }
+        switch failure.status {
+        // The passcode that the item needs anyhow would release the class key as well.
+        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.needing(needsClassKey))
+        case .interactionNotAllowed: return .locked(failure)
+        case .decode: return .damaged(failure)
+        // Nobody here could open it: no damage, and nothing to wait for.
+        case .authFailed: return .guarded(failure)
+        default: throw failure
         }
     }
 
@@ -62,11 +95,18 @@ extension SealedKeychain {
     func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
         let opening = try open(row, includingSecret: true)
         switch opening {
-        case .unsupported, .locked:
+        case .unsupported, .locked, .guarded:
             guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         case .opened, .damaged:
             return opening
         }
+    }
+}
+
+extension RowHeader {
+    /// What protects the row, as far as this version understands it.
+    var accessControl: AccessControl {
+        AccessControl(accessibility, constraint: constraints.flatMap { ConstraintRecord(encoded: $0) }?.constraint)
     }
 }

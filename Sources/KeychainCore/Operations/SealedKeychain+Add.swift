@@ -2,7 +2,7 @@
 
 extension SealedKeychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try forOneCall.addItem(request)
+        try forOneCall(request.authentication).addItem(request)
     }
 
     private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
@@ -14,14 +14,14 @@ extension SealedKeychain {
 
         // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
         let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
-        let row = try seal(&attributes, secret: request.secret, reference: fresh, accessibility: control.accessibility)
+        let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
         let reference = try write { writing throws(KeychainFailure) in
             guard let inherited = try clearWay(for: row, in: writing) else {
                 try writing.insert(row)
                 return fresh
             }
             try writing.insert(
-                try seal(&attributes, secret: request.secret, reference: inherited, accessibility: control.accessibility)
+                try seal(&attributes, secret: request.secret, reference: inherited, control: control)
             )
             return inherited
         }

@@ -27,7 +27,7 @@ extension SealedKeychain {
                                 reference: header.reference, accessibility: header.accessibility, attributes: opened.attributes,
                                 secret: opened.secret))
                         summary.savedCount += 1
-                    case .damaged, .unsupported: summary.unreadableCount += 1
+                    case .damaged, .unsupported, .guarded: summary.unreadableCount += 1
                     case .locked(let failure): throw failure
                     }
                 }
@@ -89,8 +89,16 @@ private struct Restoring {
         case .damaged:
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
             try add(item)
+        case .guarded: note(item, as: .protectedInKeychain)
         case .unsupported(let failure), .locked(let failure): throw failure
         }
+    }
+
+    private mutating func note(_ item: BackupItem, as reason: RestoreSummary.Reason) {
+        let leading = PrimaryKey.leading(of: item.reference.itemClass)
+        summary.conflicts.append(
+            RestoreSummary.Conflict(
+                service: item.attributes.text(leading.service) ?? "", account: item.attributes.text(leading.account) ?? "", reason: reason))
     }
 
     private mutating func replace(_ present: SealedRow, _ opened: OpenedRow, with item: BackupItem) throws(KeychainFailure) {
@@ -104,11 +112,7 @@ private struct Restoring {
         } else if opened.secret == item.secret, opened.attributes == item.attributes {
             summary.unchangedCount += 1
         } else {
-            let leading = PrimaryKey.leading(of: item.reference.itemClass)
-            summary.conflicts.append(
-                RestoreSummary.Conflict(
-                    service: item.attributes.text(leading.service) ?? "", account: item.attributes.text(leading.account) ?? "",
-                    reason: new < old ? .newerInKeychain : .differentOfSameDate))
+            note(item, as: new < old ? .newerInKeychain : .differentOfSameDate)
         }
     }
 
@@ -129,7 +133,7 @@ private struct Restoring {
     private func seal(_ item: BackupItem, reference: PersistentReference) throws(KeychainFailure) -> SealedRow {
         var attributes = item.attributes
         return try keychain.seal(
-            &attributes, secret: item.secret, reference: reference, accessibility: item.accessibility)
+            &attributes, secret: item.secret, reference: reference, control: AccessControl(item.accessibility))
     }
 
     private func firstRow(_ query: RowQuery) throws(KeychainFailure) -> SealedRow? {

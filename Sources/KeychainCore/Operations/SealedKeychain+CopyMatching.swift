@@ -2,7 +2,7 @@
 
 extension SealedKeychain {
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try forOneCall.matches(of: request)
+        try forOneCall(request.authentication).matches(of: request)
     }
 
     private func matches(of request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
@@ -17,20 +17,29 @@ extension SealedKeychain {
         var items: [KeychainItem] = []
         var unreadableCount = 0
         var firstUnreadable: KeychainFailure?
+        var needs = AuthenticationNeeds()
+        var guardedCount = 0
         try store.read { reading throws(KeychainFailure) in
             try reading.forEachRow(matching: search.rowQuery, includingSecrets: request.includesSecrets) {
                 row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
+                if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
                 switch try opensSecretAlone ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets) {
                 case .opened(let opened):
                     guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
                     items.append(
                         KeychainItem(
                             reference: row.header.reference, attributes: opened.attributes,
-                            accessControl: AccessControl(row.header.accessibility), secret: opened.secret
+                            accessControl: row.header.accessControl, secret: opened.secret
                         )
                     )
-                    return items.count == request.limit ? .stop : .proceed
+                    return items.count + guardedCount == request.limit ? .stop : .proceed
+                case .guarded(let failure):
+                    // One question for all of them; what nobody here could answer is no question.
+                    guard let missing = failure.needs else { throw failure }
+                    needs.formUnion(missing)
+                    guardedCount += 1
+                    return items.count + guardedCount == request.limit ? .stop : .proceed
                 case .unsupported(let failure):
                     // The newest keybag may have the key that is missing here.
                     guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
@@ -46,6 +55,7 @@ extension SealedKeychain {
                 }
             }
         }
+        guard needs.isEmpty else { throw .needing(needs) }
         guard items.isEmpty else {
             if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }
             return items

@@ -2,7 +2,7 @@
 
 extension SealedKeychain {
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try forOneCall.deleteItems(request)
+        try forOneCall(request.authentication).deleteItems(request)
     }
 
     private func deleteItems(_ request: DeleteRequest) throws(KeychainFailure) {
@@ -20,7 +20,7 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 case .unsupported(let failure): throw failure
-                case .damaged(let failure), .locked(let failure): if search.needsOpening { throw failure }
+                case .damaged(let failure), .locked(let failure), .guarded(let failure): if search.needsOpening { throw failure }
                 }
                 kept.sealedSecret = []
                 found.append((kept, opening))
@@ -42,12 +42,12 @@ extension SealedKeychain {
                 return try writing.remove(number: number)
             }
             var rest = tombstone(of: opened.attributes, itemClass: header.reference.itemClass)
-            let mark = try seal(&rest, secret: nil, reference: header.reference, accessibility: header.accessibility)
+            let mark = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl)
             try writing.replace(number: number, with: mark)
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())
             log("a damaged item was deleted; the damaged row is in quarantine")
-        case .locked, .unsupported:
+        case .locked, .guarded, .unsupported:
             // Deleting needs no key. What a tombstone would say is sealed, so a locked item leaves none.
             try writing.remove(number: number)
         }

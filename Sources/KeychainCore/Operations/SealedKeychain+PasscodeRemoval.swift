@@ -2,14 +2,18 @@
 
 /// Items that cannot be without a passcode.
 extension SealedKeychain {
-    private static let boundToPasscode = RowQuery(accessibility: .whenPasscodeSetThisDeviceOnly, isTombstone: false)
+    /// Whether a row is of no use without a passcode: by its class, or because it asks for the person.
+    private static func isBoundToPasscode(_ header: RowHeader) -> Bool {
+        header.accessibility == .whenPasscodeSetThisDeviceOnly || header.accessControl.constraint?.needsPresence == true
+    }
 
     /// The items of all programs that go with the passcode, by name.
     package func passcodeRemoval() throws(KeychainFailure) -> PasscodeRemoval {
         var items: [PasscodeRemoval.Item] = []
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            try reading.forEachRow(matching: Self.boundToPasscode, includingSecrets: false) { row throws(KeychainFailure) in
+            try reading.forEachRow(matching: RowQuery(isTombstone: false), includingSecrets: false) { row throws(KeychainFailure) in
+                guard Self.isBoundToPasscode(row.header) else { return .proceed }
                 items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: try name(of: row)))
                 return .proceed
             }
@@ -23,17 +27,17 @@ extension SealedKeychain {
     package func delete(_ removal: PasscodeRemoval, in writing: any ItemWriting) throws(KeychainFailure) {
         let agreed = Set(removal.items.map(\.id))
         let now = clock.now()
-        var query = Self.boundToPasscode
-        query.isTombstone = nil
-        try writing.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
-            guard let number = row.number else { return .proceed }
+        try writing.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+            guard let number = row.number, Self.isBoundToPasscode(row.header) else { return .proceed }
             guard row.header.isTombstone || agreed.contains(row.header.reference.id) else {
                 throw KeychainFailure(
                     .notAvailable, "an item that needs the passcode was added in the meantime; nothing was changed, so look again")
             }
             switch try open(row, includingSecret: true) {
             case .opened: try writing.remove(number: number)
-            case .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
+            // Agreed to, and as it was written: it only asks for more than the passcode.
+            case .guarded where try cipher.isIntact(row): try writing.remove(number: number)
+            case .guarded, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
             }
             return .proceed
         }

@@ -44,8 +44,8 @@ extension SealedKeychain {
             try writing.forEachRow(underPasscodeKeysBelow: currentGeneration, after: number) { row throws(KeychainFailure) in
                 guard let rowNumber = row.number else { return .proceed }
                 last = rowNumber
-                if case .opened(let opened) = try open(row, includingSecret: true) {
-                    try writing.replace(number: rowNumber, with: try resealed(row.header, opened))
+                if let renewed = try renewed(row) {
+                    try writing.replace(number: rowNumber, with: renewed)
                     rewrappedCount += 1
                 } else {
                     skippedCount += 1
@@ -62,6 +62,38 @@ extension SealedKeychain {
         }
     }
 
+    /// The row under the current class key; nil when it cannot be opened, or is not as it was written.
+    private func renewed(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
+        guard row.header.constraints == nil else { return try rewrapped(row) }
+        guard case .opened(let opened) = try open(row, includingSecret: true) else { return nil }
+        return try resealed(row.header, opened)
+    }
+
+    /// A row with access control: only the class key's wrapping changes, so nobody needs to be asked.
+    private func rewrapped(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
+        let header = row.header
+        guard header.formatVersion <= RowHeader.currentFormatVersion, try cipher.isIntact(row) else { return nil }
+        let generation = try keys.currentGeneration(for: header.accessibility)
+        let (keys, cipher) = (keys, cipher)
+        do throws(KeychainFailure) {
+            return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
+                (oldKey: borrowing ClassKey) throws(KeychainFailure) in
+                try Self.rewrap(row, from: oldKey, generation, keys, cipher)
+            }
+        } catch {
+            guard error.status == .decode else { throw error }
+            return nil
+        }
+    }
+
+    private static func rewrap(
+        _ row: SealedRow, from oldKey: borrowing ClassKey, _ generation: UInt32, _ keys: any KeyProvider, _ cipher: any ItemCipher
+    ) throws(KeychainFailure) -> SealedRow {
+        // The second key comes from the same provider, which lends several at once.
+        let newKey = try ClassKey(copying: keys, row.header.accessibility, generation: generation)
+        return try cipher.rewrapConstrained(row, from: oldKey, to: newKey)
+    }
+
     /// The same item under the current class key: nothing of it changes, and its revision is new as with every write.
     private func resealed(_ old: RowHeader, _ opened: OpenedRow) throws(KeychainFailure) -> SealedRow {
         var header = old
@@ -71,7 +103,8 @@ extension SealedKeychain {
         let renewed = header
         return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
-            try cipher.seal(opened.attributes, secret: opened.secret, header: renewed, under: key)
+            try cipher.seal(
+                opened.attributes, secret: opened.secret, header: renewed, constraint: nil, with: ConstraintKeys(), under: key)
         }
     }
 }

@@ -5,17 +5,18 @@ extension SealedKeychain {
     /// More than any secret needs, and far below what a store's row and the counts in it can hold.
     package static let largestItemByteCount = 64 << 20
 
-    /// Seals an item under the current class key of its accessibility.
+    /// Seals an item under the current class key of its accessibility, and under the keys of its constraint.
     ///
     /// `attributes` gets its `sha1` here.
     ///
-    /// Throws `.parameter` for an item that is too large.
+    /// Throws `.parameter` for an item that is too large, and a failure that needs the application password where that is missing.
     func seal(
-        _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, accessibility: Accessibility
+        _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl
     ) throws(KeychainFailure) -> SealedRow {
         guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
             throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
         }
+        let accessibility = control.accessibility
         let generation = try keys.currentGeneration(for: accessibility)
         let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
         // Of all the others: one item has one, whichever keychain seals it, and however often.
@@ -29,9 +30,10 @@ extension SealedKeychain {
         )
         let cipher = cipher
         let sealed = attributes
-        return try keys.withClassKey(for: accessibility, generation: generation) {
+        let constraintKeys = constraintKeys
+        return try provider(for: accessibility, generation, control.constraint).withClassKey(for: accessibility, generation: generation) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
-            try cipher.seal(sealed, secret: secret, header: header, under: key)
+            try cipher.seal(sealed, secret: secret, header: header, constraint: control.constraint, with: constraintKeys, under: key)
         }
     }
 
@@ -76,7 +78,7 @@ extension SealedKeychain {
             return nil
         case .unsupported(let failure):
             throw failure
-        case .opened, .locked:
+        case .opened, .locked, .guarded:
             guard other.header.isTombstone else {
                 throw KeychainFailure(.duplicateItem, "an item with this primary key is already there")
             }

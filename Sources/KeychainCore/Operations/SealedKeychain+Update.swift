@@ -3,7 +3,7 @@ internal import FoundationEssentials
 
 extension SealedKeychain {
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try forOneCall.updateItems(request)
+        try forOneCall(request.authentication).updateItems(request)
     }
 
     private func updateItems(_ request: UpdateRequest) throws(KeychainFailure) {
@@ -24,6 +24,7 @@ extension SealedKeychain {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 // Whether it is meant cannot be said, so it is not written over.
                 case .damaged(let failure): if search.needsOpening { throw failure }
+                case .guarded(let failure): if search.needsOpening || !canReplaceUnread(row, request) { throw failure }
                 case .unsupported, .locked: break
                 }
                 found.append((row, opening))
@@ -34,6 +35,7 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened): try rewrite(row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
+                case .guarded(let failure): try replaceUnread(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
                 }
             }
@@ -43,14 +45,12 @@ extension SealedKeychain {
     private func rewrite(
         _ row: SealedRow, _ old: OpenedRow, as request: UpdateRequest, in writing: any ItemWriting
     ) throws(KeychainFailure) {
-        let accessibility = request.accessControl?.accessibility ?? row.header.accessibility
+        let control = request.protection(inPlaceOf: row.header.accessControl)
         var attributes = old.attributes.updated(with: request.changes)
-        attributes[.accessible] = .string(accessibility.rawValue)
+        attributes[.accessible] = .string(control.accessibility.rawValue)
         attributes[.modificationDate] = .date(modificationDate(after: old.attributes))
-        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: attributes.flag(.synchronizable) ?? false)
-        let new = try seal(
-            &attributes, secret: request.secret ?? old.secret, reference: row.header.reference, accessibility: accessibility
-        )
+        try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
+        let new = try seal(&attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control)
         guard let number = row.number else { return }
         if !hasSamePrimaryKey(new.header, row.header) {
             try clearWay(for: new, exceptNumber: number, in: writing)
@@ -67,7 +67,7 @@ extension SealedKeychain {
         guard !old.isTombstone, !hasSamePrimaryKey(old, new), request.leavesTombstone ?? old.isSynchronizable else { return }
         var rest = tombstone(of: attributes, itemClass: old.reference.itemClass)
         let reference = PersistentReference(itemClass: old.reference.itemClass, id: .random())
-        try writing.insert(try seal(&rest, secret: nil, reference: reference, accessibility: old.accessibility))
+        try writing.insert(try seal(&rest, secret: nil, reference: reference, control: AccessControl(old.accessibility)))
     }
 
     /// A damaged item can be written anew when the call says everything: the whole primary key and a secret.
@@ -75,24 +75,58 @@ extension SealedKeychain {
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
         guard let secret = request.secret, namesWholePrimaryKey(request.query), let number = row.number else { throw failure }
+        // What it asked for is believed as well; where that cannot be read, the call must say it.
+        let claimed = row.header.accessControl
+        guard request.accessControl != nil || (claimed.constraint == nil) == (row.header.constraints == nil) else { throw failure }
+        let careful = AccessControl(Self.protection(inPlaceOf: claimed.accessibility), constraint: claimed.constraint)
+        let control = request.protection(inPlaceOf: careful)
+        let new = try sealedAnew(row, as: request, secret: secret, control: control)
+        try writing.quarantine(number: number, at: clock.now())
+        try clearWay(for: new, in: writing)
+        try writing.insert(new)
+        log("a damaged item was replaced by an update; the damaged row is in quarantine")
+    }
+
+    /// The item as the call says it, under the row's primary key and reference.
+    private func sealedAnew(
+        _ row: SealedRow, as request: UpdateRequest, secret: Data, control: AccessControl
+    ) throws(KeychainFailure) -> SealedRow {
         let query = request.query
         var given = ItemAttributes()
         for attribute in PrimaryKey.attributes(of: query.itemClass) { given[attribute] = query.attributes[attribute] }
         given[.synchronizable] = .number(row.header.isSynchronizable ? 1 : 0)
-        let accessibility = request.accessControl?.accessibility ?? Self.protection(inPlaceOf: row.header.accessibility)
-        let group = try groupOfDamaged(row, query)
+        let group = try groupOfUnread(row, query)
         var attributes = Self.completed(
-            given, itemClass: query.itemClass, group: group, control: AccessControl(accessibility)
+            given, itemClass: query.itemClass, group: group, control: control
         ).updated(with: request.changes)
         let now = clock.now()
         attributes[.creationDate] = attributes[.creationDate] ?? .date(now)
         attributes[.modificationDate] = .date(now)
-        try entitlements.requireStorable(AccessControl(accessibility), isSynchronizable: attributes.flag(.synchronizable) ?? false)
-        let new = try seal(&attributes, secret: secret, reference: row.header.reference, accessibility: accessibility)
-        try writing.quarantine(number: number, at: now)
-        try clearWay(for: new, in: writing)
-        try writing.insert(new)
-        log("a damaged item was replaced by an update; the damaged row is in quarantine")
+        try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
+        return try seal(&attributes, secret: secret, reference: row.header.reference, control: control)
+    }
+
+    /// Whether a row with access control can be replaced without being read: the call may not ask, and says all that the item has.
+    ///
+    /// Otherwise nobody could give such an item a new value without asking, but by deleting it first.
+    private func canReplaceUnread(_ row: SealedRow, _ request: UpdateRequest) -> Bool {
+        guard !request.authentication.mayAsk, request.secret != nil, namesWholePrimaryKey(request.query) else {
+            return false
+        }
+        return row.header.attributeDigests.allSatisfy { digest in
+            request.query.attributes[digest.attribute] != nil || request.changes[digest.attribute] != nil
+        }
+    }
+
+    /// The item keeps its reference and its access control, and gets a new date of creation: the old one is sealed.
+    private func replaceUnread(
+        _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
+    ) throws(KeychainFailure) {
+        guard let secret = request.secret, let number = row.number else { throw failure }
+        let control = request.protection(inPlaceOf: row.header.accessControl)
+        let new = try sealedAnew(row, as: request, secret: secret, control: control)
+        if !hasSamePrimaryKey(new.header, row.header) { try clearWay(for: new, exceptNumber: number, in: writing) }
+        try writing.replace(number: number, with: new)
     }
 
     /// The protection of what replaces a damaged item, when the call names none.
@@ -108,13 +142,13 @@ extension SealedKeychain {
     }
 
     /// The access group need not be named: its digest tells which of the program's groups it is.
-    private func groupOfDamaged(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
+    private func groupOfUnread(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
         if let named = query.attributes.text(.accessGroup) { return named }
         for group in entitlements.accessGroups where entitlements.canWrite(group) {
             let digest = try digests.digest(of: .string(group), for: .accessGroup, in: query.itemClass)
             if digest == row.header.accessGroupDigest { return group }
         }
-        throw KeychainFailure(.decode, "an item is damaged, its access group included")
+        throw KeychainFailure(.decode, "an item's access group cannot be told")
     }
 
     /// Parts that are the same for nearly every item (`agrp`, `sync`, hints, user) may be left out.

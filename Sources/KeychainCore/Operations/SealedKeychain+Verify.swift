@@ -12,7 +12,7 @@ package struct VerificationReport: Sendable {
     }
 
     package var checkedCount = 0
-    /// Rows whose class is locked: their tag was checked, their contents were not.
+    /// Rows whose class is locked, or that somebody would have to be asked for: their tag was checked, their contents were not.
     package var lockedCount = 0
     package var findings: [Finding] = []
     package var quarantinedCount = 0
@@ -75,7 +75,7 @@ extension SealedKeychain {
         } else {
             switch try open(row, includingSecret: true) {
             case .opened: return nil
-            case .locked:
+            case .locked, .guarded:
                 lockedCount += 1
                 return nil
             case .damaged: problem = "damaged"

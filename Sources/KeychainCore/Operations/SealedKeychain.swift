@@ -4,6 +4,8 @@
 package struct SealedKeychain: Keychain {
     package let store: any ItemStore
     package private(set) var keys: any KeyProvider
+    /// What this call has to satisfy access control with.
+    private(set) var constraintKeys = ConstraintKeys()
     let cipher: any ItemCipher
     let clock: any WallClock
     let digests: DigestCache
@@ -40,6 +42,22 @@ package struct SealedKeychain: Keychain {
 
     /// The same keychain for one call: what its rows are opened with is asked for once, and gone when the call is over.
     var forOneCall: SealedKeychain { with(keys: keys.forOneCall()) }
+
+    /// The same for one call that may satisfy access control.
+    func forOneCall(_ authentication: Authentication) -> SealedKeychain {
+        var keychain = forOneCall
+        if let context = authentication.context {
+            keychain.constraintKeys = context.keys(of: cipher.storeID, presencePublicKey: cipher.presencePublicKey)
+        }
+        return keychain
+    }
+
+    /// The same keychain with what satisfies access control.
+    package func with(constraintKeys: ConstraintKeys) -> SealedKeychain {
+        var keychain = self
+        keychain.constraintKeys = constraintKeys
+        return keychain
+    }
 
     /// Whether the store's keybag is the one that these keys come from.
     ///

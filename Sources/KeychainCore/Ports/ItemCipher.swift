@@ -7,26 +7,45 @@ package import FoundationEssentials
 package protocol ItemCipher: Sendable {
     var storeID: StoreID { get }
 
+    /// The public half of the presence key pair; nil while no passcode is set.
+    var presencePublicKey: [UInt8]? { get }
+
     /// The keyed digest under which a value of an attribute is searched.
     func digest(of value: AttributeValue, for attribute: Attribute, in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest
 
     /// The digest of several attributes together, in the given order.
     func digest(of values: [(Attribute, AttributeValue)], in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest
 
-    /// Seals attributes and secret under a fresh item key, wraps that under the class key, and tags the row.
+    /// Seals attributes and secret under a fresh item key, wraps that under the keys of the constraint and then under the class key,
+    /// and tags the row.
+    ///
+    /// The row's header gets what the constraint is kept as. Throws `.authFailed` for a constraint that nobody here could satisfy, and
+    /// a failure that needs the application password where that is missing; the person is never needed.
     func seal(
-        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?, with keys: ConstraintKeys,
+        under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow
 
-    /// Opens a row. Throws `.decode` when any part was altered, or is not this row's.
+    /// Opens a row.
+    ///
+    /// Throws `.decode` when any part was altered, or is not this row's, and a failure that needs what `keys` lacks of the constraint.
     func open(
-        _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
+        _ row: SealedRow, includingSecret: Bool, with keys: ConstraintKeys, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow
 
     /// Opens the secret alone: half the work, where nothing else is wanted. Nil: the item has none.
     ///
-    /// Throws `.decode` when the secret, or anything it is bound to, was altered.
-    func openSecret(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> Data?
+    /// Throws as `open`, for the secret and what it is bound to.
+    func openSecret(
+        of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> Data?
+
+    /// A row with access control under another generation of its class key: the same item, without anybody being asked.
+    ///
+    /// Throws `.decode` when it is not under `oldKey`.
+    func rewrapConstrained(
+        _ row: SealedRow, from oldKey: borrowing ClassKey, to newKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow
 
     /// Whether the row is as it was written, told without any class key. Needs every part, the sealed secret too.
     func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool

@@ -11,7 +11,7 @@ package protocol PresenceVerifier: Sendable {
     ///
     /// Throws `.nobodyToAsk` at once where nobody can see a question. The answer is UTF-8 as it was typed, at least one byte; an
     /// empty one comes back as `.empty`.
-    func ask(_ question: borrowing PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
+    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
 }
 
 /// What the person said.

@@ -17,4 +17,14 @@ package struct ClassKey: ~Copyable, Sendable {
         self.generation = generation
         self.secret = secret
     }
+
+    /// A copy of a key that a provider lends, for where two are needed at once.
+    init(copying keys: any KeyProvider, _ accessibility: Accessibility, generation: UInt32) throws(KeychainFailure) {
+        // The bytes are copied within the closure.
+        let secret = try keys.withClassKey(for: accessibility, generation: generation) {
+            (key: borrowing ClassKey) throws(KeychainFailure) in
+            SharedSecretBytes(try unsafe key.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) })
+        }
+        self.init(accessibility: accessibility, generation: generation, secret: try secret.copy())
+    }
 }

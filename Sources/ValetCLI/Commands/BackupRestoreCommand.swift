@@ -53,6 +53,7 @@ struct BackupRestoreCommand: ParsableCommand {
             switch conflict.reason {
             case .newerInKeychain: "the keychain has a newer one"
             case .differentOfSameDate: "the keychain has another one of the same date"
+            case .protectedInKeychain: "the keychain has one with access control"
             }
         return "key \(ItemListing.printable(conflict.account)) of \(ItemListing.printable(conflict.service)): kept, \(reason)"
     }

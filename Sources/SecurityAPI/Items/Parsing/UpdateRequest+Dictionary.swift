@@ -9,7 +9,7 @@ extension UpdateRequest {
         try query.checkChangesStoredItems()
         self.init(
             query: try ItemQuery(query), changes: changes.attributes, secret: changes.secret,
-            accessControl: ProtectionRules.protection(changes.accessibility, changes.accessControl),
+            accessControl: changes.accessibility == nil ? changes.accessControl?.accessControl : nil, accessibility: changes.accessibility,
             leavesTombstone: query.leavesTombstone)
     }
 }

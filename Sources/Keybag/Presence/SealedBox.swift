@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// Secrets of 32 bytes, sealed to the public half of a key pair: HPKE (RFC 9180), base mode, with X25519, HKDF-SHA256 and AES-256-GCM.
+///
+///     encapsulated key (32) ‖ sealed secret (32) ‖ tag (16)
+enum SealedBox {
+    static let secretByteCount = 32
+    static let byteCount = 80
+    private static let encapsulatedByteCount = 32
+
+    /// What for; the raw values are the prefix of HPKE's `info`, which goes on with the store's identifier.
+    enum Purpose: String {
+        case presence = "keychain presence v1"
+        case recovery = "keychain recovery v1"
+
+        func info(_ storeID: StoreID) -> Data { Data(rawValue.utf8) + Data(storeID.bytes) }
+    }
+
+    private static var ciphersuite: HPKE.Ciphersuite {
+        HPKE.Ciphersuite(kem: .Curve25519_HKDF_SHA256, kdf: .HKDF_SHA256, aead: .AES_GCM_256)
+    }
+
+    /// The public half that belongs to a private one of 32 bytes.
+    static func publicKey(of privateKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
+        defer { SecretArena.wipeStack() }
+        do {
+            return Array(try key(privateKey).publicKey.rawRepresentation)
+        } catch {
+            throw KeychainFailure(.internal, "a private key is not one")
+        }
+    }
+
+    static func seal(
+        _ secret: borrowing SecretBytes, to publicKey: [UInt8], _ purpose: Purpose, storeID: StoreID
+    ) throws(KeychainFailure) -> [UInt8] {
+        defer { SecretArena.wipeStack() }
+        do {
+            let recipient = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey)
+            var sender = try HPKE.Sender(recipientKey: recipient, ciphersuite: ciphersuite, info: purpose.info(storeID))
+            // The bytes are read in place, within the closure.
+            let sealed = try unsafe secret.withBytes { try unsafe sender.seal($0) }
+            return Array(sender.encapsulatedKey) + Array(sealed)
+        } catch {
+            throw KeychainFailure(.internal, "a key could not be sealed")
+        }
+    }
+
+    /// The secret; nil when it was altered, or sealed to another key.
+    static func open(
+        _ box: [UInt8], with privateKey: borrowing SecretBytes, _ purpose: Purpose, storeID: StoreID
+    ) throws(KeychainFailure) -> SecretBytes? {
+        guard box.count == byteCount else { return nil }
+        defer { SecretArena.wipeStack() }
+        guard var opened = try? plaintext(of: box, with: privateKey, purpose.info(storeID)), opened.count == secretByteCount else {
+            return nil
+        }
+        // Overwritten afterwards: the buffer is not memory for keys. Both within the closures.
+        defer { unsafe opened.withUnsafeMutableBytes { bytes in for index in bytes.indices { unsafe bytes[index] = 0 } } }
+        return try unsafe SecretBytes(byteCount: secretByteCount) { buffer in
+            unsafe opened.withUnsafeBytes { unsafe buffer.copyMemory(from: $0) }
+        }
+    }
+
+    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    @inline(never)
+    private static func plaintext(of box: [UInt8], with privateKey: borrowing SecretBytes, _ info: Data) throws -> Data {
+        var recipient = try HPKE.Recipient(
+            privateKey: key(privateKey), ciphersuite: ciphersuite, info: info, encapsulatedKey: Data(box[..<encapsulatedByteCount]))
+        return try recipient.open(Data(box[encapsulatedByteCount...]))
+    }
+
+    private static func key(_ privateKey: borrowing SecretBytes) throws -> Curve25519.KeyAgreement.PrivateKey {
+        // The bytes are copied within the closure, into memory that swift-crypto wipes.
+        try unsafe privateKey.withBytes { try unsafe Curve25519.KeyAgreement.PrivateKey(rawRepresentation: $0) }
+    }
+}

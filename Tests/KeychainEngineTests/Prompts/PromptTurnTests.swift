@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import Synchronization
+import Testing
+
+@Suite("Questions take turns")
+struct PromptTurnTests {
+    /// Threads of their own, since whoever waits for a turn blocks; their outcomes in no order.
+    private static func onThreads<Outcome: Sendable>(_ bodies: [@Sendable () -> Outcome]) async -> [Outcome] {
+        await withTaskGroup(of: Outcome.self) { group in
+            for body in bodies {
+                group.addTask {
+                    await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    private static func outcome(
+        _ turn: PromptTurn<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
+    ) -> Result<Int, KeychainFailure> {
+        do throws(KeychainFailure) {
+            return .success(try turn.share(key: key, timeoutSeconds: timeoutSeconds, body))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// A question that is held up until a test opens it, and counts how often it is asked.
+    private final class Question: Sendable {
+        private let count = Atomic(0)
+        private let isOpen = TimedLock()
+
+        init() { _ = isOpen.take(untilNanoseconds: 0) }
+
+        var askCount: Int { count.load(ordering: .relaxed) }
+
+        func ask() -> Int {
+            _ = isOpen.take(withinSeconds: 60)
+            isOpen.giveBack()
+            return count.add(1, ordering: .relaxed).newValue
+        }
+
+        func open() { isOpen.giveBack() }
+
+        /// Opens as soon as so many calls have their part in it.
+        func openOnThread(whenCallersOf turn: PromptTurn<String>, are callerCount: Int) {
+            Thread.detachNewThread {
+                PromptTurnTests.wait(for: callerCount, in: turn)
+                self.open()
+            }
+        }
+    }
+
+    private static func wait(for callerCount: Int, in turn: PromptTurn<String>) {
+        let deadline = Date(timeIntervalSinceNow: 60)
+        while turn.callerCount < callerCount, Date() < deadline { usleep(500) }
+    }
+
+    @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")
+    func shared() async {
+        let turn = PromptTurn<String>(turn: TimedLock())
+        let question = Question()
+        question.openOnThread(whenCallersOf: turn, are: 8)
+        let outcomes = await Self.onThreads(
+            Array(repeating: { Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } }, count: 8))
+        #expect(outcomes == Array(repeating: .success(1), count: 8))
+        #expect(Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } == .success(2))
+        #expect(turn.callerCount == 0)
+    }
+
+    @Test("A refusal is shared too")
+    func sharedRefusal() async {
+        let turn = PromptTurn<String>(turn: TimedLock())
+        let question = Question()
+        question.openOnThread(whenCallersOf: turn, are: 4)
+        let refuse: @Sendable () -> Result<Int, KeychainFailure> = {
+            Self.outcome(turn, "same") { () throws(KeychainFailure) in
+                _ = question.ask()
+                throw KeychainFailure(.userCanceled, "no")
+            }
+        }
+        let outcomes = await Self.onThreads(Array(repeating: refuse, count: 4))
+        #expect(outcomes == Array(repeating: .failure(KeychainFailure(.userCanceled, "")), count: 4))
+        #expect(question.askCount == 1)
+    }
+
+    @Test("Different questions, and equal ones with answers of another type, are shown one after the other")
+    func queued() async {
+        let lock = TimedLock()
+        let turns = [PromptTurn<String>(turn: lock), PromptTurn<String>(turn: lock)]
+        let shown = Atomic(0)
+        let mostShown = Atomic(0)
+        let asked = Atomic(0)
+        @Sendable func show() -> Int {
+            mostShown.max(shown.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+            usleep(1_000)
+            shown.subtract(1, ordering: .relaxed)
+            return asked.add(1, ordering: .relaxed).newValue
+        }
+        let outcomes = await Self.onThreads(
+            (0..<12).map { index in
+                {
+                    guard index > 0 else {
+                        return (try? turns[0].share(key: "2", timeoutSeconds: 60) { () throws(KeychainFailure) in "\(show())" }) != nil
+                    }
+                    return (try? Self.outcome(turns[index % 2], "\(index)") { () throws(KeychainFailure) in show() }.get()) != nil
+                }
+            })
+        #expect(outcomes == Array(repeating: true, count: 12))
+        #expect(asked.load(ordering: .relaxed) == 12)
+        #expect(mostShown.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("Whoever waits for a turn or a shared answer gives up at the deadline")
+    func deadline() {
+        let lock = TimedLock()
+        let turn = PromptTurn<String>(turn: lock)
+        let question = Question()
+        Thread.detachNewThread { _ = Self.outcome(turn, "first") { () throws(KeychainFailure) in question.ask() } }
+        Self.wait(for: 1, in: turn)
+        for key in ["first", "second"] {
+            let outcome = Self.outcome(turn, key, timeoutSeconds: 0) { () throws(KeychainFailure) in 1 }
+            #expect(outcome == .failure(KeychainFailure(.interactionNotAllowed, "")))
+        }
+        question.open()
+    }
+}
