@@ -18,7 +18,7 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     public let identifier: Identifier
 
     let keychain: EnclaveKeychain
-    private let singlePrompt = SinglePrompt()
+    let singlePrompt = SinglePrompt()
 
     private init(name: SandboxName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
         self.accessControl = accessControl
