@@ -18,7 +18,8 @@ extension AddRequest {
         }
         self.init(
             itemClass: dictionary.itemClass, attributes: dictionary.attributes, secret: dictionary.secret,
-            accessControl: ProtectionRules.protection(dictionary.accessibility, dictionary.accessControl))
+            accessControl: ProtectionRules.protection(dictionary.accessibility, dictionary.accessControl),
+            authentication: dictionary.authentication)
         // These are the keychain's to set, and it sets them anew for every item.
         for attribute in [Attribute.creationDate, .modificationDate, .sha1] { attributes[attribute] = nil }
         attributes[.synchronizable] = .number(dictionary.synchronizable == .yes ? 1 : 0)

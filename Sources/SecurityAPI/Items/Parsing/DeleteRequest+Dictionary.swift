@@ -8,6 +8,6 @@ extension DeleteRequest {
     /// What it says about results is ignored: nothing is delivered.
     init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
         try dictionary.checkChangesStoredItems()
-        self.init(query: try ItemQuery(dictionary), leavesTombstone: dictionary.leavesTombstone)
+        self.init(query: try ItemQuery(dictionary), leavesTombstone: dictionary.leavesTombstone, authentication: dictionary.authentication)
     }
 }

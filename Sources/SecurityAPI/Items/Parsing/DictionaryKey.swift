@@ -20,6 +20,10 @@ enum DictionaryKey {
     case secret
     case persistentReference
     case authenticationUI
+    /// The older form of it.
+    case noAuthenticationUI
+    case operationPrompt
+    case authenticationContext
     case leavesTombstones
     /// Accepted, and without effect.
     case ignored
@@ -78,11 +82,10 @@ enum DictionaryKey {
         kSecValueData: .secret,
         kSecValuePersistentRef: .persistentReference,
         kSecUseAuthenticationUI: .authenticationUI,
+        kSecUseNoAuthenticationUI: .noAuthenticationUI,
+        kSecUseOperationPrompt: .operationPrompt,
+        kSecUseAuthenticationContext: .authenticationContext,
         "u_Tomb": .leavesTombstones,
-        // What concerns the person being asked. As on Apple's platforms, a value of the wrong type counts as absent.
-        kSecUseOperationPrompt: .ignored,
-        kSecUseNoAuthenticationUI: .ignored,
-        kSecUseAuthenticationContext: .ignored,
         "u_CallerName": .ignored,
         "u_TokenRawItems": .ignored,
         kSecUseUserIndependentKeychain: .ignored,

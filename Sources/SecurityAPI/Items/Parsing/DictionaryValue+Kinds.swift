@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import KeychainCore
 
 /// The types that the keys beside the attributes take.
 extension DictionaryValue {
@@ -19,6 +20,15 @@ extension DictionaryValue {
     func asAccessControl() throws(ValueFault) -> SecAccessControl {
         guard case .accessControl(let accessControl) = self else { throw .type }
         return accessControl
+    }
+
+    /// Whether the person may be asked; whatever is neither of the two values that restrict it allows it.
+    var interaction: Authentication.Interaction {
+        switch self {
+        case .string(kSecUseAuthenticationUIFail): .forbidden
+        case .string(kSecUseAuthenticationUISkip): .skippingItems
+        default: .allowed
+        }
     }
 
     /// The number of items, `kSecMatchLimitOne` or `kSecMatchLimitAll`; -1 also means all.

@@ -15,6 +15,7 @@ enum DictionaryValue {
     case date(Date)
     case uuid(UUID)
     case accessControl(SecAccessControl)
+    case authenticationContext(LAContext)
     /// Nothing: `NSNull`, or an optional that is nil.
     case null
     /// A type that no key takes.
@@ -58,6 +59,7 @@ enum DictionaryValue {
             // The bytes live as long as the object, and are copied here. (`as Data` copies them one by one.)
             self = .data(unsafe Data(bytes: data.bytes, count: data.length))
         case let accessControl as SecAccessControl: self = .accessControl(accessControl)
+        case let context as LAContext: self = .authenticationContext(context)
         case let date as NSDate: self = .date(date as Date)
         case let uuid as NSUUID: self = .uuid(uuid as UUID)
         case is NSNull: self = .null

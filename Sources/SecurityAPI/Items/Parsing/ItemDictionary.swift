@@ -22,9 +22,15 @@ struct ItemDictionary {
     private(set) var hasMatchKeys = false
     /// A match key that only certificates and identities have an answer to.
     private(set) var certificateOnlyMatchKey: String?
-    private(set) var skipsItemsThatAsk = false
+    private(set) var authentication = Authentication()
     private(set) var leavesTombstone: Bool?
+    /// The value of `kSecUseAuthenticationUI`; nil without one.
+    private var interaction: Authentication.Interaction?
+    private var forbidsInteraction = false
     private var namesSharingGroup = false
+
+    /// Whether items with access control are passed over.
+    var skipsItemsThatAsk: Bool { authentication.interaction == .skippingItems }
 
     /// The value of `kSecAttrSynchronizable`.
     enum Synchronizable {
@@ -62,6 +68,8 @@ struct ItemDictionary {
             parse(key, value, noting: &fault)
         }
         try fault.throwIfAny()
+        // The older key counts where the newer one is absent.
+        authentication.interaction = interaction ?? (forbidsInteraction ? .forbidden : .allowed)
         try checkCombinations()
     }
 
@@ -124,8 +132,14 @@ struct ItemDictionary {
             case .match(let match): try parse(match, key, value)
             case .returns(let part): returns.set(part, to: try DictionaryValue(value).asBoolean())
             case .secret: secret = try DictionaryValue(value).asData()
-            case .authenticationUI:
-                if case .string(kSecUseAuthenticationUISkip) = DictionaryValue(value) { skipsItemsThatAsk = true }
+            case .authenticationUI: interaction = DictionaryValue(value).interaction
+            // Of what concerns the person being asked, a value of the wrong type counts as absent, as on Apple's platforms.
+            case .noAuthenticationUI:
+                if case .boolean(let flag) = DictionaryValue(value) { forbidsInteraction = flag }
+            case .operationPrompt:
+                if case .string(let prompt) = DictionaryValue(value), !prompt.isEmpty { authentication.prompt = prompt }
+            case .authenticationContext:
+                if case .authenticationContext(let context) = DictionaryValue(value) { authentication.context = context.authentication }
             case .leavesTombstones: leavesTombstone = try DictionaryValue(value).flag()
             case .internalAttribute: fault.note(.name, key, .parameter, "belongs to the keychain itself")
             case .unknown: fault.note(.name, key, .parameter, "is no key of a SecItem dictionary")
@@ -173,6 +187,9 @@ struct ItemDictionary {
             throw KeychainFailure(.missingEntitlement, "a sharing group needs an entitlement that no program here has")
         }
         try ProtectionRules.check(accessibility, accessControl)
+        guard authentication.context?.isInvalidated != true else {
+            throw KeychainFailure(.authFailed, "the value of kSecUseAuthenticationContext was invalidated", refusal: .invalidContext)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ extension UpdateRequest {
         self.init(
             query: try ItemQuery(query), changes: changes.attributes, secret: changes.secret,
             accessControl: changes.accessibility == nil ? changes.accessControl?.accessControl : nil, accessibility: changes.accessibility,
-            leavesTombstone: query.leavesTombstone)
+            leavesTombstone: query.leavesTombstone, authentication: query.authentication)
     }
 }
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import KeychainCore
+internal import KeychainEngine
+
+/// One evaluation of an `LAContext`: what is to be proved, and to which keychain.
+struct PolicyEvaluation: Sendable {
+    private let context: AuthenticationContext
+    private let authenticator: any KeychainAuthenticating
+    /// Nil: nothing is asked, whatever else has to hold.
+    private let constraint: AccessControl.Constraint?
+    /// The class of the items that are to be used; nil: any.
+    private let accessibility: Accessibility?
+    /// What has to be possible, though nobody is asked for it now.
+    private let prerequisite: AccessControl.Constraint?
+
+    /// What a policy demands, of the keychain that the caller's calls go to.
+    init(_ policy: LAPolicy, in context: LAContext) throws(LAError) {
+        let constraint = try policy.constraint()
+        try self.init(context, constraint: constraint)
+    }
+
+    /// What an operation on an item demands.
+    init(_ accessControl: SecAccessControl, _ operation: LAAccessControlOperation, in context: LAContext) throws(LAError) {
+        let control = accessControl.accessControl
+        guard !control.allowsPrivateKeyUsageOnly else {
+            throw LAError(mistake: "the access control is for private keys, which this keychain has none of")
+        }
+        switch operation {
+        case .useItem: try self.init(context, constraint: control.constraint, accessibility: control.accessibility)
+        case .createItem:
+            let needsPassword = control.constraint?.needsApplicationPassword == true
+            try self.init(
+                context, constraint: needsPassword ? .applicationPassword : nil, accessibility: control.accessibility,
+                prerequisite: control.constraint)
+        case .createKey, .useKeySign, .useKeyDecrypt, .useKeyKeyExchange:
+            throw LAError(mistake: "the operation is for keys, which this keychain has none of")
+        }
+    }
+
+    private init(
+        _ context: LAContext, constraint: AccessControl.Constraint?, accessibility: Accessibility? = nil,
+        prerequisite: AccessControl.Constraint? = nil
+    ) throws(LAError) {
+        self.context = context.authentication
+        guard !self.context.isInvalidated else { throw LAError(.invalidContext) }
+        authenticator = try Self.authenticator()
+        self.constraint = constraint
+        self.accessibility = accessibility
+        self.prerequisite = prerequisite
+    }
+
+    private static func authenticator() throws(LAError) -> any KeychainAuthenticating {
+        let keychain: any Keychain
+        do throws(KeychainFailure) {
+            keychain = try ProcessKeychain.current()
+        } catch {
+            throw LAError(error)
+        }
+        guard let authenticator = keychain as? any KeychainAuthenticating else {
+            throw LAError(mistake: "the keychain of this scope asks nobody")
+        }
+        return authenticator
+    }
+
+    /// Throws what would stand in the way at once.
+    func requirePossible() throws(LAError) {
+        do throws(KeychainFailure) {
+            for constraint in [prerequisite, constraint] {
+                if let constraint { try authenticator.requireAuthenticable(constraint) }
+            }
+        } catch {
+            throw LAError(error)
+        }
+    }
+
+    /// Asks; waits for the answer.
+    private func perform(reason: String) throws(LAError) {
+        do throws(KeychainFailure) {
+            if let prerequisite { try authenticator.requireAuthenticable(prerequisite) }
+            if let constraint {
+                let interaction: Authentication.Interaction = context.settings.isInteractionAllowed ? .allowed : .forbidden
+                let authentication = Authentication(interaction: interaction, context: context, prompt: reason)
+                try authenticator.authenticate(constraint, of: accessibility, authentication)
+            }
+        } catch {
+            throw context.isInvalidated ? LAError(.appCancel) : LAError(error)
+        }
+        // It was valid when it began.
+        guard !context.isInvalidated else { throw LAError(.appCancel) }
+    }
+
+    /// Performs an evaluation, if there is one, and replies, on a thread of its own: a person may take a minute to answer.
+    ///
+    /// The keychain of the caller's scope is that of `reply` too.
+    static func run(
+        _ evaluation: Result<PolicyEvaluation, LAError>, reason: String, _ reply: @escaping @Sendable (Bool, (any Error)?) -> Void
+    ) {
+        let scope = CurrentKeychain.bound
+        Thread.detachNewThread {
+            CurrentKeychain.$bound.withValue(scope) {
+                do throws(LAError) {
+                    try evaluation.get().perform(reason: reason)
+                    reply(true, nil)
+                } catch {
+                    reply(false, error)
+                }
+            }
+        }
+    }
+}
+
+extension LAPolicy {
+    fileprivate func constraint() throws(LAError) -> AccessControl.Constraint {
+        switch self {
+        case .deviceOwnerAuthentication: return .userPresence
+        case .deviceOwnerAuthenticationWithBiometrics, .deviceOwnerAuthenticationWithBiometricsOrCompanion:
+            throw LAError(.biometryNotAvailable)
+        case .deviceOwnerAuthenticationWithCompanion: throw LAError(.companionNotAvailable)
+        }
+    }
+}
