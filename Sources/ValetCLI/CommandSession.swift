@@ -9,11 +9,14 @@ struct CommandSession {
     let keychain: LocalKeychain
     private let recorder: RecordingKeychain
 
-    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others.
+    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others, and nobody is asked.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
-            if passcode != nil { configuration.keyHolder = .processMemory }
+            if let passcode {
+                configuration.keyHolder = .processMemory
+                configuration.presenceVerifier = try GivenPasscode(passcode)
+            }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
@@ -40,7 +43,8 @@ struct CommandSession {
         } catch let failure as CommandFailure {
             throw failure
         } catch let failure as KeychainFailure {
-            throw CommandFailure(failure)
+            // Made of a status alone, it tells less.
+            throw CommandFailure(lastFailure.flatMap { $0 == failure ? $0 : nil } ?? failure)
         } catch let error as KeychainError {
             throw CommandFailure(error, because: lastFailure)
         } catch let error as MigrationError {

@@ -26,8 +26,6 @@ final class GivenPasscode: PresenceVerifier {
 
     private static func copy(of passcode: borrowing Passcode) throws(KeychainFailure) -> SecretBytes {
         // The bytes are read within the closure.
-        try passcode.bytes.withBytes { bytes throws(KeychainFailure) in
-            try unsafe bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-        }
+        try unsafe passcode.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }
 }

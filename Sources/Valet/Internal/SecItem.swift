@@ -57,8 +57,7 @@ enum SecItem {
 
     /// The access control of items in the class that needs a passcode; nil if the system makes none.
     static func accessControl(_ flags: SecAccessControlCreateFlags) -> SecAccessControl? {
-        // No pointer is given.
-        unsafe SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
+        SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
     }
 
     private static func copy(matching query: [String: Any]) -> (OSStatus, CFTypeRef?) {
