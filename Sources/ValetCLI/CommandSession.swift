@@ -11,21 +11,22 @@ struct CommandSession {
 
     /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others, and nobody is asked.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
+        let given: GivenPasscode? = if let passcode { GivenPasscode(passcode) } else { nil }
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
-            if let passcode {
+            if let given {
                 configuration.keyHolder = .processMemory
-                configuration.presenceVerifier = try GivenPasscode(passcode)
+                configuration.presenceVerifier = given
             }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
         recorder = RecordingKeychain(keychain)
-        guard let passcode else { return }
+        guard let given else { return }
         _ = try requirePasscode()
         // The process ends before long, and the keys with it.
-        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(passcode, autoLock: .never) }
+        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(given.passcode, autoLock: .never) }
     }
 
     /// For commands that are about the keychain as a whole.

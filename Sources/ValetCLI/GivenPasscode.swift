@@ -5,10 +5,10 @@ import KeychainCore
 ///
 /// Each question once: an answer that was wrong stays wrong.
 final class GivenPasscode: PresenceVerifier {
-    private let passcode: Passcode
+    let passcode: Passcode
 
-    init(_ passcode: borrowing Passcode) throws(KeychainFailure) {
-        self.passcode = try Passcode(normalized: Self.copy(of: passcode))
+    init(_ passcode: consuming Passcode) {
+        self.passcode = passcode
     }
 
     var canAsk: Bool { true }
@@ -17,15 +17,11 @@ final class GivenPasscode: PresenceVerifier {
         guard question.secret == .passcode else { throw .nobodyToAsk("--passcode-fd gives the passcode, and no other password") }
         guard question.triesLeft == nil else { throw .nobodyToAsk("the passcode from --passcode-fd is wrong") }
         do throws(KeychainFailure) {
-            let copy = try Self.copy(of: passcode)
+            // The bytes are read within the closure.
+            let copy = try unsafe passcode.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
             return .secret(copy)
         } catch {
             throw .failed(error.reason)
         }
-    }
-
-    private static func copy(of passcode: borrowing Passcode) throws(KeychainFailure) -> SecretBytes {
-        // The bytes are read within the closure.
-        try unsafe passcode.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }
 }

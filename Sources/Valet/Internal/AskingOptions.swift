@@ -6,7 +6,7 @@ struct AskingOptions {
     let entries: [String: Any]
 
     /// Says nothing: for items that need nobody, and to be asked in the keychain's own words.
-    static let unsaid = AskingOptions(entries: [:])
+    static var unsaid: AskingOptions { AskingOptions(entries: [:]) }
 
     /// Nobody is asked: the call answers `errSecInteractionNotAllowed` where somebody would have to be.
     static var never: AskingOptions { AskingOptions(entries: PlatformRules.withoutAsking()) }
