@@ -10,16 +10,19 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
     private let closing: @Sendable (Opened) -> Void
     private let opened = Mutex<Opened?>(nil)
     let passcodeRules: @Sendable () throws(KeychainFailure) -> PasscodePolicy
+    let prompting: Prompting
+    package let prompts = PromptTurn<PromptKey>()
 
     /// Opens nothing yet.
     ///
     /// `opening` throws `.itemNotFound` where there is no keychain and none may be made: then nothing was ever stored.
     package init(
-        passcodeRules: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy,
+        passcodeRules: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy, prompting: Prompting,
         opening: @escaping @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened,
         closing: @escaping @Sendable (Opened) -> Void
     ) {
         self.passcodeRules = passcodeRules
+        self.prompting = prompting
         self.opening = opening
         self.closing = closing
     }

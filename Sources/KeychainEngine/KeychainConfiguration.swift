@@ -29,6 +29,10 @@ package struct KeychainConfiguration: Sendable {
     package var pinentry = PinentrySelection.automatic
     /// Where the person is, for that program.
     package var promptEnvironment = PromptEnvironment()
+    /// Who asks the person; nil: what `pinentry` and `promptEnvironment` say.
+    package var presenceVerifier: (any PresenceVerifier)?
+    /// How long a person may take to answer.
+    package var promptTimeoutSeconds = PresenceQuestion.standardTimeoutSeconds
     /// How the store is opened.
     ///
     /// The environment has no say in it; tests do.

@@ -64,7 +64,12 @@ struct KeychainOpening {
             do throws(KeychainFailure) {
                 let secret = try protector.deviceSecret(for: storeID)
                 do throws(KeychainFailure) {
-                    return (try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder), protector)
+                    return (
+                        try OpenKeybag(
+                            copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
+                            // A policy that cannot be read stops nobody from opening: it is read again where a passcode is set.
+                            applicationPasswordCost: (try? configuration.passcodeRules().cost) ?? .standard), protector
+                    )
                 } catch {
                     throw error.naming("with the device secret of \(protector.location(for: storeID))")
                 }

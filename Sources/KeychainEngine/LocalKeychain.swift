@@ -13,6 +13,7 @@ package final class LocalKeychain: Keychain {
         self.entitlements = entitlements
         access = KeychainAccess(
             passcodeRules: { () throws(KeychainFailure) in try configuration.passcodeRules() },
+            prompting: configuration.prompting(requester: Self.pathOfThisProgram),
             opening: { creating throws(KeychainFailure) in
                 try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
             },
@@ -22,23 +23,39 @@ package final class LocalKeychain: Keychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         // A call that would be refused anyway makes no store.
         _ = try entitlements.admit(request)
-        return try perform(creating: true) { keychain throws(KeychainFailure) in try keychain.add(request) }
+        return try perform(creating: true, .add, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            return try keychain.add(request)
+        }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         try requireAccess(.read, to: request.query)
-        return try perform(creating: false) { keychain throws(KeychainFailure) in try keychain.copyMatching(request) }
+        return try perform(creating: false, .read, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            return try keychain.copyMatching(request)
+        }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
-        try perform(creating: false) { keychain throws(KeychainFailure) in try keychain.update(request) }
+        try perform(creating: false, .change, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            try keychain.update(request)
+        }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        try perform(creating: false) { keychain throws(KeychainFailure) in try keychain.delete(request) }
+        try perform(creating: false, .delete, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            try keychain.delete(request)
+        }
     }
 
     /// A group that the program may not use is refused also where no store exists yet.
@@ -48,10 +65,13 @@ package final class LocalKeychain: Keychain {
     }
 
     private func perform<Result>(
-        creating: Bool, _ body: (SealedKeychain) throws(KeychainFailure) -> Result
+        creating: Bool, _ action: AuthenticatedAction, _ authentication: Authentication,
+        _ body: (SealedKeychain, Authentication) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try naming { () throws(KeychainFailure) in
-            try access.perform(creating: creating) { opened throws(KeychainFailure) in try body(opened.keychain) }
+            try access.perform(creating: creating, action, authentication) { opened, authentication throws(KeychainFailure) in
+                try body(opened.keychain, authentication)
+            }
         }
     }
 

@@ -29,6 +29,20 @@ package struct OpenedKeychain<Store: ItemStore>: Sendable {
         try protector.deviceSecret(for: keybag.storeID)
     }
 
+    /// All class keys, and what else the passcode releases.
+    ///
+    /// Throws `.authFailed` for a wrong passcode or when none is set.
+    func unlockedKeys(passcode: borrowing Passcode) throws(KeychainFailure) -> UnlockedKeys {
+        try keybag.unlockedKeys(passcode: passcode, deviceSecret: try deviceSecret())
+    }
+
+    /// The keychain with everything that a passcode releases.
+    func keychain(openingWith keys: UnlockedKeys) throws(KeychainFailure) -> SealedKeychain {
+        let keychain = keychain.with(keys: keys)
+        guard keys.hasPresenceKeyPair else { return keychain }
+        return keychain.with(constraintKeys: ConstraintKeys(presence: try keys.presenceRelease(for: Set(Accessibility.allCases))))
+    }
+
     /// Whether another process has changed the keybag since this was opened.
     ///
     /// Throws when the store cannot tell.

@@ -63,7 +63,7 @@ public final class InMemoryKeychain: Sendable {
         let parts = MemoryKeychain.Parts(
             store: store, protector: protector, holder: holder, clock: clock,
             // What is derived here protects nothing: the cheapest cost that is accepted.
-            policy: PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard))
+            policy: PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard), time: clock)
         keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
         control = MemoryKeychain(parts: parts.forTest, entitlements: entitlements)
     }

@@ -7,7 +7,7 @@ internal import KeychainEngine
 /// A keychain over a store in memory, with the engine's own rules, keys and lock.
 ///
 /// Several programs can share one: see `entitled(to:)`.
-package final class MemoryKeychain: Keychain, KeychainSessionProviding {
+package final class MemoryKeychain: Keychain, KeychainSessionProviding, KeychainAuthenticating {
     /// What the programs share.
     struct Parts: Sendable {
         let store: InMemoryItemStore
@@ -16,6 +16,9 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
         let clock: any WallClock
         var policy: PasscodePolicy
         let passcodes = KnownPasscodes()
+        /// Who is asked; nobody is there unless a test says so.
+        let presence = ScriptedPresence()
+        let time: any MonotonicTime
         var faults = InjectedFaults()
 
         /// The same keychain, for the test: nothing goes wrong for it, and any passcode is long enough.
@@ -31,12 +34,19 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
 
     package var store: InMemoryItemStore { parts.store }
 
+    /// How many calls have their part in a question to the person.
+    package var promptCallerCount: Int { access.prompts.callerCount }
+
+    /// Who is asked.
+    package var person: ScriptedPresence { parts.presence }
+
     let access: KeychainAccess<InMemoryItemStore>
 
     init(parts: Parts, entitlements: Entitlements) {
         self.parts = parts
         access = KeychainAccess(
             passcodeRules: { parts.policy },
+            prompting: Prompting(verifier: parts.presence, requester: entitlements.applicationIdentifier, time: parts.time),
             opening: { _ throws(KeychainFailure) in try Self.open(parts, entitlements) },
             closing: { _ in })
     }
@@ -47,7 +57,8 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
         let stored = try parts.store.read { reading throws(KeychainFailure) in try reading.keybag() }
         let storeID = parts.protector.storeID
         let keybag = try OpenKeybag(
-            copies: stored.copies, storeID: storeID, deviceSecret: try parts.protector.deviceSecret(for: storeID), holder: parts.holder)
+            copies: stored.copies, storeID: storeID, deviceSecret: try parts.protector.deviceSecret(for: storeID), holder: parts.holder,
+            applicationPasswordCost: parts.policy.cost)
         // What goes wrong concerns items and the passcode; opening and what the lock asks for go past it.
         let keychain = SealedKeychain(
             store: FaultyItemStore(base: parts.store, faults: parts.faults), keys: keybag, cipher: keybag.cipher, clock: parts.clock,
@@ -65,25 +76,56 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding {
     // MARK: Keychain
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try perform { keychain throws(KeychainFailure) in try keychain.add(request) }
+        try perform(.add, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            return try keychain.add(request)
+        }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try perform { keychain throws(KeychainFailure) in try keychain.copyMatching(request) }
+        try perform(.read, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            return try keychain.copyMatching(request)
+        }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try perform { keychain throws(KeychainFailure) in try keychain.update(request) }
+        try perform(.change, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            try keychain.update(request)
+        }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try perform { keychain throws(KeychainFailure) in try keychain.delete(request) }
+        try perform(.delete, request.authentication) { keychain, authentication throws(KeychainFailure) in
+            var request = request
+            request.authentication = authentication
+            try keychain.delete(request)
+        }
     }
 
     private func perform<Result>(
-        _ body: (SealedKeychain) throws(KeychainFailure) -> Result
+        _ action: AuthenticatedAction, _ authentication: Authentication,
+        _ body: (SealedKeychain, Authentication) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try access.perform(creating: true) { opened throws(KeychainFailure) in try body(opened.keychain) }
+        try access.perform(creating: true, action, authentication) { opened, authentication throws(KeychainFailure) in
+            try body(opened.keychain, authentication)
+        }
+    }
+
+    // MARK: KeychainAuthenticating
+
+    package func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+        try access.requireAuthenticable(constraint)
+    }
+
+    package func authenticate(
+        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
+    ) throws(KeychainFailure) {
+        try access.authenticate(constraint, of: accessibility, authentication)
     }
 
     // MARK: KeychainSessionProviding

@@ -2,6 +2,7 @@
 import Crypto
 import Foundation
 import KeychainCore
+import KeychainTesting
 import Testing
 
 @testable import Keybag

@@ -31,7 +31,12 @@ package final class AuthenticationContext: Sendable {
 
     private let state = Mutex(State())
 
-    package init() {}
+    /// Nobody but one call has it, and it goes with that call.
+    package let servesOneCall: Bool
+
+    package init(servingOneCall servesOneCall: Bool = false) {
+        self.servesOneCall = servesOneCall
+    }
 
     package var settings: Settings {
         get { state.withLock { $0.settings } }
@@ -82,8 +87,11 @@ package final class AuthenticationContext: Sendable {
     /// Lets go of what may no longer be used; false when nothing is left that could come to an end.
     package func look() -> Bool {
         for held in state.withLock({ $0.held }) where !held.isValid() { drop(held.release) }
-        return state.withLock { !$0.held.isEmpty }
+        return isHolding
     }
+
+    /// Whether it carries anything that a passcode released.
+    package var isHolding: Bool { state.withLock { !$0.held.isEmpty } }
 
     private func drop(_ release: PresenceRelease) {
         state.withLock { $0.held.removeAll { $0.release === release } }

@@ -3,7 +3,7 @@ package import KeychainCore
 internal import Synchronization
 
 /// The unlocked keys in a process's memory, store by store.
-package final class ProcessMemoryKeys: Sendable {
+package final class ProcessMemoryKeys: WatchedKeys {
     /// What all holders of this process share; a thread watches it.
     package static let ofThisProcess = ProcessMemoryKeys(time: SystemMonotonicTime(), isWatched: true)
 

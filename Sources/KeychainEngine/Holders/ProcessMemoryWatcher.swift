@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 
+/// Keys in memory that have an end which nobody announces.
+protocol WatchedKeys: AnyObject, Sendable {
+    /// Lets go of what has come to its end; false when nothing is held, and then the watcher is taken to end.
+    func look() -> Bool
+}
+
 /// The thread that lets go of keys in memory when their time is up or their store was locked, also in an idle process.
 ///
 /// It starts with the first key and ends after the last.
@@ -9,7 +15,7 @@ enum ProcessMemoryWatcher {
     private static let pauseNanoseconds = 400_000_000
 
     /// False when the system has no thread to give.
-    static func start(watching keys: ProcessMemoryKeys) -> Bool {
+    static func start(watching keys: any WatchedKeys) -> Bool {
         // Signals are the program's: the thread inherits a mask that takes none. Both sets are ours.
         var every = sigset_t()
         var previous = sigset_t()
@@ -18,12 +24,12 @@ enum ProcessMemoryWatcher {
         defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
         var thread = pthread_t()
         // The thread takes this reference over.
-        let context = unsafe Unmanaged.passRetained(keys)
+        let context = unsafe Unmanaged.passRetained(Watched(keys))
         let result = unsafe pthread_create(
             &thread, nil,
             { context in
                 guard let context = unsafe context else { return nil }
-                ProcessMemoryWatcher.watch(unsafe Unmanaged<ProcessMemoryKeys>.fromOpaque(context).takeRetainedValue())
+                ProcessMemoryWatcher.watch(unsafe Unmanaged<Watched>.fromOpaque(context).takeRetainedValue().keys)
                 return nil
             }, context.toOpaque())
         guard result == 0 else {
@@ -35,7 +41,16 @@ enum ProcessMemoryWatcher {
         return true
     }
 
-    private static func watch(_ keys: ProcessMemoryKeys) {
+    /// Carries the reference into the thread.
+    private final class Watched: Sendable {
+        let keys: any WatchedKeys
+
+        init(_ keys: any WatchedKeys) {
+            self.keys = keys
+        }
+    }
+
+    private static func watch(_ keys: any WatchedKeys) {
         while keys.look() {
             var pause = timespec(tv_sec: 0, tv_nsec: pauseNanoseconds)
             // Every signal is masked: it does not return early.

@@ -9,9 +9,11 @@ extension KeychainFailure {
     package init(_ refusal: PresenceRefusal, file: StaticString = #fileID, line: UInt = #line) {
         switch refusal {
         case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)
-        case .timedOut: self.init(.interactionNotAllowed, "nobody answered in time", file: file, line: line)
-        case .nobodyToAsk(let why): self.init(.interactionNotAllowed, "there is nobody to ask: \(why)", file: file, line: line)
-        case .failed(let why): self.init(.interactionNotAllowed, "nobody could be asked: \(why)", file: file, line: line)
+        case .timedOut: self.init(.interactionNotAllowed, "nobody answered in time", refusal: .timedOut, file: file, line: line)
+        case .nobodyToAsk(let why):
+            self.init(.interactionNotAllowed, "there is nobody to ask: \(why)", refusal: .notInteractive, file: file, line: line)
+        case .failed(let why):
+            self.init(.interactionNotAllowed, "nobody could be asked: \(why)", refusal: .notInteractive, file: file, line: line)
         }
     }
 }

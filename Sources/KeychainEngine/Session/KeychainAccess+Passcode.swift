@@ -30,7 +30,7 @@ extension KeychainAccess {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
-            let keys = try opened.keybag.unlockedKeys(passcode: current, deviceSecret: deviceSecret)
+            let keys = try opened.unlockedKeys(passcode: current)
             // Asked after the current passcode: what the rules are is nobody's business without it.
             try rules.admit(new)
             let change = try opened.keybag.changingPasscode(
@@ -42,8 +42,8 @@ extension KeychainAccess {
 
     package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: try opened.deviceSecret())
-            return try opened.keychain.with(keys: keys).passcodeRemoval()
+            let keys = try opened.unlockedKeys(passcode: passcode)
+            return try opened.keychain(openingWith: keys).passcodeRemoval()
         }
     }
 
@@ -52,9 +52,9 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             let deviceSecret = try opened.deviceSecret()
-            let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret)
+            let keys = try opened.unlockedKeys(passcode: passcode)
             let change = try opened.keybag.removingPasscode(of: keys, deviceSecret: deviceSecret)
-            let keychain = opened.keychain.with(keys: keys)
+            let keychain = try opened.keychain(openingWith: keys)
             try keychain.write { writing throws(KeychainFailure) in
                 try keychain.delete(removal, in: writing)
                 try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
@@ -65,7 +65,7 @@ extension KeychainAccess {
         }
     }
 
-    /// What an earlier change has left to do: rows under older class keys, then a cost that has risen since.
+    /// What an earlier change has left to do: rows under older class keys, then a cost that has risen since, or a presence key pair that is missing.
     func finish(
         _ keys: UnlockedKeys, of unlocked: Opened, _ passcode: borrowing Passcode, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
@@ -75,9 +75,11 @@ extension KeychainAccess {
         guard opened.keybag.keybagGeneration == keys.keybagGeneration, let stored = opened.keybag.passcodeCost else { return }
         // Asked for last: rows do not wait for a policy that can be read.
         let cost = try passcodeRules().cost
-        guard stored.memoryByteCount < cost.memoryByteCount else { return }
+        // A keybag from before there was a presence key pair gets one.
+        guard stored.memoryByteCount < cost.memoryByteCount || !keys.hasPresenceKeyPair else { return }
+        let raised = stored.memoryByteCount < cost.memoryByteCount ? cost : stored
         let change = try opened.keybag.changingPasscode(
-            of: keys, to: passcode, cost: cost, rotatingKeys: false, deviceSecret: deviceSecret)
+            of: keys, to: passcode, cost: raised, rotatingKeys: false, deviceSecret: deviceSecret)
         try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
         rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
     }

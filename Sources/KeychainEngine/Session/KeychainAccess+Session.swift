@@ -18,8 +18,7 @@ extension KeychainAccess {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             // Before the passcode is checked: a lock that comes meanwhile counts.
             let epoch = try opened.present().lockEpoch
-            let deviceSecret = try opened.deviceSecret()
-            let keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret)
+            let keys = try opened.unlockedKeys(passcode: passcode)
             try hold(keys, of: opened, autoLock, lockEpoch: epoch)
             do throws(KeychainFailure) {
                 try finish(keys, of: opened, passcode, autoLock, lockEpoch: epoch)

@@ -32,7 +32,9 @@ struct OldCopyTests {
                         }
                         let renamed = ClassKey(
                             accessibility: row.header.accessibility, generation: row.header.classKeyGeneration, secret: copy)
-                        return try keybag.cipher.open(row, includingSecret: true, under: renamed).attributes.text(.account) ?? ""
+                        return try keybag.cipher.open(
+                            row, includingSecret: true, with: ConstraintKeys(), under: renamed
+                        ).attributes.text(.account) ?? ""
                     }
                     if let account { accounts.insert(account) }
                 }

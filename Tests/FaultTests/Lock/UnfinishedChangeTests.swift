@@ -5,6 +5,7 @@ import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
+import KeychainTesting
 import Testing
 
 @Suite("What a change of passcode or policy leaves to do is done by the next unlock")
@@ -110,6 +111,7 @@ struct UnfinishedChangeTests {
             let store = LockingStore(base: opened.store, lockAfterWrite: 2)
             let access = KeychainAccess<LockingStore>(
                 passcodeRules: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
+                prompting: Prompting(verifier: ScriptedPresence(), requester: "test"),
                 opening: { _ throws(KeychainFailure) in try opened.reopened(over: store) }, closing: { _ in })
             try access.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
             let left = try #require(try Self.rowCountToRewrap(home))

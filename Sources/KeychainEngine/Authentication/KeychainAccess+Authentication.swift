@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Keybag
+package import KeychainCore
+
+/// Calls that may have to ask the person.
+extension KeychainAccess {
+    /// How often a call is tried again after something was released for it; Apple's limit.
+    private static var largestRoundCount: Int { 20 }
+
+    /// Runs a call; when it finds that a person, or a password, has to release something, asks and runs it again.
+    ///
+    /// Nobody is asked within `body`, so neither a transaction nor a lock waits for a person. What was released for this call alone is
+    /// gone when it ends.
+    package func perform<Result>(
+        creating: Bool, _ action: AuthenticatedAction, _ authentication: Authentication,
+        _ body: (Opened, Authentication) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        if let context = authentication.context, context.isInvalidated { throw Self.invalidContext }
+        var authentication = authentication
+        var attempts = PasswordAttempts()
+        for _ in 0...Self.largestRoundCount {
+            let failure: KeychainFailure
+            do throws(KeychainFailure) {
+                return try perform(creating: creating) { opened throws(KeychainFailure) in try body(opened, authentication) }
+            } catch {
+                failure = error
+            }
+            guard let needs = failure.needs else { throw failure }
+            if authentication.context == nil { authentication.context = AuthenticationContext(servingOneCall: true) }
+            try satisfy(needs, action, authentication, &attempts)
+        }
+        throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
+    }
+
+    static var invalidContext: KeychainFailure {
+        KeychainFailure(.authFailed, "the authentication context was invalidated", refusal: .invalidContext)
+    }
+
+    func satisfy(_ needs: AuthenticationNeeds, _ authentication: Authentication) throws(KeychainFailure) {
+        var attempts = PasswordAttempts()
+        try satisfy(needs, .evaluate, authentication, &attempts)
+    }
+
+    private func satisfy(
+        _ needs: AuthenticationNeeds, _ action: AuthenticatedAction, _ authentication: Authentication, _ attempts: inout PasswordAttempts
+    ) throws(KeychainFailure) {
+        guard let context = authentication.context else { throw KeychainFailure.needing(needs) }
+        if needs.applicationPassword == .wrong, let password = context.applicationPassword {
+            context.removeApplicationPassword(password)
+            guard authentication.mayAsk, attempts.count < PasswordAttempts.limit else {
+                throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrong)
+            }
+        }
+        guard authentication.mayAsk else { throw KeychainFailure.needing(needs) }
+        if let classes = needs.passcodeClasses { try releasePresence(for: classes, action, authentication, in: context) }
+        if let password = needs.applicationPassword {
+            try askForPassword(password, action, authentication, in: context, &attempts)
+        }
+    }
+
+    // MARK: The passcode
+
+    /// Asks for the passcode, and leaves in the context what it releases.
+    func releasePresence(
+        for classes: Set<Accessibility>, _ action: AuthenticatedAction, _ authentication: Authentication,
+        in context: AuthenticationContext
+    ) throws(KeychainFailure) {
+        let settings = context.settings
+        // Before anybody is asked: a lock that comes meanwhile counts.
+        let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            guard opened.keybag.isPasscodeSet else {
+                throw KeychainFailure(
+                    .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+            }
+            return (
+                storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
+                isUnlocked: try opened.keybag.lockState() == .unlocked
+            )
+        }
+        let question = question(.passcode, action, authentication, settings)
+        let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
+        let release = try prompts.share(key: key, timeoutSeconds: prompting.timeoutSeconds) { () throws(KeychainFailure) in
+            try askForPasscode(question, classes)
+        }
+        let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
+        context.hold(release) { [weak self, time = prompting.time] in
+            if let end, time.nowNanoseconds() >= end { return false }
+            return self?.isStillOpen(since: before.epoch, wasUnlocked: before.isUnlocked) ?? false
+        }
+        guard !context.isInvalidated else { throw Self.invalidContext }
+        if !context.servesOneCall { HeldContexts.ofThisProcess.watch(context) }
+    }
+
+    /// Apple's limit for the reuse of an authentication.
+    package static var longestReuseSeconds: Double { 300 }
+
+    private func askForPasscode(
+        _ question: PresenceQuestion, _ classes: Set<Accessibility>
+    ) throws(KeychainFailure) -> PresenceRelease {
+        var question = question
+        for triesLeft in [2, 1, 0] {
+            if case .secret(let typed) = try ask(question), let release = try release(typed, classes) { return release }
+            question.triesLeft = triesLeft
+        }
+        throw KeychainFailure(.authFailed, "the passcode was wrong three times", refusal: .wrong)
+    }
+
+    /// What a passcode releases; nil when it is wrong.
+    private func release(
+        _ typed: borrowing SecretBytes, _ classes: Set<Accessibility>
+    ) throws(KeychainFailure) -> PresenceRelease? {
+        // The bytes are copied within the closure. What cannot be a passcode is a wrong one.
+        let copied: PasscodeBox? = unsafe typed.withBytes { bytes in
+            do throws(KeychainFailure) { return PasscodeBox(try unsafe Passcode(typed: bytes)) } catch { return nil }
+        }
+        guard let passcode = copied else { return nil }
+        do throws(KeychainFailure) {
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try opened.unlockedKeys(passcode: passcode.passcode).presenceRelease(for: classes)
+            }
+        } catch {
+            // With a refusal it is something else than a wrong passcode.
+            guard error.status == .authFailed, error.refusal == nil else { throw error }
+            return nil
+        }
+    }
+
+    /// Whether nobody has locked the keychain since, and it has not locked itself.
+    private func isStillOpen(since epoch: LockEpoch, wasUnlocked: Bool) -> Bool {
+        do throws(KeychainFailure) {
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch) else { return false }
+                guard wasUnlocked else { return true }
+                return try opened.keybag.lockState() == .unlocked
+            }
+        } catch {
+            // What cannot be said is not relied on: the person can be asked again.
+            return false
+        }
+    }
+
+    // MARK: The application password
+
+    private func askForPassword(
+        _ need: AuthenticationNeeds.Password, _ action: AuthenticatedAction, _ authentication: Authentication,
+        in context: AuthenticationContext, _ attempts: inout PasswordAttempts
+    ) throws(KeychainFailure) {
+        var question = question(
+            need == .new ? .newApplicationPassword : .applicationPassword, action, authentication, context.settings)
+        question.triesLeft = attempts.count == 0 ? nil : PasswordAttempts.limit - attempts.count
+        let key = PromptKey(storeID: nil, question: question, classes: [])
+        let asked = question
+        let password = try prompts.share(key: key, timeoutSeconds: prompting.timeoutSeconds) { () throws(KeychainFailure) in
+            switch try ask(asked) {
+            case .secret(let typed): return ApplicationPassword(typed)
+            case .empty: throw KeychainFailure(.userCanceled, "no application password was given")
+            }
+        }
+        attempts.count += 1
+        context.setApplicationPassword(password)
+        guard !context.isInvalidated else { throw Self.invalidContext }
+    }
+
+    // MARK: Questions
+
+    private func ask(_ question: PresenceQuestion) throws(KeychainFailure) -> PresenceAnswer {
+        do throws(PresenceRefusal) {
+            return try prompting.verifier.ask(question)
+        } catch {
+            throw KeychainFailure(error)
+        }
+    }
+
+    private func question(
+        _ secret: PresenceQuestion.Secret, _ action: AuthenticatedAction, _ authentication: Authentication,
+        _ settings: AuthenticationContext.Settings
+    ) -> PresenceQuestion {
+        PresenceQuestion(
+            secret: secret, requester: prompting.requester, purpose: action.purpose, reason: authentication.prompt ?? settings.reason,
+            cancelTitle: settings.cancelTitle, timeoutSeconds: prompting.timeoutSeconds)
+    }
+}
+
+/// Two who ask the same of the same keychain, in the same words, share one question.
+package struct PromptKey: Hashable, Sendable {
+    let storeID: StoreID?
+    let question: PresenceQuestion
+    let classes: Set<Accessibility>
+}
+
+/// How often an application password was asked for in one call.
+private struct PasswordAttempts {
+    static let limit = 3
+    var count = 0
+}
+
+/// A passcode that a closure hands out.
+private final class PasscodeBox: Sendable {
+    let passcode: Passcode
+
+    init(_ passcode: consuming Passcode) {
+        self.passcode = passcode
+    }
+}

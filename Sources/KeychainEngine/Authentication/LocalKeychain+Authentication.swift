@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+package import KeychainCore
+
+extension LocalKeychain: KeychainAuthenticating {
+    package func requireAuthenticable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+        try naming { () throws(KeychainFailure) in try access.requireAuthenticable(constraint) }
+    }
+
+    package func authenticate(
+        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
+    ) throws(KeychainFailure) {
+        try naming { () throws(KeychainFailure) in try access.authenticate(constraint, of: accessibility, authentication) }
+    }
+
+    /// What the person is told is asking.
+    static var pathOfThisProgram: String {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first ?? "a program"
+    }
+}
+
+extension KeychainConfiguration {
+    func prompting(requester: String) -> Prompting {
+        Prompting(
+            verifier: presenceVerifier ?? Nobody(), requester: requester,
+            timeoutSeconds: promptTimeoutSeconds)
+    }
+}
+
+private struct Nobody: PresenceVerifier {
+    var canAsk: Bool { false }
+
+    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { throw .nobodyToAsk("no way to ask is configured") }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+@Suite("What a context carries")
+struct ContextTests {
+    @Test(
+        "A context that was satisfied serves again without asking, until the keychain locks",
+        arguments: [LockExtent.whenUnlocked, .everything])
+    func reuse(extent: LockExtent) throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            for _ in 0..<3 { #expect(try items.read("safe", Authentication(context: context)) == ["12345"]) }
+            #expect(items.person.questions.count == 1)
+            try items.keychain.lock(extent)
+            #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+            #expect(!context.isHolding)
+        }
+    }
+
+    @Test("Its window ends the reuse")
+    func window() throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        let context = AuthenticationContext()
+        context.settings.reuseSeconds = 10
+        items.person.then(.type(ProtectedItems.passcode))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(9))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(1))
+        #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+        #expect(!context.isHolding)
+    }
+
+    @Test("What serves one keychain serves no other")
+    func boundToKeychain() throws {
+        try ProtectedItems.inFile { first, _ in
+            try ProtectedItems.inFile { second, _ in
+                try first.add()
+                try second.add()
+                let context = AuthenticationContext()
+                first.person.then(.type(ProtectedItems.passcode))
+                #expect(try first.read("safe", Authentication(context: context)) == ["12345"])
+                #expect(second.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+                #expect(try first.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+            }
+        }
+    }
+
+    @Test("An invalidated context serves nothing, not even items that ask for nothing")
+    func invalidated() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            try items.add("plain", nil, .whenUnlocked)
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            context.invalidate()
+            #expect(!context.isHolding)
+            #expect(items.readStatus("safe", Authentication(context: context)) == .authFailed)
+            #expect(items.readStatus("plain", Authentication(context: context)) == .authFailed)
+        }
+    }
+
+    @Test("An idle context lets go of what it carries within seconds after another process's lock")
+    func idle() async throws {
+        let context = AuthenticationContext()
+        try await withoutKeyring { items, local in
+            try items.add()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            #expect(context.isHolding)
+            // Another program's way to the same keychain.
+            try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
+            for _ in 0..<200 where context.isHolding { usleep(50_000) }
+            #expect(!context.isHolding)
+        }
+    }
+
+    private func withoutKeyring(_ body: (ProtectedItems, LocalKeychain) throws -> Void) async throws {
+        try ProtectedItems.inFile(body)
+    }
+
+    @Test("Evaluating ahead releases what the items need, and asks once")
+    func evaluation() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            for _ in 0..<2 { try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context)) }
+            #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("Evaluating says what is wrong before anybody is asked")
+    func evaluationRefused() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            items.person.then(.type(ProtectedItems.passcode))
+            func refusal(_ constraint: AccessControl.Constraint) -> AuthenticationRefusal? {
+                do throws(KeychainFailure) {
+                    try items.keychain.authenticate(constraint, of: nil, Authentication(context: AuthenticationContext()))
+                    return nil
+                } catch {
+                    return error.refusal
+                }
+            }
+            #expect(refusal(.userPresence) == .passcodeNotSet)
+            #expect(refusal(.biometryAny) == .biometryNotAvailable)
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence) }
+            try items.setPasscode()
+            try items.keychain.requireAuthenticable(.userPresence)
+            #expect(items.person.questions.isEmpty)
+        }
+    }
+
+    @Test("Two threads that ask the same at once are answered by one question")
+    func sharedQuestion() async throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        items.person.then(
+            .decide { _ in
+                for _ in 0..<200 where memory.promptCallerCount < 2 { usleep(10_000) }
+                return .type(ProtectedItems.passcode)
+            })
+        let read = { @Sendable in (try? items.read()) ?? [] }
+        let (first, second) = await withTaskGroup(of: [String].self) { group in
+            for _ in 0..<2 { group.addTask { await Self.onThread(read) } }
+            return (await group.next(), await group.next())
+        }
+        #expect(first == ["12345"] && second == ["12345"])
+        #expect(items.person.questions.count == 1)
+    }
+
+    private static func onThread(_ body: @escaping @Sendable () -> [String]) async -> [String] {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: body()) }
+        }
+    }
+}

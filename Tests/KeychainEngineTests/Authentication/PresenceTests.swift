@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+@Suite("Items that need the person")
+struct PresenceTests {
+    @Test(
+        "Adding asks nobody; each read asks once and says who wants what",
+        arguments: [AccessControl.Constraint.userPresence, .devicePasscode])
+    func readAsks(constraint: AccessControl.Constraint) throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add("safe", constraint)
+            #expect(items.person.questions.isEmpty)
+            for _ in 0..<2 {
+                items.person.then(.type(ProtectedItems.passcode))
+                #expect(try items.read("safe", Authentication(prompt: "Open the safe")) == ["12345"])
+            }
+            #expect(items.person.questions.count == 2)
+            let question = try #require(items.person.questions.first)
+            #expect(question.secret == .passcode && question.reason == "Open the safe" && !question.requester.isEmpty)
+        }
+    }
+
+    @Test("Attributes and mere existence need the person as well, and deleting does not")
+    func everythingAsks() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            #expect(
+                items.status { () throws(KeychainFailure) in _ = try items.read("safe", includesSecrets: false) } == .interactionNotAllowed)
+            #expect(items.readStatus("safe", .forbidden) == .interactionNotAllowed)
+            #expect(items.readStatus("absent", .forbidden) == .itemNotFound)
+            #expect(items.readStatus("safe", .skipping) == .itemNotFound)
+            try items.keychain.delete(DeleteRequest(query: items.query(), authentication: .forbidden))
+            #expect(items.readStatus() == .itemNotFound)
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("Three wrong passcodes are refused, each with the tries left; a right one after two wrong ones is not")
+    func wrongPasscode() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            items.person.then(.type("wrong"), .type(""), .type("Swordfish"))
+            #expect(items.readStatus() == .authFailed)
+            #expect(items.person.questions.map(\.triesLeft) == [nil, 2, 1])
+            items.person.then(.type("wrong"), .type("wrong"), .type(ProtectedItems.passcode))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test(
+        "What the person does instead of answering has a status of its own",
+        arguments: [
+            (ScriptedPresence.Reaction.cancel, KeychainStatus.userCanceled), (.nobodyThere, .interactionNotAllowed),
+            (.timeOut, .interactionNotAllowed), (.fail("it died"), .interactionNotAllowed),
+        ])
+    func refusals(reaction: ScriptedPresence.Reaction, status: KeychainStatus) throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            items.person.then(reaction)
+            #expect(items.readStatus() == status)
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("Without a passcode such an item is refused and nothing is stored")
+    func withoutPasscode() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            for accessibility in [Accessibility.whenUnlocked, .whenPasscodeSetThisDeviceOnly] {
+                let failure = #expect(throws: KeychainFailure.self) { try items.add("safe", .userPresence, accessibility) }
+                #expect(failure?.status == .authFailed)
+            }
+            #expect(items.readStatus() == .itemNotFound)
+        }
+    }
+
+    @Test(
+        "Biometry releases no key: alone or beside others that are all needed it is refused, under 'any' the passcode is the way",
+        arguments: [
+            (AccessControl.Constraint.biometryAny, false), (.biometryCurrentSet, false), (.companion, false),
+            (.all([.biometryAny, .devicePasscode]), false), (.any([.biometryAny, .companion]), false),
+            (.any([.biometryAny, .devicePasscode]), true), (.any([.companion, .devicePasscode, .biometryCurrentSet]), true),
+        ])
+    func biometry(constraint: AccessControl.Constraint, isPossible: Bool) throws {
+        try ProtectedItems.inEveryKeychain { items in
+            #expect(
+                items.status { () throws(KeychainFailure) in try items.add("safe", constraint) } == (isPossible ? .success : .authFailed))
+            guard isPossible else {
+                #expect(items.readStatus("safe", .forbidden) == .itemNotFound)
+                return
+            }
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test("The access control comes back with the item")
+    func accessControlIsKept() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            let constraint = AccessControl.Constraint.any([.biometryAny, .devicePasscode])
+            try items.add("safe", constraint, .whenUnlocked)
+            items.person.then(.type(ProtectedItems.passcode))
+            let item = try items.keychain.copyMatching(MatchRequest(query: items.query())).first
+            #expect(item?.accessControl == AccessControl(.whenUnlocked, constraint: constraint))
+        }
+    }
+
+    @Test("A search over many items asks once for all of them")
+    func manyItems() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            for account in ["a", "b", "c"] { try items.add(account, secret: account) }
+            try items.add("open", nil, .whenUnlocked, secret: "open")
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try Set(items.read(nil, limit: nil)) == ["a", "b", "c", "open"])
+            #expect(items.person.questions.count == 1)
+            #expect(try items.read(nil, limit: nil, .skipping) == ["open"])
+            // As many as are wanted are there without asking: the first is one that asks.
+            #expect(items.status { () throws(KeychainFailure) in _ = try items.read(nil, limit: 1, .forbidden) } == .interactionNotAllowed)
+        }
+    }
+
+    @Test("A passcode given for an item of a locked keychain opens that item, and the keychain stays locked")
+    func locked() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            try items.add("unconstrained", nil, .whenUnlocked)
+            try items.keychain.lock(.everything)
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read() == ["12345"])
+            #expect(items.readStatus("unconstrained") == .interactionNotAllowed)
+            #expect(try items.keychain.sessionStatus().state == .neverUnlocked)
+            #expect(items.status { () throws(KeychainFailure) in try items.add("another") } == .interactionNotAllowed)
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("An update reads the old item first, so it asks")
+    func update() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            items.person.then(.type(ProtectedItems.passcode), .type(ProtectedItems.passcode))
+            try items.keychain.update(UpdateRequest(query: items.query(), changes: ItemAttributes([.label: .string("Luggage")])))
+            #expect(items.person.questions.count == 1)
+            let item = try items.keychain.copyMatching(MatchRequest(query: items.query(), includesSecrets: true)).first
+            #expect(item?.attributes.text(.label) == "Luggage" && item?.secret == Data("12345".utf8))
+        }
+    }
+
+    @Test("An update that may not ask and says the whole item writes it anew; one that would lose something does not")
+    func unreadUpdate() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            try items.keychain.update(UpdateRequest(query: items.query(), secret: Data("54321".utf8), authentication: .forbidden))
+            items.person.then(.type(ProtectedItems.passcode))
+            let item = try items.keychain.copyMatching(MatchRequest(query: items.query(), includesSecrets: true)).first
+            #expect(item?.secret == Data("54321".utf8))
+            #expect(item?.accessControl == AccessControl(.whenPasscodeSetThisDeviceOnly, constraint: .userPresence))
+
+            items.person.then(.type(ProtectedItems.passcode))
+            try items.keychain.update(UpdateRequest(query: items.query(), changes: ItemAttributes([.label: .string("Luggage")])))
+            func update(_ query: ItemQuery, _ changes: ItemAttributes = ItemAttributes(), _ secret: Data?) -> KeychainStatus {
+                items.status { () throws(KeychainFailure) in
+                    try items.keychain.update(UpdateRequest(query: query, changes: changes, secret: secret, authentication: .forbidden))
+                }
+            }
+            #expect(update(items.query(), ItemAttributes(), Data("0".utf8)) == .interactionNotAllowed)
+            #expect(update(items.query(nil), ItemAttributes([.label: .string("x")]), Data("0".utf8)) == .interactionNotAllowed)
+            #expect(update(items.query(), ItemAttributes([.label: .string("x")]), nil) == .interactionNotAllowed)
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read() == ["54321"])
+            #expect(update(items.query(), ItemAttributes([.label: .string("x")]), Data("0".utf8)) == .success)
+        }
+    }
+
+    @Test("Changing the protection class alone leaves the constraint in force")
+    func accessibilityAlone() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            items.person.then(.type(ProtectedItems.passcode))
+            try items.keychain.update(UpdateRequest(query: items.query(), accessibility: .whenUnlockedThisDeviceOnly))
+            #expect(items.readStatus("safe", .forbidden) == .interactionNotAllowed)
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test("New passcodes and new class keys leave such items as they are; removing the passcode removes them, by name")
+    func passcodeChanges() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            try items.add("any class", .devicePasscode, .whenUnlocked)
+            try items.add("plain", nil, .whenUnlocked)
+            try items.keychain.changePasscode(
+                from: try Passcode(text: ProtectedItems.passcode), to: try Passcode(text: "another one"), rotatingKeys: true,
+                autoLock: .standard)
+            items.person.then(.type("another one"), .type("another one"))
+            #expect(try items.read() == ["12345"])
+            #expect(try items.read("any class") == ["12345"])
+            let removal = try items.keychain.passcodeRemoval(try Passcode(text: "another one"))
+            #expect(Set(removal.items.compactMap { $0.name?.account }) == ["safe", "any class"])
+            try items.keychain.removePasscode(try Passcode(text: "another one"), deleting: removal)
+            #expect(items.readStatus() == .itemNotFound)
+            #expect(items.readStatus("any class") == .itemNotFound)
+            #expect(try items.read("plain") == ["12345"])
+        }
+    }
+}
