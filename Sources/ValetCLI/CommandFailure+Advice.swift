@@ -27,7 +27,8 @@ extension CommandFailure {
         case .decode:
             self.init(.damaged, failure.reason, advice: "Nothing was changed. `valet verify` lists everything that is damaged.")
         case .authFailed:
-            self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the right passcode.")
+            // Of the calls that store and read items, only one that needs a passcode where none is set fails so without a refusal.
+            self.init(failure, refusal: .passcodeNotSet)
         case .interactionNotAllowed:
             self.init(.unavailable, failure.reason, advice: "Unlock it with `valet unlock`, or give the passcode with --passcode-fd.")
         case .userCanceled:
