@@ -5,12 +5,8 @@ import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
 import Testing
-import Valet
 
-@testable import struct Valet.EnclaveProtection
-@testable import struct Valet.Sandbox
-@testable import enum Valet.SandboxName
-@testable import enum Valet.ValetKind
+@testable import Valet
 
 /// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
 @Suite("What a valet writes into items that a person has to release", .inMemoryKeychain(accessGroups: testAccessGroups))

@@ -151,7 +151,10 @@ struct SinglePromptValetTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    for _ in 0..<50 { #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345") }
+                    for _ in 0..<50 {
+                        let value = try valet.string(forKey: "Skroob", withPrompt: "")
+                        #expect(value == "12345")
+                    }
                 }
             }
             group.addTask { for _ in 0..<100 { valet.requirePromptOnNextAccess() } }
