@@ -94,7 +94,8 @@ struct PresenceTests {
                 return
             }
             items.person.then(.type(ProtectedItems.passcode))
-            #expect(try items.read() == ["12345"])
+            let secrets = try items.read()
+            #expect(secrets == ["12345"])
         }
     }
 
