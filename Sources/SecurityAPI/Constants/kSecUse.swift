@@ -6,13 +6,17 @@
 ///
 /// Not accepted for passwords: `errSecParam`.
 public let kSecUseItemList: CFString = "u_ItemList"
-/// What the person is told when asked for: a string.
+/// What the person is told when asked, in the program's own words: a string.
+///
+/// It comes before ``LAContext/localizedReason``, and is shown beside who asks and what for.
 public let kSecUseOperationPrompt: CFString = "u_OpPrompt"
 /// Fail rather than ask the person: a Boolean.
 ///
-/// The older form of `kSecUseAuthenticationUIFail`.
+/// The older form of `kSecUseAuthenticationUIFail`, looked at only where `kSecUseAuthenticationUI` is absent.
 public let kSecUseNoAuthenticationUI: CFString = "u_NoAuthUI"
 /// Whether the person may be asked: one of the three values below.
+///
+/// Anything else counts as `kSecUseAuthenticationUIAllow`.
 public let kSecUseAuthenticationUI: CFString = "u_AuthUI"
 /// A value of `kSecUseAuthenticationUI`: ask the person if need be.
 ///
@@ -20,11 +24,13 @@ public let kSecUseAuthenticationUI: CFString = "u_AuthUI"
 public let kSecUseAuthenticationUIAllow: CFString = "u_AuthUIA"
 /// A value of `kSecUseAuthenticationUI`: answer `errSecInteractionNotAllowed` rather than ask.
 public let kSecUseAuthenticationUIFail: CFString = "u_AuthUIF"
-/// A value of `kSecUseAuthenticationUI`: leave out items for which the person would be asked.
+/// A value of `kSecUseAuthenticationUI`: leave out items with access control.
 ///
 /// Searches only.
 public let kSecUseAuthenticationUISkip: CFString = "u_AuthUIS"
-/// The `LAContext` whose earlier authentication counts for this call.
+/// The ``LAContext`` that satisfies access control in the place of a question, and carries what an answer to this call releases.
+///
+/// An invalidated one is `errSecAuthFailed`. A value of another type counts as absent.
 public let kSecUseAuthenticationContext: CFString = "u_AuthCtx"
 /// Use the data protection keychain (macOS).
 ///

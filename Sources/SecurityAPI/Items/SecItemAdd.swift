@@ -15,8 +15,11 @@ internal import KeychainEngine
 ///   - result: Where the result goes: what the `kSecReturn…` keys ask for, nil if none is true. May be nil.
 /// - Returns: `errSecSuccess`; `errSecDuplicateItem` if there is one with the same primary key; `errSecParam`, `errSecNoSuchAttr` or
 ///   `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access group of others;
-///   `errSecInteractionNotAllowed` while the protection class is locked; `errSecUnimplemented` for certificates, keys and identities, and
-///   for an item with constraints; `errSecNotAvailable` if the keychain cannot be used. The item is durable when the call succeeds.
+///   `errSecInteractionNotAllowed` while the protection class is locked; `errSecAuthFailed` for access control that nobody could satisfy
+///   here (biometry without an alternative, the person's presence while no passcode is set) and for an invalidated `LAContext`;
+///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. Nobody is asked
+///   but for the program's own password, where the access control has one and the `LAContext` has not. The item is durable when the
+///   call succeeds.
 @discardableResult
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, CallerResult(result))

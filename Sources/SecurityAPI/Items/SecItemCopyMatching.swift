@@ -17,6 +17,9 @@ internal import KeychainEngine
 /// - Returns: `errSecSuccess`; `errSecItemNotFound` if there is proof that there is no such item; `errSecInteractionNotAllowed` if an item
 ///   matches and its protection class is locked; `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the query is not valid;
 ///   `errSecMissingEntitlement` for an access group of others; `errSecDecode` if the one item asked for is damaged;
+///   where an item with access control matches, and nobody has satisfied it yet, a person is asked: `errSecUserCanceled` if they cancel,
+///   `errSecAuthFailed` after three wrong answers and for an invalidated `LAContext`, `errSecInteractionNotAllowed` if nobody may or can
+///   be asked;
 ///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used.
 @discardableResult
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {

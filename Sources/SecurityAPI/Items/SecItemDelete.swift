@@ -11,7 +11,8 @@ internal import KeychainEngine
 ///
 /// - Parameter query: Which items, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key: there is no limit.
 /// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecParam`, `errSecNoSuchAttr`, `errSecNoSuchClass`,
-///   `errSecMissingEntitlement`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions.
+///   `errSecMissingEntitlement`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions. Nobody is asked, whatever the
+///   access control of the items.
 @discardableResult
 public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
     deleteItems(query)

@@ -14,8 +14,8 @@ internal import KeychainEngine
 ///   - attributesToUpdate: The new values of attributes, and the new secret in `kSecValueData`.
 /// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecDuplicateItem` if an item would get the primary key of
 ///   another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`, `errSecNoSuchClass`, `errSecMissingEntitlement`,
-///   `errSecInteractionNotAllowed`, `errSecDecode`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions. The change
-///   is durable when the call succeeds.
+///   `errSecInteractionNotAllowed`, `errSecUserCanceled`, `errSecAuthFailed`, `errSecDecode`, `errSecUnimplemented` and
+///   `errSecNotAvailable` as for the other functions. The change is durable when the call succeeds.
 @discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)

@@ -67,22 +67,27 @@ struct PolicyEvaluation: Sendable {
     /// Throws what would stand in the way at once.
     func requirePossible() throws(LAError) {
         do throws(KeychainFailure) {
-            for constraint in [prerequisite, constraint] {
-                if let constraint { try authenticator.requireAuthenticable(constraint) }
-            }
+            if let constraint { try authenticator.requireAuthenticable(constraint) }
         } catch {
             throw LAError(error)
+        }
+    }
+
+    /// An item is stored without anybody who could be asked, as long as somebody can read it some day.
+    private func requireStorable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            try authenticator.requireAuthenticable(constraint)
+        } catch {
+            guard error.refusal == .notInteractive else { throw error }
         }
     }
 
     /// Asks; waits for the answer.
     private func perform(reason: String) throws(LAError) {
         do throws(KeychainFailure) {
-            if let prerequisite { try authenticator.requireAuthenticable(prerequisite) }
+            if let prerequisite { try requireStorable(prerequisite) }
             if let constraint {
-                let interaction: Authentication.Interaction = context.settings.isInteractionAllowed ? .allowed : .forbidden
-                let authentication = Authentication(interaction: interaction, context: context, prompt: reason)
-                try authenticator.authenticate(constraint, of: accessibility, authentication)
+                try authenticator.authenticate(constraint, of: accessibility, Authentication(context: context, prompt: reason))
             }
         } catch {
             throw context.isInvalidated ? LAError(.appCancel) : LAError(error)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainServices
+import KeychainTesting
 import KeychainTestingTraits
 import Testing
 
@@ -14,6 +15,20 @@ struct AccessControlCases {
         let found = try #require(attributes(of: Item.genericQuery()))
         #expect(found[kSecAttrAccessible] as? String == kSecAttrAccessibleAfterFirstUnlock as String)
     }
+
+    #if !canImport(Darwin)
+    @Test("Case 69: such an item is locked with its class, and there again after the unlock")
+    func lockedWithoutConstraints() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        #expect(
+            add(Item.generic().with(kSecAttrAccessControl, try accessControl(kSecAttrAccessibleWhenUnlocked, []))).status == errSecSuccess)
+        try keychain.lock()
+        #expect(find(Item.genericQuery().with(kSecReturnData, true)).status == errSecInteractionNotAllowed)
+        try keychain.unlock()
+        #expect(secret(of: Item.genericQuery()) == Item.secret)
+        #expect(keychain.person.questions.isEmpty)
+    }
+    #endif
 
     @Test("Case 72: items may be skipped in searches only", arguments: [Verb.add, .update, .delete])
     func skip(verb: Verb) {
@@ -50,20 +65,5 @@ struct AccessControlCases {
         #expect(find(query).status == errSecParam)
         #expect(find(query.without(kSecAttrAccessible)).status == errSecSuccess)
         #expect(find(query.without(kSecAttrAccessControl)).status == errSecSuccess)
-    }
-
-    @Test(
-        "Until constraints are enforced, an item that has some is refused and never stored unprotected",
-        arguments: [
-            SecAccessControlCreateFlags.userPresence, .devicePasscode, .biometryAny, .biometryCurrentSet, .companion,
-            .applicationPassword, .privateKeyUsage,
-        ])
-    func constraintsAreRefused(flags: SecAccessControlCreateFlags) throws {
-        let control = try accessControl(kSecAttrAccessibleWhenUnlocked, flags)
-        #expect(add(Item.generic().with(kSecAttrAccessControl, control)).status == errSecUnimplemented)
-        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
-        add(Item.generic())
-        #expect(update(Item.genericQuery(), [kSecAttrAccessControl: control]) == errSecUnimplemented)
-        #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 }

@@ -54,10 +54,13 @@ struct UpdateRequestTests {
 
     @Test("The protection can be changed by either key")
     func protection() throws {
-        #expect(
-            try request([kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock]).accessControl == AccessControl(.afterFirstUnlock))
+        let ofClass = try request([kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock])
+        #expect(ofClass.accessibility == .afterFirstUnlock)
+        #expect(ofClass.accessControl == nil)
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, .userPresence)
-        #expect(try request([kSecAttrAccessControl: object]).accessControl == object.accessControl)
+        let ofObject = try request([kSecAttrAccessControl: object])
+        #expect(ofObject.accessControl == object.accessControl)
+        #expect(ofObject.accessibility == nil)
         #expect(
             status([kSecAttrAccessControl: object, kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked]) == errSecParam)
         #expect(status([kSecAttrAccessControl: object, kSecAttrSynchronizable: true]) == errSecParam)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainServices
+import KeychainTesting
+import Testing
+
+/// Access control that can be satisfied here, as the rows of tables, with what satisfies it.
+enum Constraint: CaseIterable, Sendable {
+    case userPresence
+    case devicePasscode
+    case biometryOrPasscode
+    case applicationPassword
+    case presenceAndPassword
+
+    static let password = "open sesame"
+
+    var flags: SecAccessControlCreateFlags {
+        switch self {
+        case .userPresence: .userPresence
+        case .devicePasscode: .devicePasscode
+        case .biometryOrPasscode: [.biometryAny, .or, .devicePasscode]
+        case .applicationPassword: .applicationPassword
+        case .presenceAndPassword: [.userPresence, .applicationPassword]
+        }
+    }
+
+    var needsPasscode: Bool { self != .applicationPassword }
+    var needsPassword: Bool { self == .applicationPassword || self == .presenceAndPassword }
+
+    /// What the person is asked for, in order.
+    var secrets: [InMemoryKeychain.Question.Secret] {
+        (needsPasscode ? [.passcode] : []) + (needsPassword ? [.applicationPassword] : [])
+    }
+
+    /// Lets the person answer whatever is asked for an item.
+    func satisfy() throws {
+        let person = try #require(InMemoryKeychain.current).person
+        if needsPasscode { person.answers(.correctPasscode) }
+        if needsPassword { person.answers(.text(Self.password)) }
+    }
+
+    /// An item that has it.
+    func item(_ account: String = "account") throws -> ItemDictionary {
+        Item.generic(account).with(kSecAttrAccessControl, try accessControl(kSecAttrAccessibleWhenUnlocked, flags))
+    }
+
+    /// Stores that item in a keychain that has a passcode, and asks nobody for it.
+    func store() throws {
+        try #require(InMemoryKeychain.current).setPasscode("swordfish")
+        #expect(add(try item().with(kSecUseAuthenticationContext, contextWithPassword())).status == errSecSuccess)
+        #expect(try #require(InMemoryKeychain.current).person.questions.isEmpty)
+    }
+}
+
+/// A context that has the application password of `Constraint`, or another.
+func contextWithPassword(_ password: String = Constraint.password) -> LAContext {
+    let context = LAContext()
+    context.setCredential(Data(password.utf8), type: .applicationPassword)
+    return context
+}
+#endif

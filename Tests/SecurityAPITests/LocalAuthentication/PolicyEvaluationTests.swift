@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+import KeychainCore
+import Synchronization
+import Testing
+
+@testable import SecurityAPI
+
+@Suite("Evaluating with LAContext")
+struct PolicyEvaluationTests {
+    private let context = LAContext()
+
+    /// Runs `body` on `keychain`.
+    @discardableResult
+    private func on<Result>(_ keychain: any Keychain, _ body: () async throws -> Result) async rethrows -> Result {
+        try await CurrentKeychain.$bound.withValue(keychain, operation: body)
+    }
+
+    /// Whether the policy can be evaluated, and why not.
+    private func canEvaluate(_ policy: LAPolicy) -> (isPossible: Bool, code: LAError.Code?) {
+        var error: NSError?
+        // The variable is this function's, and used during the call alone.
+        let isPossible = unsafe context.canEvaluatePolicy(policy, error: &error)
+        // Nobody need take the reason.
+        #expect(unsafe context.canEvaluatePolicy(policy, error: nil) == isPossible)
+        return (isPossible, (error as? LAError)?.code)
+    }
+
+    private func code(_ body: () async throws -> Bool) async -> LAError.Code? {
+        do {
+            return try await body() ? nil : .userFallback
+        } catch {
+            return (error as? LAError)?.code
+        }
+    }
+
+    // MARK: Without asking
+
+    @Test("deviceOwnerAuthentication is possible where somebody's presence can be proved")
+    func possible() {
+        let keychain = RecordingAuthenticator()
+        CurrentKeychain.with(keychain) {
+            #expect(canEvaluate(.deviceOwnerAuthentication) == (true, nil))
+        }
+        #expect(Set(keychain.requiredConstraints) == [.userPresence])
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test("What stands in the way is told, and may be ignored", arguments: LAErrorTests.failures)
+    func obstacle(failure: KeychainFailure, code: LAError.Code) {
+        CurrentKeychain.with(RecordingAuthenticator(obstacle: failure)) {
+            #expect(canEvaluate(.deviceOwnerAuthentication) == (false, code))
+        }
+    }
+
+    static let unavailable: [(LAPolicy, LAError.Code)] = [
+        (.deviceOwnerAuthenticationWithBiometrics, .biometryNotAvailable),
+        (.deviceOwnerAuthenticationWithBiometricsOrCompanion, .biometryNotAvailable),
+        (.deviceOwnerAuthenticationWithBiometricsOrWatch, .biometryNotAvailable),
+        (.deviceOwnerAuthenticationWithCompanion, .companionNotAvailable),
+        (.deviceOwnerAuthenticationWithWatch, .companionNotAvailable),
+    ]
+
+    @Test("Biometry and companions are never available", arguments: unavailable)
+    func withoutBiometry(policy: LAPolicy, code: LAError.Code) async {
+        let keychain = RecordingAuthenticator()
+        let evaluated = await on(keychain) {
+            #expect(canEvaluate(policy) == (false, code))
+            return await self.code { try await context.evaluatePolicy(policy, localizedReason: "open the safe") }
+        }
+        #expect(evaluated == code)
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test("Outside every keychain nothing can be proved, and the reason says so")
+    func withoutKeychain() async {
+        #expect(canEvaluate(.deviceOwnerAuthentication) == (false, .authenticationFailed))
+        await #expect(throws: LAError(.authenticationFailed)) {
+            try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+        }
+        let evaluated = await on(RecordingKeychain()) {
+            await self.code { try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe") }
+        }
+        #expect(evaluated == .authenticationFailed)
+    }
+
+    // MARK: Asking
+
+    @Test("A policy is evaluated with the context, and with the program's words")
+    func evaluated() async throws {
+        let keychain = RecordingAuthenticator()
+        let isSuccess = try await on(keychain) {
+            try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+        }
+        #expect(isSuccess)
+        let request = try #require(keychain.requests.first)
+        #expect(keychain.requests.count == 1)
+        #expect(request.constraint == .userPresence)
+        #expect(request.accessibility == nil)
+        #expect(request.authentication.context === context.authentication)
+        #expect(request.authentication.prompt == "open the safe")
+        #expect(request.authentication.mayAsk)
+    }
+
+    @Test("A context that may not ask does not")
+    func notInteractive() async {
+        context.interactionNotAllowed = true
+        let keychain = RecordingAuthenticator()
+        _ = await on(keychain) { await code { try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "r") } }
+        #expect(keychain.requests.map(\.authentication.mayAsk) == [false])
+    }
+
+    @Test("A refusal is thrown as LAError", arguments: LAErrorTests.failures)
+    func refused(failure: KeychainFailure, code: LAError.Code) async {
+        let evaluated = await on(RecordingAuthenticator(failing: failure)) {
+            await self.code { try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe") }
+        }
+        #expect(evaluated == code)
+    }
+
+    @Test("An empty reason is refused and nobody is asked")
+    func emptyReason() async throws {
+        let keychain = RecordingAuthenticator()
+        let error = await on(keychain) {
+            await #expect(throws: LAError.self) {
+                try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "")
+            }
+        }
+        #expect(error?.code == .authenticationFailed)
+        #expect(error?.localizedDescription == "localizedReason is empty")
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test("An invalidated context is refused")
+    func invalidated() async {
+        context.invalidate()
+        let keychain = RecordingAuthenticator()
+        await on(keychain) {
+            #expect(canEvaluate(.deviceOwnerAuthentication) == (false, .invalidContext))
+            await #expect(throws: LAError(.invalidContext)) {
+                try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+            }
+        }
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test("A context that is invalidated while somebody is asked makes the answer void", arguments: [true, false])
+    func invalidatedMeanwhile(isRight: Bool) async {
+        let keychain = RecordingAuthenticator { [context] _ in
+            context.invalidate()
+            return isRight ? nil : KeychainFailure(.userCanceled, "the person cancelled")
+        }
+        await on(keychain) {
+            await #expect(throws: LAError(.appCancel)) {
+                try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+            }
+        }
+    }
+
+    @Test("The call returns before the answer, and the reply comes on another thread, in the keychain of the caller")
+    func reply() async {
+        let mayAnswer = Semaphore()
+        let keychain = RecordingAuthenticator { _ in
+            mayAnswer.wait() ? nil : KeychainFailure(.internal, "nobody let the person answer")
+        }
+        let replyKeychain = Mutex<(any Keychain)?>(nil)
+        let (isSuccess, error, isOtherThread) = await on(keychain) {
+            await withCheckedContinuation { continuation in
+                let caller = ObjectIdentifier(Thread.current)
+                context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe") { isSuccess, error in
+                    replyKeychain.withLock { $0 = CurrentKeychain.bound }
+                    continuation.resume(returning: (isSuccess, error as? LAError, ObjectIdentifier(Thread.current) != caller))
+                }
+                // Reached while the person is still thinking.
+                mayAnswer.signal()
+            }
+        }
+        #expect(isSuccess)
+        #expect(error == nil)
+        #expect(isOtherThread)
+        #expect(replyKeychain.withLock { $0 as? RecordingAuthenticator } === keychain)
+    }
+
+    @Test("Many can wait for answers at once: none of them holds a thread that Swift's tasks need")
+    func manyAtOnce() async throws {
+        let count = 64
+        let allAsked = Barrier(count: count)
+        let keychain = RecordingAuthenticator { _ in allAsked.arriveAndWait() ? nil : KeychainFailure(.internal, "not all were asked") }
+        try await on(keychain) {
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<count {
+                    group.addTask { try await LAContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe") }
+                }
+                for try await isSuccess in group { #expect(isSuccess) }
+            }
+        }
+        #expect(keychain.requests.count == count)
+    }
+
+    // MARK: Access control
+
+    private func control(_ flags: SecAccessControlCreateFlags) throws -> SecAccessControl {
+        try makeAccessControl(kSecAttrAccessibleWhenUnlockedThisDeviceOnly, flags)
+    }
+
+    @Test(
+        "Using an item asks for what its access control says, for its class",
+        arguments: [SecAccessControlCreateFlags.userPresence, .devicePasscode, .applicationPassword, [.biometryAny, .or, .devicePasscode]])
+    func useItem(flags: SecAccessControlCreateFlags) async throws {
+        let control = try control(flags)
+        let keychain = RecordingAuthenticator()
+        let isSuccess = try await on(keychain) {
+            try await context.evaluateAccessControl(control, operation: .useItem, localizedReason: "open the safe")
+        }
+        #expect(isSuccess)
+        #expect(keychain.requests.map(\.constraint) == [control.accessControl.constraint])
+        #expect(keychain.requests.map(\.accessibility) == [.whenUnlockedThisDeviceOnly])
+        #expect(keychain.requests.map(\.authentication.prompt) == ["open the safe"])
+    }
+
+    @Test("Adding an item asks for the application password alone; the rest has to be possible")
+    func createItem() async throws {
+        for (flags, asked) in [
+            ([.userPresence], []), ([.applicationPassword], [.applicationPassword]),
+            ([.userPresence, .applicationPassword], [.applicationPassword]),
+        ] as [(SecAccessControlCreateFlags, [AccessControl.Constraint])] {
+            let control = try control(flags)
+            let keychain = RecordingAuthenticator()
+            try await on(keychain) {
+                _ = try await context.evaluateAccessControl(control, operation: .createItem, localizedReason: "open the safe")
+            }
+            #expect(keychain.requests.map(\.constraint) == asked)
+            #expect(keychain.requiredConstraints == [control.accessControl.constraint].compactMap { $0 })
+        }
+        let control = try control(.userPresence)
+        let unattended = RecordingAuthenticator(obstacle: KeychainFailure(.interactionNotAllowed, "no terminal", refusal: .notInteractive))
+        let isSuccess = try await on(unattended) {
+            try await context.evaluateAccessControl(control, operation: .createItem, localizedReason: "open the safe")
+        }
+        #expect(isSuccess)
+        let impossible = RecordingAuthenticator(obstacle: KeychainFailure(.authFailed, "none is set", refusal: .passcodeNotSet))
+        await on(impossible) {
+            await #expect(throws: LAError(.passcodeNotSet)) {
+                try await context.evaluateAccessControl(control, operation: .createItem, localizedReason: "open the safe")
+            }
+        }
+    }
+
+    @Test("Access control without constraints is granted without a question")
+    func unconstrained() async throws {
+        let control = try control([])
+        let keychain = RecordingAuthenticator()
+        for operation in [LAAccessControlOperation.useItem, .createItem] {
+            try await on(keychain) {
+                _ = try await context.evaluateAccessControl(control, operation: operation, localizedReason: "open the safe")
+            }
+        }
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test(
+        "There are no keys to make or use",
+        arguments: [LAAccessControlOperation.createKey, .useKeySign, .useKeyDecrypt, .useKeyKeyExchange])
+    func keys(operation: LAAccessControlOperation) async throws {
+        let keychain = RecordingAuthenticator()
+        for (control, operation) in [(try control(.userPresence), operation), (try control(.privateKeyUsage), .useItem)] {
+            await on(keychain) {
+                await #expect(throws: LAError(.authenticationFailed)) {
+                    try await context.evaluateAccessControl(control, operation: operation, localizedReason: "open the safe")
+                }
+            }
+        }
+        #expect(keychain.requests.isEmpty)
+    }
+
+    @Test("The form with a reply says the same")
+    func accessControlReply() async throws {
+        let control = try control(.userPresence)
+        let error = await on(RecordingAuthenticator(failing: KeychainFailure(.userCanceled, "the person cancelled"))) {
+            await withCheckedContinuation { continuation in
+                context.evaluateAccessControl(control, operation: .useItem, localizedReason: "open the safe") { isSuccess, error in
+                    continuation.resume(returning: isSuccess ? nil : error as? LAError)
+                }
+            }
+        }
+        #expect(error?.code == .userCancel)
+    }
+
+    // MARK: Derived contexts
+
+    @Test("What a derived context replies is what the form without a reply gives, once")
+    func derived() async throws {
+        #expect(try await TalkativeContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe"))
+    }
+}
+
+/// Replies more than once.
+private final class TalkativeContext: LAContext, @unchecked Sendable {
+    // Unchecked, as its superclass is; it adds nothing.
+
+    override func evaluatePolicy(
+        _ policy: LAPolicy, localizedReason: String, reply: @escaping @Sendable (Bool, (any Error)?) -> Void
+    ) {
+        reply(true, nil)
+        reply(false, LAError(.userCancel))
+    }
+}
+
+/// Lets threads of a test wait for one another, no longer than anything may take.
+private final class Semaphore: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func signal() {
+        semaphore.signal()
+    }
+
+    /// Whether it was signalled.
+    func wait() -> Bool {
+        semaphore.wait(timeout: .now() + .seconds(30)) == .success
+    }
+}
+
+/// Where so many threads wait for the last of them.
+private final class Barrier: Sendable {
+    private let missing: Mutex<Int>
+    private let semaphore = DispatchSemaphore(value: 0)
+    private let count: Int
+
+    init(count: Int) {
+        self.count = count
+        missing = Mutex(count)
+    }
+
+    /// Whether all came.
+    func arriveAndWait() -> Bool {
+        let isLast = missing.withLock { missing in
+            missing -= 1
+            return missing == 0
+        }
+        if isLast { for _ in 0..<count { semaphore.signal() } }
+        return semaphore.wait(timeout: .now() + .seconds(30)) == .success
+    }
+}
