@@ -15,7 +15,8 @@ import math
 import pathlib
 import struct
 
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
@@ -240,7 +241,7 @@ def keybag_vectors():
     newer = "newer version"
     refused("version 2", [keybag(version=2)] * 2, newer)
     refused("version 0", [keybag(version=0)] * 2, newer)
-    for tag in (6, 16, 17, 18, 19, 20, 0xFFFF):
+    for tag in (6, 16, 18, 19, 20, 0xFFFF):
         refused("a field with tag %d" % tag, [keybag(keybag_fields() + [(tag, b"later")])] * 2, newer)
     refused("protector kind 3", [keybag(replaced(2, b"\x03"))] * 2, newer)
     entries = [class_key_entry(*entry) for entry in CLASS_KEYS]
@@ -248,6 +249,9 @@ def keybag_vectors():
         entries + [class_key_entry(13, 1, fixed("thirteenth"))])))] * 2, newer)
 
     form = "not in any known form"
+    refused("a presence key pair without a passcode", [keybag(keybag_fields() + [(17, presence_field())])] * 2, form)
+    for name, field in (("cut short", presence_field()[:-1]), ("with more behind", presence_field() + b"\0"), ("empty", b"")):
+        refused("a presence key pair %s" % name, [keybag(passcode_fields() + [(17, field)])] * 2, form)
     refused("a class key under a passcode key, without a passcode", [keybag(replaced(5, b"".join(
         [class_key_entry(*CLASS_KEYS[0], wrapping=2)] + entries[1:])))] * 2, form)
     refused("other magic", [keybag(magic=b"KBAH")] * 2, form)
@@ -912,6 +916,146 @@ def backup_vectors():
     }
 
 
+# Constraints
+
+PRESENCE_KEY = fixed("presence private key")
+APPLICATION_PASSWORD = b"spaceballs"
+
+
+def public_key(private):
+    key = X25519PrivateKey.from_private_bytes(private).public_key()
+    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+def labeled_extract(suite, salt, label, ikm):
+    return hmac.new(salt or bytes(32), b"HPKE-v1" + suite + label + ikm, hashlib.sha256).digest()
+
+
+def labeled_expand(suite, prk, label, info, length):
+    data = struct.pack(">H", length) + b"HPKE-v1" + suite + label + info
+    output, block, number = b"", b"", 0
+    while len(output) < length:
+        number += 1
+        block = hmac.new(prk, block + data + bytes([number]), hashlib.sha256).digest()
+        output += block
+    return output[:length]
+
+
+def hpke_seal(recipient, info, plaintext, ephemeral):
+    """RFC 9180, base mode: X25519 with HKDF-SHA256, HKDF-SHA256, AES-256-GCM."""
+    encapsulated = public_key(ephemeral)
+    shared = X25519PrivateKey.from_private_bytes(ephemeral).exchange(X25519PublicKey.from_public_bytes(recipient))
+    kem = b"KEM" + struct.pack(">H", 0x20)
+    secret = labeled_expand(
+        kem, labeled_extract(kem, b"", b"eae_prk", shared), b"shared_secret", encapsulated + recipient, 32)
+    suite = b"HPKE" + struct.pack(">HHH", 0x20, 1, 2)
+    context = b"\0" + labeled_extract(suite, b"", b"psk_id_hash", b"") + labeled_extract(suite, b"", b"info_hash", info)
+    schedule = labeled_extract(suite, secret, b"secret", b"")
+    key = labeled_expand(suite, schedule, b"key", context, 32)
+    nonce = labeled_expand(suite, schedule, b"base_nonce", context, 12)
+    return encapsulated + AESGCM(key).encrypt(nonce, plaintext, b"")
+
+
+def presence_field(private=PRESENCE_KEY, public=None):
+    return (public or public_key(private)) + aes_key_wrap(passcode_key(), private)
+
+
+def constrained_keybag():
+    return keybag(passcode_fields() + [(17, presence_field())])
+
+
+class Node:
+    """A constraint, its key, and what it is kept as."""
+
+    def __init__(self, key, content):
+        self.key, self.content = key, content
+
+
+def presence_node(kind, name):
+    key = fixed("node key: " + name)
+    box = hpke_seal(public_key(PRESENCE_KEY), b"keychain presence v1" + STORE_ID, key, fixed("ephemeral: " + name))
+    return Node(key, bytes([kind]) + box)
+
+
+def unreleased_node(kind):
+    return Node(None, bytes([kind]))
+
+
+def password_node(name, cost=LOW_COST, password=APPLICATION_PASSWORD):
+    salt = fixed("password salt: " + name, 16)
+    exponent, r, p = cost
+    stretched = hashlib.scrypt(
+        password, salt=b"keychain apppw 1" + STORE_ID, n=2**exponent, r=r, p=p, maxmem=2**31 - 1, dklen=32)
+    check = hkdf(stretched, STORE_ID, b"keychain application password check v1" + salt, 16)
+    key = hkdf(stretched, STORE_ID, b"keychain application password v1" + salt, 32)
+    return Node(key, b"\6" + salt + bytes([exponent]) + u32(r) + u32(p) + check)
+
+
+def any_node(name, *nodes):
+    key = fixed("any key: " + name)
+    content = bytes([16, len(nodes)])
+    for node in nodes:
+        content += node.content + (b"\0" if node.key is None else b"\1" + aes_key_wrap(node.key, key))
+    return Node(key, content)
+
+
+def all_node(*nodes):
+    key = hkdf(b"".join(node.key for node in nodes), STORE_ID, b"keychain constraint all v1", 32)
+    return Node(key, bytes([17, len(nodes)]) + b"".join(node.content for node in nodes))
+
+
+def constrained_row(node, secret, name, code=AKPU, generation=2):
+    header = skroob_header(accessibility=code, generation=generation, constraints=b"\1" + node.content)
+    bound = {**header, "classKeyGeneration": 0}
+    item_key = fixed("item key: " + name)
+    inner = aes_key_wrap(node.key, item_key)
+    class_key = {(c, g): k for c, g, k in PASSCODE_CLASS_KEYS}[code, generation]
+    outer = aes_key_wrap(class_key, inner)
+    attributes = seal_part(1, bound, inner, item_key, pad(encoded_attributes(SKROOB)))
+    sealed = seal_part(2, bound, inner, item_key, pad(secret))
+    return {
+        "header": header, "wrappedItemKey": outer.hex(), "sealedAttributes": attributes.hex(), "sealedSecret": sealed.hex(),
+        "tag": tag(header, outer, attributes, sealed).hex(),
+    }
+
+
+def constraint_vectors():
+    cases = []
+
+    def opens(name, constraint, node, code=AKPU):
+        cases.append({
+            "name": name, "constraint": constraint, "row": constrained_row(node, b"12345", name, code),
+            "attributes": encoded_attributes(SKROOB).hex(), "secret": b"12345".hex(),
+        })
+
+    opens("user presence", "userPresence", presence_node(1, "user presence"))
+    opens("device passcode, when unlocked", "devicePasscode", presence_node(2, "device passcode"), AK)
+    opens("application password", "applicationPassword", password_node("alone"))
+    opens("any of biometry and passcode", "any(biometryAny,devicePasscode)",
+          any_node("any", unreleased_node(3), presence_node(2, "any")))
+    opens("any of three", "any(biometryCurrentSet,devicePasscode,companion)",
+          any_node("three", unreleased_node(4), presence_node(2, "three"), unreleased_node(5)))
+    opens("presence and password", "all(userPresence,applicationPassword)",
+          all_node(presence_node(1, "both"), password_node("both")))
+    inner = any_node("inner", unreleased_node(3), presence_node(2, "inner"))
+    opens("a tree of two levels", "all(any(biometryAny,devicePasscode),applicationPassword)",
+          all_node(inner, password_node("outer")))
+    presence = presence_node(1, "malformed").content
+    malformed = {
+        "nothing": b"", "version 2": b"\2" + presence, "no node": b"\1", "kind 0": b"\1\0", "kind 7": b"\1\7",
+        "kind 18": b"\1\x12\1" + presence, "a node cut short": b"\1" + presence[:-1], "more behind": b"\1" + presence + b"\0",
+        "any of none": b"\1\x10\0", "all of none": b"\1\x11\0", "any of 17": b"\1\x10\x11" + 17 * b"\3\0",
+        "a flag of 2": b"\1\x10\1\3\2", "five levels": b"\1" + 4 * b"\x11\1" + b"\3",
+        "a password cut short": b"\1" + password_node("short").content[:-1],
+    }
+    return {
+        "format": "constraints version 1", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(),
+        "keybag": constrained_keybag().hex(), "passcode": PASSCODE.decode(), "presencePublicKey": public_key(PRESENCE_KEY).hex(),
+        "applicationPassword": APPLICATION_PASSWORD.hex(), "cases": cases,
+        "malformed": [{"name": name, "bytes": data.hex()} for name, data in malformed.items()],
+    }
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -925,3 +1069,4 @@ if __name__ == "__main__":
     write("row-header-v1.json", header_vectors())
     write("row-v1.json", row_vectors())
     write("backup-v1.json", backup_vectors())
+    write("constraints-v1.json", constraint_vectors())

@@ -22,8 +22,19 @@ package final class LocalKeychain: Keychain {
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         // A call that would be refused anyway makes no store.
-        _ = try entitlements.admit(request)
-        return try perform(creating: true, .add, request.authentication) { keychain, authentication throws(KeychainFailure) in
+        let control = try entitlements.admit(request).control
+        let needsPasscode = control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
+        guard needsPasscode else { return try add(request, creating: true) }
+        do throws(KeychainFailure) {
+            return try add(request, creating: false)
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            throw KeychainFailure(.authFailed, "no passcode is set: there is no keychain yet", refusal: .passcodeNotSet)
+        }
+    }
+
+    private func add(_ request: AddRequest, creating: Bool) throws(KeychainFailure) -> KeychainItem {
+        try perform(creating: creating, .add, request.authentication) { keychain, authentication throws(KeychainFailure) in
             var request = request
             request.authentication = authentication
             return try keychain.add(request)

@@ -50,12 +50,12 @@ struct RowCipherTests {
         #expect(failure?.status == .internal)
     }
 
-    @Test("An item with access control is refused, not stored unprotected")
-    func accessControl() throws {
+    @Test("A header that claims constraints gets those that were sealed, and no others")
+    func claimedConstraints() throws {
         let store = try SampleStore()
         var header = store.header()
         header.constraints = [1]
-        #expect(throws: KeychainFailure(.unimplemented, "")) { try store.seal(nil, header: header) }
+        #expect(try store.seal(nil, header: header).header.constraints == nil)
     }
 
     @Test("A fingerprint is the SHA-1 of attributes, presence and secret")

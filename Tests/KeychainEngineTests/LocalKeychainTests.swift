@@ -80,12 +80,17 @@ struct LocalKeychainTests {
         try withTemporaryDirectory { directory throws in
             let keychain = LocalKeychain(home: directory + "/home")
             let constrained = AccessControl(.whenUnlocked, constraint: .userPresence)
-            for request in [
-                AddRequest(itemClass: .genericPassword, secret: Data("secret".utf8), accessControl: constrained),
-                AddRequest(itemClass: .key, secret: Data("secret".utf8)),
-                AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.tokenID: .string("token")])),
+            let unreadable = AccessControl(.whenUnlocked, allowsPrivateKeyUsageOnly: true)
+            let unavailable = AccessControl(.whenUnlocked, constraint: .biometryAny)
+            for (request, status) in [
+                (AddRequest(itemClass: .genericPassword, accessControl: constrained), KeychainStatus.authFailed),
+                (AddRequest(itemClass: .genericPassword, accessControl: AccessControl(.whenPasscodeSetThisDeviceOnly)), .authFailed),
+                (AddRequest(itemClass: .genericPassword, accessControl: unavailable), .authFailed),
+                (AddRequest(itemClass: .genericPassword, accessControl: unreadable), .parameter),
+                (AddRequest(itemClass: .key, secret: Data("secret".utf8)), .unimplemented),
+                (AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.tokenID: .string("token")])), .unimplemented),
             ] {
-                #expect(throws: KeychainFailure(.unimplemented, "")) { try keychain.add(request) }
+                #expect(throws: KeychainFailure(status, "")) { try keychain.add(request) }
             }
             #expect(try FileSnapshot(of: directory).names.isEmpty)
         }

@@ -69,11 +69,14 @@ struct WrapperTests {
     }
 
     @Test("It turns our errors into its own")
-    func optionsStyleErrors() {
+    func optionsStyleErrors() throws {
         let keychain = OptionsStyleKeychain(service: "luggage")
-        #expect(throws: KeychainStatus.unimplemented) {
+        #expect(throws: KeychainStatus.authFailed) {
             try keychain.accessibility(.whenUnlocked, policy: .userPresence).set("12345", key: "code")
         }
+        try KeychainSession.current().setPasscode("swordfish")
+        try keychain.accessibility(.whenUnlocked, policy: .userPresence).set("12345", key: "code")
+        #expect(throws: KeychainStatus.interactionNotAllowed) { try keychain.get("code") }
         let error = #expect(throws: NSError.self) {
             try keychain.accessibility(.whenUnlocked, policy: [.userPresence, .devicePasscode]).set("12345", key: "code")
         }

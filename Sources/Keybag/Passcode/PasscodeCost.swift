@@ -39,7 +39,7 @@ package struct PasscodeCost: Hashable, Sendable {
         self.parallelism = parallelism
     }
 
-    /// log2 N (1) ‖ r (4) ‖ p (4)
+    /// The logarithm of N to base 2 (1), r (4), p (4).
     var encoded: [UInt8] {
         var bytes = [roundsExponent]
         bytes.append(littleEndian: blockSize)

@@ -40,7 +40,7 @@ final class PresenceKeyPair: Sendable {
     }
 }
 
-/// The presence key pair in a keybag:
+/// The presence key pair as a keybag keeps it.
 ///
 ///     public half (32) ‖ Wrap(passcode key, private half) (40)
 struct PresenceRecord: Hashable, Sendable {

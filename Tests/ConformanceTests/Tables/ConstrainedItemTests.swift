@@ -169,6 +169,32 @@ struct ConstrainedItemTests {
         #expect(person.questions.map(\.secret) == [.passcode, .applicationPassword])
     }
 
+    @Test("A new accessibility leaves what the item asks for as it is", arguments: Constraint.allCases)
+    func otherAccessibility(constraint: Constraint) throws {
+        try constraint.store()
+        try constraint.satisfy()
+        #expect(update(Item.genericQuery(), [kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock]) == errSecSuccess)
+        #expect(find(Item.genericQuery()).status == errSecInteractionNotAllowed)
+        try constraint.satisfy()
+        let found = try #require(attributes(of: Item.genericQuery()))
+        #expect(
+            found[kSecAttrAccessControl] as? SecAccessControl
+                == (try accessControl(kSecAttrAccessibleAfterFirstUnlock, constraint.flags)))
+    }
+
+    @Test("Where nobody may be asked, an update that says the whole primary key and a secret replaces an item that somebody guards")
+    func replacedUnread() throws {
+        try Constraint.userPresence.store()
+        let mayFail = Item.genericQuery().with(kSecUseAuthenticationUI, kSecUseAuthenticationUIFail)
+        let new = Data("new".utf8)
+        #expect(update(mayFail, [kSecAttrComment: "changed"]) == errSecInteractionNotAllowed)
+        #expect(update(mayFail, [kSecValueData: new]) == errSecSuccess)
+        #expect(find(mayFail).status == errSecInteractionNotAllowed)
+        #expect(try keychain().person.questions.isEmpty)
+        try keychain().person.answers(.correctPasscode)
+        #expect(secret(of: Item.genericQuery()) == new)
+    }
+
     // MARK: Delete
 
     @Test("Deleting asks nobody", arguments: Constraint.allCases)

@@ -33,7 +33,8 @@ struct UnheldPasscodeTests {
         let parts = sound.parts
         let keychain = MemoryKeychain(
             parts: MemoryKeychain.Parts(
-                store: parts.store, protector: parts.protector, holder: FullHolder(), clock: parts.clock, policy: parts.policy, time: parts.time),
+                store: parts.store, protector: parts.protector, holder: FullHolder(), clock: parts.clock, policy: parts.policy,
+                time: parts.time),
             entitlements: Entitlements(applicationIdentifier: "test"))
         let setting = #expect(throws: KeychainFailure.self) {
             try keychain.setPasscode(try Passcode(text: "swordfish"), autoLock: .standard)

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import Testing
+
+@testable import Keybag
+
+@Suite("Test vectors of constraints")
+struct ConstraintVectorTests {
+    struct Vectors: Decodable {
+        let storeID: Hexadecimal
+        let deviceSecret: Hexadecimal
+        let keybag: Hexadecimal
+        let passcode: String
+        let presencePublicKey: Hexadecimal
+        let applicationPassword: Hexadecimal
+        let cases: [Case]
+        let malformed: [Malformed]
+    }
+
+    struct Case: Decodable, Sendable, CustomTestStringConvertible {
+        let name: String
+        let constraint: String
+        let row: RowVectorTests.RowVector
+        let attributes: Hexadecimal
+        let secret: Hexadecimal
+
+        var testDescription: String { name }
+    }
+
+    struct Malformed: Decodable, Sendable, CustomTestStringConvertible {
+        let name: String
+        let bytes: Hexadecimal
+
+        var testDescription: String { name }
+    }
+
+    static let vectors = Result { try TestVectors.load("constraints-v1.json", as: Vectors.self) }
+    static let cases = (try? vectors.get().cases) ?? []
+    static let malformed = (try? vectors.get().malformed) ?? []
+
+    private let keybag: OpenKeybag
+    private let unlocked: UnlockedKeys
+    private let password: ApplicationPassword
+
+    init() throws {
+        let vectors = try Self.vectors.get()
+        let secret = try vectors.deviceSecret.secret()
+        keybag = try OpenKeybag(copies: [vectors.keybag.bytes], storeID: vectors.storeID.identifier(), deviceSecret: secret)
+        unlocked = try keybag.unlockedKeys(passcode: PasscodeStore.code(vectors.passcode), deviceSecret: secret)
+        password = ApplicationPassword(try vectors.applicationPassword.secret())
+    }
+
+    private func open(_ row: SealedRow, with keys: ConstraintKeys) throws(KeychainFailure) -> OpenedRow {
+        let cipher = keybag.cipher
+        return try unlocked.withClassKey(for: row.header.accessibility, generation: row.header.classKeyGeneration) {
+            (key: borrowing ClassKey) throws(KeychainFailure) in
+            try cipher.open(row, includingSecret: true, with: keys, under: key)
+        }
+    }
+
+    private func release() throws(KeychainFailure) -> PresenceRelease { try unlocked.presenceRelease(for: []) }
+
+    @Test("The vectors are read")
+    func vectorsAreRead() throws {
+        let vectors = try Self.vectors.get()
+        #expect(vectors.cases.count > 5 && vectors.malformed.count > 10)
+        #expect(keybag.cipher.presencePublicKey == vectors.presencePublicKey.bytes)
+    }
+
+    @Test("A row opens with what its constraint asks for", arguments: cases)
+    func opens(_ vector: Case) throws {
+        let row = try vector.row.parsed()
+        let opened = try open(row, with: ConstraintKeys(presence: release(), applicationPassword: password))
+        #expect(opened.attributes == ItemAttributes(encoded: vector.attributes.bytes))
+        #expect(opened.secret == Data(vector.secret.bytes))
+        #expect(try keybag.cipher.isIntact(row))
+    }
+
+    @Test("Without a part of it, the row says what it needs, and stays sealed", arguments: cases)
+    func needs(_ vector: Case) throws {
+        let row = try vector.row.parsed()
+        let constraint = try #require(ConstraintRecord(encoded: row.header.constraints ?? [])).constraint
+        #expect(Self.text(of: constraint) == vector.constraint)
+        for (keys, needsPasscode, needsPassword) in [
+            (ConstraintKeys(), constraint.needsPresence, constraint.needsApplicationPassword),
+            (ConstraintKeys(presence: try release()), false, constraint.needsApplicationPassword),
+            (ConstraintKeys(applicationPassword: password), constraint.needsPresence, false),
+        ] where needsPasscode || needsPassword {
+            let failure = #expect(throws: KeychainFailure.self) { try open(row, with: keys) }
+            #expect((failure?.needs?.passcodeClasses != nil) == needsPasscode)
+            #expect((failure?.needs?.applicationPassword == .missing) == needsPassword)
+        }
+    }
+
+    private static func text(of constraint: AccessControl.Constraint) -> String {
+        switch constraint {
+        case .any(let parts): "any(\(parts.map(text).joined(separator: ",")))"
+        case .all(let parts): "all(\(parts.map(text).joined(separator: ",")))"
+        default: "\(constraint)"
+        }
+    }
+
+    @Test("Encoding what was parsed gives the same bytes", arguments: cases)
+    func encoding(_ vector: Case) throws {
+        let bytes = try #require(try vector.row.parsed().header.constraints)
+        #expect(ConstraintRecord(encoded: bytes)?.encoded == bytes)
+    }
+
+    @Test("Whatever byte of a constraint is altered, the row does not open", arguments: cases)
+    func altered(_ vector: Case) throws {
+        let row = try vector.row.parsed()
+        let constraints = try #require(row.header.constraints)
+        for index in constraints.indices {
+            var altered = row
+            altered.header.constraints?[index] ^= 1
+            #expect(throws: KeychainFailure.self) {
+                try open(altered, with: ConstraintKeys(presence: release(), applicationPassword: password))
+            }
+        }
+        var without = row
+        without.header.constraints = nil
+        #expect(throws: KeychainFailure(.decode, "")) { try open(without, with: ConstraintKeys()) }
+    }
+
+    @Test("Anything else is refused", arguments: malformed)
+    func malformedRecord(_ vector: Malformed) {
+        #expect(ConstraintRecord(encoded: vector.bytes.bytes) == nil)
+    }
+
+    @Test("Another generation's class key takes the place of the wrapping, and nothing else changes")
+    func rewrapping() throws {
+        let row = try #require(Self.cases.first).row.parsed()
+        let fresh = try SecretBytes(randomByteCount: ClassKey.byteCount)
+        let newKey = ClassKey(accessibility: row.header.accessibility, generation: 9, secret: fresh)
+        let cipher = keybag.cipher
+        let rewrapped = try unlocked.withClassKey(for: row.header.accessibility, generation: row.header.classKeyGeneration) {
+            (key: borrowing ClassKey) throws(KeychainFailure) in
+            try cipher.rewrapConstrained(row, from: key, to: newKey)
+        }
+        #expect(rewrapped.header.classKeyGeneration == 9 && rewrapped.sealedSecret == row.sealedSecret)
+        #expect(rewrapped.header.constraints == row.header.constraints)
+        #expect(try cipher.isIntact(rewrapped))
+        let opened = try cipher.open(rewrapped, includingSecret: true, with: ConstraintKeys(presence: release()), under: newKey)
+        #expect(opened.secret == Data("12345".utf8))
+        #expect(throws: KeychainFailure(.decode, "")) {
+            try cipher.open(row, includingSecret: true, with: ConstraintKeys(presence: release()), under: newKey)
+        }
+    }
+}
