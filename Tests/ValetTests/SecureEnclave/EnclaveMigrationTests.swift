@@ -141,6 +141,7 @@ struct EnclaveMigrationTests {
                 try journal.write(
                     PlannedCopy(original: item, key: key, value: try #require(item.value)), removingOriginal: true)
             }
+            keychain.clock.advance(by: .seconds(1))
             try meanwhile()
             journal.undo()
         }
