@@ -8,9 +8,9 @@ internal import KeychainCore
 /// waits for a person.
 ///
 ///     try keychain.setPasscode("swordfish")
-///     keychain.person.answers(.correctPasscode)
-///     #expect(try valet.string(forKey: "combination", withPrompt: "open the safe") == "12345")
-///     #expect(keychain.person.questions.first?.reason == "open the safe")
+///     keychain.person.answers(.text("wrong"), .correctPasscode)
+///     try await LAContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+///     #expect(keychain.person.questions.map(\.reason) == ["open the safe", "open the safe"])
 extension InMemoryKeychain {
     /// The person in front of the keychain.
     public var person: Person { Person(keychain: self) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainEngine
 
 /// Reading and writing whole values through file descriptors.
 enum FileDescriptor {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainEngine
 
 /// The next line of a file descriptor, read byte by byte: what follows is somebody else's.
 struct PasscodeLine {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainEngine
 
 /// Where `valet set` takes the secret from: standard input as it is, or the person at the terminal, twice and without echo.
 enum SecretInput {

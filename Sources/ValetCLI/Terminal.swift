@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CKeychainShims
 import Foundation
+import KeychainEngine
 
 // Rules for asking a person:
 // - Ask only if standard input is a terminal; a script gets an error that names the option to give.
@@ -67,7 +68,7 @@ final class Terminal {
             throw CommandFailure(
                 .usage, "more was typed than a prompt takes (64 KiB), and nothing was stored", advice: "Give the secret through a pipe."
             )
-        case .cancelled, nil:
+        case .cancelled, .gone, nil:
             line.clear()
             throw Self.gone
         }

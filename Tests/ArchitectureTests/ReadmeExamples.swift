@@ -153,6 +153,18 @@ struct App {
     }
 }
 
+/// A program that asks a person.
+struct Safe {
+    func open() async throws -> String {
+        do {
+            try await LAContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+            return "Open"
+        } catch LAError.userCancel {
+            return "Another time"
+        }
+    }
+}
+
 @Suite("Examples of tests with an in-memory keychain")
 struct KeychainTestingExamples {
     @Test(.inMemoryKeychain) func waitsWhileTheKeychainIsLocked() throws {
@@ -161,6 +173,15 @@ struct KeychainTestingExamples {
         #expect(try App().start() == "Waiting for the keychain")
         try InMemoryKeychain.current?.unlock()
         #expect(try App().start() == "Welcome, Skroob")
+    }
+
+    @Test(.inMemoryKeychain) func staysShutWhenThePersonCancels() async throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        try keychain.setPasscode("swordfish")
+        keychain.person.answers(.cancel, .correctPasscode)
+        #expect(try await Safe().open() == "Another time")
+        #expect(try await Safe().open() == "Open")
+        #expect(keychain.person.questions.first?.reason == "open the safe")
     }
 
     @Test(.inMemoryKeychain) func keepsTheOldNameWhenTheDiskIsFull() throws {
@@ -187,7 +208,7 @@ struct KeychainTestingExamples {
 struct ReadmeTests {
     private static let documents = [
         ("README.md", 8), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
-        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 3), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 4),
+        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 5), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 4),
     ]
 
     @Test("Every block of Swift that is shown to users is compiled and run here, line after line", arguments: documents)

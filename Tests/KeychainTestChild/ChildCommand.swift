@@ -24,6 +24,9 @@ enum ChildCommand {
         "without-keyring": withoutKeyring,
         "restore-backup": restoreBackup,
         "seal-and-fail": sealAndFail,
+        "ask": ask,
+        "ask-on-terminal": askOnTerminal,
+        "as-job": asJob,
     ]
 }
 

@@ -8,7 +8,9 @@ import KeychainTestSupport
 extension ChildCommand {
     /// HOLDER: does what each line of its input asks, on one keychain object, and answers `= STATUS` with what there is to say.
     static func session(_ arguments: [String]) throws {
-        let keychain = try sessionKeychain(arguments.first)
+        let person = TypingPerson()
+        let keychain = try sessionKeychain(arguments.first, person)
+        let context = AuthenticationContext()
         var planted: [PlantedSecret] = []
         say("ready")
         while let line = readLine() {
@@ -18,7 +20,8 @@ extension ChildCommand {
                     planted.append(try PlantedSecret(hexadecimal: words.last ?? ""))
                     say("= 0")
                 } else {
-                    say("= 0 \(try perform(words, on: keychain))")
+                    if words.count > 2, words.first?.hasPrefix("read-as") == true { person.willType(words[2]) }
+                    say("= 0 \(try perform(words, on: keychain, context))")
                 }
             } catch {
                 say("= \(error.status.rawValue) \(error.reason)")
@@ -66,7 +69,7 @@ extension ChildCommand {
         tally.sayAll()
     }
 
-    private static func sessionKeychain(_ holder: String?) throws -> LocalKeychain {
+    private static func sessionKeychain(_ holder: String?, _ person: (any PresenceVerifier)? = nil) throws -> LocalKeychain {
         guard let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"],
             let selection = KeyHolderSelection(rawValue: holder ?? KeyHolderSelection.automatic.rawValue)
         else { throw BadArguments() }
@@ -74,11 +77,14 @@ extension ChildCommand {
             configuration.policyPath = home + "/policy.json"
             configuration.acceptsOwnPolicy = true
             configuration.keyHolder = selection
+            configuration.presenceVerifier = person
         }
     }
 
     /// What there is to say beside the success.
-    private static func perform(_ words: [String], on keychain: LocalKeychain) throws(KeychainFailure) -> String {
+    private static func perform(
+        _ words: [String], on keychain: LocalKeychain, _ context: AuthenticationContext
+    ) throws(KeychainFailure) -> String {
         switch (words.first, words.count) {
         case ("process", 1): return "\(getpid())"
         case ("state", 1): return "\(try keychain.sessionStatus().state)"
@@ -95,6 +101,12 @@ extension ChildCommand {
             try keychain.removePasscode(
                 try Passcode(text: words[1]), deleting: try keychain.passcodeRemoval(try Passcode(text: words[1])))
         case ("read", 2): return try keychain.secret(of: words[1])
+        case ("read-as-person", 3): return try keychain.secret(of: words[1], Authentication())
+        case ("read-as-person-with-context", 3): return try keychain.secret(of: words[1], Authentication(context: context))
+        case ("invalidate-context", 1): context.invalidate()
+        case ("add-protected", 2):
+            try keychain.addItem(
+                words[1], "secret of \(words[1])", protectedBy: AccessControl(.whenPasscodeSetThisDeviceOnly, constraint: .devicePasscode))
         case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", Accessibility(rawValue: words[2]))
         case ("restore", 3):
             let path = keychain.configuration.storePath.replacing("keychain.db", with: words[1])

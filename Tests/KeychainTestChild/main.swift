@@ -6,6 +6,10 @@ import Foundation
 /// The keychain is that of the environment.
 let arguments = Array(CommandLine.arguments.dropFirst())
 
+if let path = CommandLine.arguments.first, path.split(separator: "/").last?.hasPrefix(ScriptedPinentry.prefix) == true {
+    try ScriptedPinentry.run(path: path)
+    exit(0)
+}
 guard let name = arguments.first, let command = ChildCommand.all[name] else {
     print("unknown command; known are: \(ChildCommand.all.keys.sorted().joined(separator: ", "))")
     exit(64)

@@ -14,15 +14,21 @@ extension LocalKeychain {
 
     /// Nil adds it with the class that items have when none is named.
     package func addItem(_ account: String, _ secret: String, _ accessibility: Accessibility? = nil) throws(KeychainFailure) {
+        try addItem(account, secret, protectedBy: accessibility.map { AccessControl($0) })
+    }
+
+    package func addItem(_ account: String, _ secret: String, protectedBy control: AccessControl?) throws(KeychainFailure) {
         let attributes = ItemAttributes([.account: .string(account), .service: .string("test")])
-        let control = accessibility.map { AccessControl($0) }
         _ = try add(
             AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8), accessControl: control))
     }
 
     /// Throws `.itemNotFound` when there is none.
-    package func secret(of account: String) throws(KeychainFailure) -> String {
-        let items = try copyMatching(MatchRequest(query: Self.query(account), includesSecrets: true))
+    package func secret(
+        of account: String, _ authentication: Authentication = Authentication(interaction: .forbidden)
+    ) throws(KeychainFailure) -> String {
+        let items = try copyMatching(
+            MatchRequest(query: Self.query(account), includesSecrets: true, authentication: authentication))
         return String(decoding: items.first?.secret ?? Data(), as: UTF8.self)
     }
 

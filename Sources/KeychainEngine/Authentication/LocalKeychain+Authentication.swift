@@ -22,13 +22,7 @@ extension LocalKeychain: KeychainAuthenticating {
 extension KeychainConfiguration {
     func prompting(requester: String) -> Prompting {
         Prompting(
-            verifier: presenceVerifier ?? Nobody(), requester: requester,
+            verifier: verifier, requester: requester,
             timeoutSeconds: promptTimeoutSeconds)
     }
-}
-
-private struct Nobody: PresenceVerifier {
-    var canAsk: Bool { false }
-
-    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { throw .nobodyToAsk("no way to ask is configured") }
 }

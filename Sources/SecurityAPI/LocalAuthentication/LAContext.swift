@@ -12,8 +12,8 @@ internal import Synchronization
 ///
 /// Here somebody proves to be there by typing the keychain's passcode. What the answer released (no passcode, but keys) is in the
 /// context alone and serves every call that is given the context: for one that asks for no more, nobody is asked again. It is
-/// wiped when ``touchIDAuthenticationAllowableReuseDuration`` is over, when the keychain is locked, when its passcode is changed or
-/// removed, when the context is invalidated, and with the last reference to the context.
+/// wiped when ``touchIDAuthenticationAllowableReuseDuration`` is over, when the keychain is locked, when its passcode is removed, when
+/// the context is invalidated, and with the last reference to the context.
 ///
 /// A context can be used from any thread, and from many at once.
 open class LAContext: NSObject, @unchecked Sendable {
@@ -66,7 +66,7 @@ open class LAContext: NSObject, @unchecked Sendable {
 
     /// How many seconds one answer serves, counted from when it was given.
     ///
-    /// 0, the default: as long as the context lives and the keychain stays as it is. At most
+    /// 0, the default: as long as the context lives and the keychain is neither locked nor loses its passcode. At most
     /// ``LATouchIDAuthenticationMaximumAllowableReuseDuration``; more counts as that. On Apple platforms the time is counted from when
     /// the device was unlocked with Touch ID, and serves in the place of a question; nothing here unlocks with biometry.
     open var touchIDAuthenticationAllowableReuseDuration: TimeInterval {

@@ -2,6 +2,7 @@
 import ArgumentParser
 import CKeychainShims
 import Foundation
+import KeychainEngine
 import Valet
 
 struct RunCommand: ParsableCommand {

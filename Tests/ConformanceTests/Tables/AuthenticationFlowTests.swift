@@ -146,6 +146,22 @@ struct AuthenticationFlowTests {
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
     }
 
+    @Test("An answer serves beyond a change of the passcode, and not beyond its removal")
+    func otherPasscode() async throws {
+        try Constraint.userPresence.store()
+        let session = try KeychainSession.current()
+        let person = try keychain().person
+        let context = LAContext()
+        person.answers(.correctPasscode)
+        try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+        try session.changePasscode(from: "swordfish", to: "another")
+        #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
+        #expect(try session.removePasscode("another") { _ in true })
+        try Constraint.userPresence.store()
+        #expect(status([kSecUseAuthenticationContext: context]) == errSecInteractionNotAllowed)
+        #expect(person.questions.count == 2)
+    }
+
     @Test("An answer given while locked opens the item that it was given for, and leaves the keychain locked")
     func whileLocked() throws {
         try Constraint.userPresence.store()

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import Glibc
+import KeychainEngine
 import Testing
-
-@testable import ValetCLI
 
 @Suite("A line typed without echo")
 struct TypedLineTests {
     private static let erase: UInt8 = 0x7F
     private static let kill: UInt8 = 0x15
     private static let endOfFile: UInt8 = 0x04
+    private static let interrupt: UInt8 = 0x03
 
     private func line(_ text: String, limit: Int = 100) -> TypedLine {
         line(Array(text.utf8), limit: limit)
@@ -22,6 +22,7 @@ struct TypedLineTests {
             unsafe characters[Int(VERASE)] = Self.erase
             unsafe characters[Int(VKILL)] = Self.kill
             unsafe characters[Int(VEOF)] = Self.endOfFile
+            unsafe characters[Int(VINTR)] = Self.interrupt
         }
         var line = TypedLine(mode: mode, limit: limit)
         for byte in bytes where line.end == nil { line.take(byte) }
@@ -46,6 +47,12 @@ struct TypedLineTests {
     func endOfFile() {
         #expect(line([Self.endOfFile]).end == .cancelled)
         #expect(line(Array("a".utf8) + [Self.endOfFile]).end == .complete)
+    }
+
+    @Test("Interrupt cancels whatever was typed")
+    func interrupt() {
+        #expect(line([Self.interrupt]).end == .cancelled)
+        #expect(line(Array("a".utf8) + [Self.interrupt]).end == .cancelled)
     }
 
     @Test("What is too long is refused, not cut off")

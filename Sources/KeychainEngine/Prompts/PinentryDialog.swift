@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// One question to one pinentry program, from the greeting to the answer.
+struct PinentryDialog: ~Copyable {
+    private var connection: AssuanConnection
+    private let text: PresenceText
+    private let place: PromptPlace
+    private let environment: PromptEnvironment
+    private let deadline: PromptDeadline
+
+    /// How long a program may take for what needs no person.
+    private static let promptnessMilliseconds: UInt64 = 10_000
+    private static let attemptCount = 3
+
+    init(
+        _ process: PinentryProcess, _ text: PresenceText, place: PromptPlace, environment: PromptEnvironment, deadline: PromptDeadline
+    ) throws(PresenceRefusal) {
+        connection = try AssuanConnection(process)
+        self.text = text
+        self.place = place
+        self.environment = environment
+        self.deadline = deadline
+    }
+
+    mutating func run() throws(PresenceRefusal) -> PresenceAnswer {
+        guard case .ok = try promptly({ (connection, deadline) throws(PresenceRefusal) in try connection.answer(until: deadline) }) else {
+            throw .failed("the pinentry program does not want to begin")
+        }
+        try tellPlace()
+        // Zero would mean no end at all. Before our own deadline, so that the program puts its terminal back by itself.
+        let seconds = max(1, deadline.remainingSeconds)
+        try offer("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
+        try offer("SETTITLE", text.title)
+        try require("SETDESC", text.description)
+        try require("SETPROMPT", text.prompt)
+        if let error = text.error { try offer("SETERROR", error) }
+        // An underscore marks the key that a button answers to.
+        if let title = text.cancelTitle {
+            try offer("SETCANCEL", title.split(separator: "_", omittingEmptySubsequences: false).joined(separator: "__"))
+        }
+        guard let repeatPrompt = text.repeatPrompt else { return try enter() }
+        try offer("SETREPEAT", repeatPrompt)
+        try offer("SETREPEATERROR", PresenceText.entriesDiffer)
+        return try enterTwice(repeatPrompt)
+    }
+
+    /// Who knows an option is told; whoever does not, does without.
+    private mutating func tellPlace() throws(PresenceRefusal) {
+        if let name = place.terminalName { try offer("OPTION", "ttyname=\(name)") }
+        let options = [
+            ("ttytype", environment["TERM"]), ("lc-ctype", environment.locale("LC_CTYPE")),
+            ("lc-messages", environment.locale("LC_MESSAGES")), ("display", environment["DISPLAY"]),
+        ]
+        for case (let name, let value?) in options { try offer("OPTION", "\(name)=\(value)") }
+    }
+
+    /// A new password is typed twice, where the program does not see to that itself.
+    private mutating func enterTwice(_ repeatPrompt: String) throws(PresenceRefusal) -> PresenceAnswer {
+        for _ in 0..<Self.attemptCount {
+            if try getPIN(isNew: true) {
+                if connection.data.count == 0 || connection.isRepeated { return try connection.data.answer() }
+                var first = try SecretBuffer(capacity: connection.data.capacity)
+                for index in 0..<connection.data.count { _ = first.append(connection.data[index]) }
+                try require("SETPROMPT", repeatPrompt)
+                if try getPIN(isNew: true), first.isEqual(to: connection.data) { return try first.answer() }
+                try require("SETPROMPT", text.prompt)
+            }
+            try offer("SETERROR", PresenceText.entriesDiffer)
+        }
+        throw .failed("the two entries differed every time")
+    }
+
+    private mutating func enter() throws(PresenceRefusal) -> PresenceAnswer {
+        _ = try getPIN(isNew: false)
+        return try connection.data.answer()
+    }
+
+    /// Lets the person type; false when a new password was not repeated.
+    private mutating func getPIN(isNew: Bool) throws(PresenceRefusal) -> Bool {
+        let remaining = deadline.remainingMilliseconds
+        switch try connection.request("GETPIN", until: deadline) {
+        case .ok: return true
+        case .error(let error):
+            if isNew, error.isUnconfirmed { return false }
+            throw error.refusal(hasPerson: place.hasPerson, isEarly: deadline.remainingMilliseconds > remaining / 2)
+        }
+    }
+
+    /// Sends what the program may refuse.
+    private mutating func offer(_ command: String, _ text: String) throws(PresenceRefusal) {
+        _ = try promptly { (connection, deadline) throws(PresenceRefusal) in try connection.request(command, text, until: deadline) }
+    }
+
+    /// Sends what the question cannot do without.
+    private mutating func require(_ command: String, _ text: String) throws(PresenceRefusal) {
+        let answer = try promptly { (connection, deadline) throws(PresenceRefusal) in
+            try connection.request(command, text, until: deadline)
+        }
+        guard case .ok = answer else { throw .failed("the pinentry program refuses \(command)") }
+    }
+
+    /// Silence where no person has to think is a failure.
+    private mutating func promptly(
+        _ body: (inout AssuanConnection, PromptDeadline) throws(PresenceRefusal) -> AssuanConnection.Answer
+    ) throws(PresenceRefusal) -> AssuanConnection.Answer {
+        do throws(PresenceRefusal) {
+            return try body(&connection, deadline.within(milliseconds: Self.promptnessMilliseconds))
+        } catch .timedOut {
+            throw .failed("the pinentry program does not answer")
+        } catch {
+            throw error
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+package import KeychainCore
+
+/// Asks through a pinentry program: a window, or a dialog on the terminal.
+package struct PinentryVerifier: PresenceVerifier {
+    /// The program, an absolute path.
+    package let path: String
+    private let environment: PromptEnvironment
+
+    package init(path: String, environment: PromptEnvironment) {
+        self.path = path
+        self.environment = environment
+    }
+
+    /// Whether the program is there; it may know ways to a person that we do not.
+    package var canAsk: Bool { Self.isProgram(path) }
+
+    package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+        guard path.hasPrefix("/") else { throw .failed("the path of the pinentry program must be absolute") }
+        guard Self.isProgram(path) else { throw .failed("\(path) is no program that can be started") }
+        let deadline = PromptDeadline(seconds: question.timeoutSeconds)
+        let place = PromptPlace(environment)
+        var variables = environment.variables
+        variables["GPG_TTY"] = place.terminalName
+        let terminal = place.sharesJob ? TerminalGuard() : nil
+        // The program is gone by then; one that died leaves its terminal without echo.
+        var isAnswered = false
+        defer { terminal?.finish(puttingBack: !isAnswered) }
+        let process = try PinentryProcess(
+            path: path, environment: variables, leadsSession: !place.sharesJob, interruption: terminal?.signals ?? -1)
+        do throws(PresenceRefusal) {
+            var dialog = try PinentryDialog(process, PresenceText(question), place: place, environment: environment, deadline: deadline)
+            let answer = try dialog.run()
+            process.end()
+            isAnswered = !process.wasKilled
+            return answer
+        } catch {
+            process.kill()
+            throw error
+        }
+    }
+
+    static func isProgram(_ path: String) -> Bool {
+        var information = stat()
+        // `information` is ours; the path is copied for the calls.
+        guard unsafe stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return false }
+        return unsafe access(path, X_OK) == 0
+    }
+}

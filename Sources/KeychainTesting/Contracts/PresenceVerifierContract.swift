@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+package import KeychainCore
+
+/// What every `PresenceVerifier` promises, as checks that any implementation can be put through.
+package struct PresenceVerifierContract {
+    private let verifier: (ScriptedPresence.Reaction) throws -> any PresenceVerifier
+    private var violations: [String] = []
+
+    /// Checks verifiers, each before a person who reacts in one way, once or twice.
+    ///
+    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
+    /// - Throws: What `verifier` throws.
+    package static func violations(of verifier: (ScriptedPresence.Reaction) throws -> any PresenceVerifier) throws -> [String] {
+        try withoutActuallyEscaping(verifier) { verifier in
+            var contract = PresenceVerifierContract(verifier: verifier)
+            try contract.checkAnswers()
+            try contract.checkRefusals()
+            return contract.violations
+        }
+    }
+
+    private init(verifier: @escaping (ScriptedPresence.Reaction) throws -> any PresenceVerifier) {
+        self.verifier = verifier
+    }
+
+    private mutating func checkAnswers() throws {
+        for text in ["12345", "a", "50% of\tit\\", "%41", "Größe 🔐", " ends with a space ", String(repeating: "x", count: 1_024)] {
+            for secret in [PresenceQuestion.Secret.passcode, .applicationPassword, .newApplicationPassword] {
+                let verifier = try verifier(.type(text))
+                if !verifier.canAsk { violations.append("somebody is there, and nobody can be asked") }
+                let outcome = outcome(of: question(secret), verifier)
+                if outcome != "typed \(Array(text.utf8))" {
+                    violations.append("\(secret): what was typed does not come back: \(text.prefix(20)): \(outcome.prefix(60))")
+                }
+            }
+        }
+        let outcome = outcome(of: question(), try verifier(.type("")))
+        if outcome != "empty" { violations.append("nothing typed is not empty: \(outcome)") }
+        let hostile = String(repeating: "%\n\r\u{0}\u{1B}\"…", count: 5_000)
+        let long = PresenceQuestion(
+            secret: .passcode, requester: hostile, purpose: hostile, reason: hostile, cancelTitle: hostile, triesLeft: 1)
+        if self.outcome(of: long, try verifier(.type("x"))) != "typed [120]" { violations.append("a long question finds no answer") }
+    }
+
+    private mutating func checkRefusals() throws {
+        let expectations: [(ScriptedPresence.Reaction, String)] = [
+            (.cancel, "canceled"), (.timeOut, "timedOut"), (.nobodyThere, "nobodyToAsk"), (.fail("it broke"), "failed"),
+        ]
+        for (reaction, expected) in expectations {
+            let verifier = try verifier(reaction)
+            let outcome = outcome(of: question(timeoutSeconds: 4), verifier)
+            if outcome != expected { violations.append("\(expected) is told as \(outcome)") }
+        }
+    }
+
+    private func question(_ secret: PresenceQuestion.Secret = .passcode, timeoutSeconds: UInt32 = 60) -> PresenceQuestion {
+        PresenceQuestion(
+            secret: secret, requester: "/usr/bin/mytool", purpose: "read an item", reason: "Open the safe", timeoutSeconds: timeoutSeconds)
+    }
+
+    private func outcome(of question: PresenceQuestion, _ verifier: any PresenceVerifier) -> String {
+        do throws(PresenceRefusal) {
+            switch try verifier.ask(question) {
+            case .empty: return "empty"
+            // The bytes are the contract's own, and no secret.
+            case .secret(let secret): return unsafe secret.withBytes { unsafe "typed \(Array($0))" }
+            }
+        } catch {
+            switch error {
+            case .canceled: return "canceled"
+            case .timedOut: return "timedOut"
+            case .nobodyToAsk(let why): return why.isEmpty ? "nobodyToAsk without a reason" : "nobodyToAsk"
+            case .failed(let why): return why.isEmpty ? "failed without a reason" : "failed"
+            }
+        }
+    }
+}
+#endif

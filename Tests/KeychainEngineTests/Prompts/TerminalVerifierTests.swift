@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainTestSupport
+import Testing
+
+@Suite("Asking on the terminal")
+struct TerminalVerifierTests {
+    private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
+
+    @Test("Who asks and what for is shown, what is typed is not, and the terminal is put back")
+    func answer() throws {
+        let job = try TerminalJob(expecting: "12345 é")
+        let text = try job.wait(for: "Passcode: ")
+        #expect(text == "/usr/bin/mytool wants to read an item that needs your passcode.\nIt says: \"Open the safe\"\n")
+        job.type("12345 éx\u{7F}\n")
+        #expect(try job.report() == ["can ask true", "as expected"] + Self.tidy)
+        #expect(job.remainder() == "\n")
+    }
+
+    @Test(
+        "^C and ^D say no, an empty line is an empty answer, and what is too long is no answer",
+        arguments: [
+            ("\u{3}", "canceled"), ("abc\u{3}", "canceled"), ("\u{4}", "canceled"), ("\n", "empty"), ("abc\u{4}", "as expected"),
+            (String(repeating: "x", count: 1_025), #"failed("more was typed than the 1024 bytes that are taken")"#),
+        ])
+    func endings(_ typed: String, outcome: String) throws {
+        let job = try TerminalJob(expecting: "abc")
+        try job.wait(for: "Passcode: ")
+        job.type(typed)
+        #expect(try job.report() == ["can ask true", outcome] + Self.tidy)
+    }
+
+    @Test("What was typed before the question was there is no answer")
+    func typedAhead() throws {
+        let job = try TerminalJob(expecting: "later", typingAhead: "too early\n")
+        try job.wait(for: "Passcode: ")
+        job.type("later\n")
+        #expect(try job.report() == ["can ask true", "as expected"] + Self.tidy)
+    }
+
+    @Test("A new password is typed twice, and again when the two differ")
+    func newPassword() throws {
+        let job = try TerminalJob(secret: "new", expecting: "new one")
+        for (prompt, typed) in [("New password: ", "one"), ("Again: ", "another"), ("New password: ", "new one"), ("Again: ", "new one")] {
+            try job.wait(for: prompt)
+            job.type(typed + "\n")
+        }
+        #expect(try job.report() == ["can ask true", "as expected"] + Self.tidy)
+        let never = try TerminalJob(secret: "new")
+        for _ in 0..<3 {
+            try never.wait(for: "New password: ")
+            never.type("one\n")
+            try never.wait(for: "Again: ")
+            never.type("another\n")
+        }
+        #expect(try never.report() == ["can ask true", #"failed("the two entries differed every time")"#] + Self.tidy)
+    }
+
+    @Test("Nobody who answers in time is a timeout, also in the middle of an answer")
+    func timeout() throws {
+        let job = try TerminalJob(timeoutSeconds: 2)
+        try job.wait(for: "Passcode: ")
+        job.type("12345")
+        #expect(try job.report() == ["can ask true", "timedOut"] + Self.tidy)
+    }
+
+    @Test("A signal that ends the process ends it, with the terminal as it was", arguments: [SIGINT, SIGTERM, SIGHUP])
+    func signal(_ number: Int32) throws {
+        let job = try TerminalJob()
+        try job.wait(for: "Passcode: ")
+        job.type("123")
+        kill(try #require(job.askingProcess), number)
+        #expect(try job.report() == ["can ask true", "killed by \(number)", "terminal as before"])
+    }
+
+    @Test("^Z stops the process, with the terminal as it was; then the question is asked anew")
+    func stop() throws {
+        let job = try TerminalJob(expecting: "12345")
+        try job.wait(for: "Passcode: ")
+        job.type("123\u{1A}")
+        try job.wait(for: "Passcode: ")
+        job.type("12345\n")
+        #expect(try job.report() == ["can ask true", "stopped, terminal as before", "as expected"] + Self.tidy)
+    }
+
+    @Test("In the background of a terminal, and without one, there is nobody to ask")
+    func nobody() throws {
+        let report = try TerminalJob(inForeground: false).report()
+        let nobody = #"nobodyToAsk("the process is in the background of its terminal")"#
+        #expect(report == ["can ask false", nobody] + Self.tidy)
+        try withTemporaryDirectory { home in
+            try "".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
+            let run = try ChildProcess.run(
+                BuiltProgram.path(of: "KeychainTestChild"), ["ask", "configured", "passcode", "600", home + "/expected", "own-session"],
+                environment: ["KEYCHAIN_HOME": home])
+            let lines = run.output.split(separator: "\n").map(String.init)
+            #expect(lines == ["can ask false", #"nobodyToAsk("the process has no terminal")"#] + Self.tidy.prefix(2))
+        }
+    }
+}

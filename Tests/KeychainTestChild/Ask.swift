@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+
+extension ChildCommand {
+    /// PATH|configured passcode|new TIMEOUT-SECONDS FILE [own-session] [ignore-children]: asks, and says what came of it.
+    ///
+    /// A path is that of the one pinentry program that is to be found, where there is a display.
+    /// The file holds the text that is expected; what was typed is not shown.
+    static func ask(_ arguments: [String]) throws {
+        guard arguments.count >= 4, let timeoutSeconds = UInt32(arguments[2]) else { throw BadArguments() }
+        if arguments.contains("own-session"), setsid() < 0 { throw BadArguments() }
+        if arguments.contains("ignore-children") { signal(SIGCHLD, SIG_IGN) }
+        let verifier: any PresenceVerifier =
+            arguments[0] == "configured"
+            ? try KeychainConfiguration.fromEnvironment().verifier
+            : SystemPresenceVerifier(
+                .automatic, environment: PromptEnvironment(ProcessInfo.processInfo.environment), standardPaths: [arguments[0]])
+        let expected = try Data(contentsOf: URL(filePath: arguments[3]))
+        let question = PresenceQuestion(
+            secret: arguments[1] == "new" ? .newApplicationPassword : .passcode, requester: "/usr/bin/mytool",
+            purpose: "read an item that needs your passcode", reason: "Open the safe", timeoutSeconds: timeoutSeconds)
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+        say("can ask \(verifier.canAsk)")
+        say(outcome(of: question, verifier, expected))
+        // Once for the process: the pipe in which signals are noted.
+        let isLeaking = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count > descriptors + 2
+        say(isLeaking ? "descriptors left" : "no descriptors left")
+        say(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD ? "no children left" : "children left")
+    }
+
+    private static func outcome(of question: PresenceQuestion, _ verifier: any PresenceVerifier, _ expected: Data) -> String {
+        do throws(PresenceRefusal) {
+            switch try verifier.ask(question) {
+            case .empty: return "empty"
+            case .secret(let secret):
+                // The bytes are compared within the closure.
+                let isExpected = unsafe secret.withBytes { unsafe Data($0) == expected }
+                return isExpected ? "as expected" : "something else of \(secret.byteCount) bytes"
+            }
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// TERMINAL foreground|background ARGUMENT ...: what a shell does: runs `ask` as a job on a terminal of its own, and says how it ends.
+    ///
+    /// A job that stops is continued.
+    static func askOnTerminal(_ arguments: [String]) throws {
+        guard arguments.count > 2, setsid() >= 0 else { throw BadArguments() }
+        // The first terminal that the leader of a session opens controls it.
+        let terminal = unsafe open(arguments[0], O_RDWR | O_CLOEXEC)
+        guard terminal >= 0 else { throw BadArguments() }
+        signal(SIGTTOU, SIG_IGN)
+        let before = mode(of: terminal)
+        let job = try spawnJob(["ask"] + arguments.dropFirst(2), on: terminal, inForeground: arguments[1] == "foreground")
+        while true {
+            var status: Int32 = 0
+            guard unsafe waitpid(job, &status, WUNTRACED) == job else { throw BadArguments() }
+            // As wait(2) lays the status out.
+            if status & 0xFF == 0x7F {
+                say("stopped, terminal \(mode(of: terminal) == before ? "as before" : "changed")")
+                kill(-job, SIGCONT)
+                continue
+            }
+            say(status & 0x7F == 0 ? "exited \(status >> 8 & 0xFF)" : "killed by \(status & 0x7F)")
+            say("terminal \(mode(of: terminal) == before ? "as before" : "changed")")
+            return
+        }
+    }
+
+    /// A group of its own; in the foreground before it asks.
+    private static func spawnJob(_ arguments: [String], on terminal: Int32, inForeground: Bool) throws -> pid_t {
+        var attributes = posix_spawnattr_t()
+        var signals = sigset_t()
+        // All pointers here are ours and used during the calls only.
+        unsafe sigfillset(&signals)
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        unsafe posix_spawnattr_setpgroup(&attributes, 0)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+        // Not as the thread has it that started this process.
+        unsafe sigemptyset(&signals)
+        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
+        let words = unsafe (["KeychainTestChild", "as-job"] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+        var gate: [Int32] = [-1, -1]
+        guard unsafe pipe(&gate) == 0 else { throw BadArguments() }
+        // The job reads its gate as descriptor 9.
+        guard dup2(gate[0], 9) == 9 else { throw BadArguments() }
+        _ = fcntl(gate[1], F_SETFD, FD_CLOEXEC)
+        var job: pid_t = 0
+        guard unsafe posix_spawn(&job, "/proc/self/exe", nil, &attributes, words, environ) == 0 else { throw BadArguments() }
+        if inForeground { tcsetpgrp(terminal, job) }
+        close(9)
+        close(gate[0])
+        close(gate[1])
+        return job
+    }
+
+    /// Waits until whoever started the job has put it where it belongs, then does what the arguments say.
+    static func asJob(_ arguments: [String]) throws {
+        var byte: UInt8 = 0
+        // One byte, which never comes: the end does.
+        _ = unsafe read(9, &byte, 1)
+        close(9)
+        try ask(Array(arguments.dropFirst()))
+    }
+
+    private static func mode(of terminal: Int32) -> [UInt8] {
+        var mode = termios()
+        // Here and below: `mode` is ours.
+        guard unsafe tcgetattr(terminal, &mode) == 0 else { return [] }
+        return unsafe withUnsafeBytes(of: &mode) { unsafe Array($0) }
+    }
+}
