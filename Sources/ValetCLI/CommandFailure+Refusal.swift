@@ -12,7 +12,9 @@ extension CommandFailure {
         case .passcodeNotSet:
             self.init(
                 .unavailable, failure.reason,
-                advice: "Such items need one: set it with `valet passcode set`, or choose another --accessibility, without --secure-enclave.")
+                advice: """
+                    Such items need one: set it with `valet passcode set`, or choose another --accessibility, without --secure-enclave.
+                    """)
         case .wrong:
             self.init(.unavailable, failure.reason, advice: "Nothing was read or changed. Run the command again with the right one.")
         case .lockedOut(let seconds):

@@ -7,7 +7,10 @@ struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
         help: ArgumentHelp(
-            "Unlock for this command alone, with the passcode in the first line of this file descriptor; it is the answer too where one is asked for.", valueName: "number"))
+            """
+            Unlock for this command alone, with the passcode in the first line of this file descriptor; it is the answer too where one is \
+            asked for.
+            """, valueName: "number"))
     var descriptor: Int32?
 
     /// The passcode that was given; nil if none was.

@@ -52,7 +52,8 @@ struct ValetSelection: ParsableArguments {
         let advice = "Leave one of them out."
         if accessibility != nil {
             throw CommandFailure(
-                .usage, "--accessibility does not go with --secure-enclave: such items are there when a passcode is set, on this device only",
+                .usage,
+                "--accessibility does not go with --secure-enclave: such items are there when a passcode is set, on this device only",
                 advice: advice)
         }
         if cloud {

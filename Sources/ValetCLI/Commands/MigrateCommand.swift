@@ -23,7 +23,8 @@ struct MigrateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The access group of the source.", valueName: "prefix.group"))
     var fromGroup: String?
 
-    @Option(help: ArgumentHelp("The source is a Secure Enclave valet, whose items a person has to release in this way.", valueName: "way"))
+    @Option(
+        help: ArgumentHelp("The source is a Secure Enclave valet, whose items a person has to release in this way.", valueName: "way"))
     var fromSecureEnclave: SecureEnclaveOption?
 
     @Flag(help: "With --from-secure-enclave: the valet that asks once.")
@@ -40,7 +41,8 @@ struct MigrateCommand: ParsableCommand {
     @Flag(help: "Only show the keys that would go, and exit with 5 if one of them is already there.")
     var dryRun = false
 
-    @Option(help: ArgumentHelp("What the person who has to release the secrets of the source is told; they are asked once.", valueName: "text"))
+    @Option(
+        help: ArgumentHelp("What the person who has to release the secrets of the source is told; they are asked once.", valueName: "text"))
     var reason: String?
 
     @OptionGroup
@@ -53,7 +55,10 @@ struct MigrateCommand: ParsableCommand {
         let namesValet = [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
         if namesValet == (fromService != nil) {
             throw ValidationError(
-                "Say where from: --from-identifier, --from-accessibility, --from-group and --from-secure-enclave name a valet, --from-service any items.")
+                """
+                Say where from: --from-identifier, --from-accessibility, --from-group and --from-secure-enclave name a valet, --from-service \
+                any items.
+                """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {
             throw ValidationError("--from-accessibility does not go with --from-secure-enclave.")

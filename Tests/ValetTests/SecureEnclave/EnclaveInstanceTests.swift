@@ -64,7 +64,8 @@ struct EnclaveInstanceTests {
         #expect(single.description.contains("Druidia"))
         #expect(single.description.contains("AccessibleWhenPasscodeSetThisDeviceOnly"))
         #expect(single.description.contains("(Single Prompt)"))
-        #expect(SecureEnclaveValet.sharedGroupValet(with: try sharedGroup(), accessControl: .userPresence).identifier.description == "Druidia")
+        let shared = SecureEnclaveValet.sharedGroupValet(with: try sharedGroup(), accessControl: .userPresence)
+        #expect(shared.identifier.description == "Druidia")
     }
 
     @Test("The access controls have the numbers that other versions of Valet give them")
