@@ -12,6 +12,16 @@ guard securityStandsIn, localAuthenticationStandsIn else { exit(1) }
 let query = [kSecClass as String: kSecClassGenericPassword] as CFDictionary
 guard SecItemCopyMatching(query, nil) == errSecNotAvailable else { exit(1) }
 
+// And so do those of LocalAuthentication. Nobody is authenticated: there is no keychain to prove anything to.
+let context = LAContext()
+guard context.setCredential(Data("12345".utf8), type: .applicationPassword), context.isCredentialSet(.applicationPassword) else { exit(1) }
+do {
+    try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+    exit(1)
+} catch let error as LAError {
+    guard error.code == .authenticationFailed else { exit(1) }
+}
+
 // Locksmith is asked too: its calls take that way as Valet's do.
 guard Locksmith.loadDataForUserAccount("Skroob") == nil else { exit(1) }
 

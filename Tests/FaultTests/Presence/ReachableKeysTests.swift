@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainTestSupport
 import Testing
 
