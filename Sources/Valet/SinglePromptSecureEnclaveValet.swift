@@ -20,44 +20,10 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     let keychain: EnclaveKeychain
     let singlePrompt = SinglePrompt()
 
-    private init(name: SandboxName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
+    init(name: SandboxName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
         self.accessControl = accessControl
         identifier = name.identifier
         keychain = EnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
-    }
-
-    // MARK: Making one
-
-    /// A valet for this program.
-    ///
-    /// - Parameters:
-    ///   - identifier: Names the values, see ``Identifier``.
-    ///   - accessControl: What a person must do before a value can be read.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
-    public class func valet(with identifier: Identifier, accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
-        live(.identifier(identifier), accessControl)
-    }
-
-    /// A valet shared by all programs that have an access group.
-    ///
-    /// - Parameters:
-    ///   - groupIdentifier: The access group; the program's entitlements must list it.
-    ///   - identifier: Separates several valets of one group.
-    ///   - accessControl: What a person must do before a value can be read.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
-    public class func sharedGroupValet(
-        with groupIdentifier: SharedGroupIdentifier, identifier: Identifier? = nil, accessControl: SecureEnclaveAccessControl
-    ) -> SinglePromptSecureEnclaveValet {
-        live(.sharedGroup(groupIdentifier, identifier), accessControl)
-    }
-
-    private static let instances = InstanceRegistry<InstanceKey, SinglePromptSecureEnclaveValet>()
-
-    private static func live(_ name: SandboxName, _ accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
-        let sandbox = Sandbox(name: name, kind: .singlePrompt, protection: EnclaveProtection(accessControl))
-        return instances.instance(for: InstanceKey(sandbox, name)) {
-            SinglePromptSecureEnclaveValet(name: name, accessControl: accessControl, sandbox: sandbox)
-        }
     }
 
     // MARK: Which one it is
@@ -192,33 +158,5 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     /// - Throws: ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``.
     public func removeAllObjects() throws(KeychainError) {
         try keychain.values.removeAllObjects()
-    }
-
-    // MARK: Migration
-
-    /// Brings existing keychain items into this valet: all that match, or none.
-    ///
-    /// As ``Valet/migrateObjects(matching:removeOnCompletion:)``. Writing asks nobody. Should copies have to go again, the person is
-    /// asked once: only so can it be seen that nobody has stored a newer value.
-    ///
-    /// - Parameters:
-    ///   - query: Which items: `kSecClass`, which must be generic password, and any other attributes. It must not ask for
-    ///     data or references, nor for one item only, nor name an access control. With an `LAContext` in it, the person is asked
-    ///     once for items that have to be released, and else for each.
-    ///   - removeOnCompletion: Whether the items are removed from where they were.
-    /// - Throws: A ``MigrationError``, or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches. The
-    ///   keychain is as it was before, but an item put back has new dates.
-    public func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws {
-        try keychain.migration(from: MigrationQuery(query)).run(removingOriginals: removeOnCompletion)
-    }
-
-    /// Brings the values of a valet that asks nobody into this one: all of them, or none.
-    ///
-    /// - Parameters:
-    ///   - valet: Where the values are.
-    ///   - removeOnCompletion: Whether they are removed from there.
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``.
-    public func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws {
-        try keychain.migration(from: MigrationQuery(valet.keychain.items)).run(removingOriginals: removeOnCompletion)
     }
 }
