@@ -101,7 +101,7 @@ let package = Package(
             name: "KeychainTestingTests",
             dependencies: ["KeychainTesting", "KeychainTestingTraits", "KeychainServices", "Valet"]
         ),
-        .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTestingTraits"]),
+        .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]),
         .testTarget(
             name: "LocksmithTests", dependencies: ["Locksmith", "Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
         ),

@@ -6,6 +6,9 @@ package import KeychainCore
 /// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept. The stack is
 /// wiped after each, because all class keys passed over it and a lock could not reach what they left.
 extension OpenKeybag {
+    /// Another one after each change of the passcode; nil while none is set.
+    package var passcodeMark: [UInt8]? { document.content.passcode?.salt }
+
     /// All class keys, if the passcode is right.
     ///
     /// Throws `.authFailed` for a wrong passcode or when none is set.

@@ -103,18 +103,11 @@ extension Valet {
         live(.explicitSharedGroup(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
     }
 
-    /// What a valet can be told apart by from outside.
-    private struct InstanceKey: Hashable, Sendable {
-        let sandbox: Sandbox
-        let identifier: ExactString
-    }
-
     private static let instances = InstanceRegistry<InstanceKey, Valet>()
 
     private static func live(_ name: SandboxName, kind: ValetKind, accessibility: Accessibility) -> Valet {
         let sandbox = Sandbox(name: name, kind: kind, protection: accessibility)
-        let key = InstanceKey(sandbox: sandbox, identifier: ExactString(name.identifier.description))
-        return instances.instance(for: key) {
+        return instances.instance(for: InstanceKey(sandbox, name)) {
             Valet(name: name, kind: kind, accessibility: accessibility, sandbox: sandbox)
         }
     }

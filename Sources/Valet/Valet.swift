@@ -113,9 +113,7 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
     /// - Returns: The value.
     /// - Throws: ``KeychainError/itemNotFound`` if there is none or the stored bytes are not UTF-8; else as ``object(forKey:)``.
     public func string(forKey key: String) throws(KeychainError) -> String {
-        let data = try keychain.object(forKey: key)
-        guard let string = String(exactUTF8: data) else { throw .itemNotFound }
-        return string
+        try keychain.string(forKey: key)
     }
 
     /// The keys of all values.

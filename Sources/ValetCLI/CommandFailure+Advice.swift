@@ -13,6 +13,10 @@ extension CommandFailure {
             self.init(failure, remedy: remedy)
             return
         }
+        if let refusal = failure.refusal {
+            self.init(failure, refusal: refusal)
+            return
+        }
         switch failure.status {
         case .itemNotFound:
             self.init(.notFound, "there is no such item in this valet", advice: "`valet list` shows the keys that are there.")
@@ -23,13 +27,12 @@ extension CommandFailure {
         case .decode:
             self.init(.damaged, failure.reason, advice: "Nothing was changed. `valet verify` lists everything that is damaged.")
         case .authFailed:
-            self.init(
-                .unavailable, failure.reason,
-                advice: "This accessibility needs one: set it with `valet passcode set`, or choose another --accessibility.")
+            // Of the calls that store and read items, only one that needs a passcode where none is set fails so without a refusal.
+            self.init(failure, refusal: .passcodeNotSet)
         case .interactionNotAllowed:
             self.init(.unavailable, failure.reason, advice: "Unlock it with `valet unlock`, or give the passcode with --passcode-fd.")
         case .userCanceled:
-            self.init(.unavailable, failure.reason, advice: "Run the command again.")
+            self.init(.unavailable, "the question was cancelled, and nothing was read", advice: "Run the command again to be asked anew.")
         case .missingEntitlement:
             self.init(.unavailable, failure.reason, advice: "Name the access group with --group, or its program with --app.")
         case .inputOutput:

@@ -21,7 +21,11 @@ extension CommandSession {
 
     /// Before a person is asked for a secret: throws what storing it would.
     func requireUnlocked(for accessibility: AccessibilityOption) throws(CommandFailure) {
-        let state = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.state
+        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        guard status.isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly else {
+            throw CommandFailure(KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet))
+        }
+        let state = status.state
         let isEnough =
             switch accessibility {
             case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: state != .neverUnlocked

@@ -9,20 +9,24 @@ struct CommandSession {
     let keychain: LocalKeychain
     private let recorder: RecordingKeychain
 
-    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others.
+    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others, and nobody is asked.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
+        let given: GivenPasscode? = if let passcode { GivenPasscode(passcode) } else { nil }
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
-            if passcode != nil { configuration.keyHolder = .processMemory }
+            if let given {
+                configuration.keyHolder = .processMemory
+                configuration.presenceVerifier = given
+            }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
         recorder = RecordingKeychain(keychain)
-        guard let passcode else { return }
+        guard let given else { return }
         _ = try requirePasscode()
         // The process ends before long, and the keys with it.
-        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(passcode, autoLock: .never) }
+        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(given.passcode, autoLock: .never) }
     }
 
     /// For commands that are about the keychain as a whole.
@@ -40,7 +44,8 @@ struct CommandSession {
         } catch let failure as CommandFailure {
             throw failure
         } catch let failure as KeychainFailure {
-            throw CommandFailure(failure)
+            // Made of a status alone, it tells less.
+            throw CommandFailure(lastFailure.flatMap { $0 == failure ? $0 : nil } ?? failure)
         } catch let error as KeychainError {
             throw CommandFailure(error, because: lastFailure)
         } catch let error as MigrationError {

@@ -7,36 +7,51 @@ import Valet
 /// Where `valet migrate` takes secrets from.
 enum MigrationSource {
     case valet(Valet, Entitlements)
-    case service(String, Entitlements)
+    /// Whatever a query finds, and one answer of a person serves for all of it.
+    case items([String: AnyHashable], Entitlements)
+
+    /// The items with one service; `reason` is what a person is told who has to release them.
+    static func service(_ service: String, reason: String, _ entitlements: Entitlements) -> MigrationSource {
+        let query: [String: AnyHashable] = [
+            kSecClass as String: kSecClassGenericPassword as String,
+            kSecAttrService as String: service,
+        ]
+        return .items(asking(reason, in: query), entitlements)
+    }
+
+    /// The items of a valet.
+    static func valet(_ valet: ChosenValet, reason: String, _ entitlements: Entitlements) -> MigrationSource {
+        if case .plain(let valet) = valet { return .valet(valet, entitlements) }
+        return .items(asking(reason, in: valet.itemQuery.compactMapValues { $0 as? AnyHashable }), entitlements)
+    }
+
+    private static func asking(_ reason: String, in query: [String: AnyHashable]) -> [String: AnyHashable] {
+        let context = LAContext()
+        context.localizedReason = reason
+        return query.merging([kSecUseAuthenticationContext as String: context]) { _, new in new }
+    }
 
     /// What reading the source and writing the destination needs.
     var entitlements: Entitlements {
         switch self {
-        case .valet(_, let entitlements), .service(_, let entitlements): entitlements
+        case .valet(_, let entitlements), .items(_, let entitlements): entitlements
         }
     }
 
-    func migrate(into destination: Valet, removingOriginals: Bool) throws {
+    func migrate(into destination: ChosenValet, removingOriginals: Bool) throws {
         switch self {
         case .valet(let valet, _):
             try destination.migrateObjects(from: valet, removeOnCompletion: removingOriginals)
-        case .service(let service, _):
-            try destination.migrateObjects(matching: Self.query(service), removeOnCompletion: removingOriginals)
+        case .items(let query, _):
+            try destination.migrateObjects(matching: query, removeOnCompletion: removingOriginals)
         }
     }
 
     func keys() throws -> Set<String> {
         switch self {
         case .valet(let valet, _): return try valet.allKeys()
-        case .service(let service, _): return try Self.accounts(service)
+        case .items(let query, _): return try Self.accounts(query)
         }
-    }
-
-    private static func query(_ service: String) -> [String: AnyHashable] {
-        [
-            kSecClass as String: kSecClassGenericPassword as String,
-            kSecAttrService as String: service,
-        ]
     }
 
     /// A search for all values passes over those that cannot be read; a migration must not.
@@ -44,7 +59,7 @@ enum MigrationSource {
         let query: [String: Any] =
             switch self {
             case .valet(let valet, _): valet.itemQuery
-            case .service(let service, _): Self.query(service)
+            case .items(let query, _): query
             }
         let all = try Self.find(query)
         let readable = try Self.find(query.merging([kSecReturnData as String: true]) { _, new in new })
@@ -56,9 +71,9 @@ enum MigrationSource {
         }
     }
 
-    private static func accounts(_ service: String) throws -> Set<String> {
+    private static func accounts(_ query: [String: Any]) throws -> Set<String> {
         try Set(
-            find(query(service)).map { attributes in
+            find(query).map { attributes in
                 guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
                 return account
             })

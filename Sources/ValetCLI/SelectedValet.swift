@@ -4,23 +4,31 @@ import Valet
 
 /// The valet that a command works on, and the program in whose name it does.
 struct SelectedValet {
-    let valet: Valet
+    let valet: ChosenValet
     let accessibility: AccessibilityOption
     /// The application identifier of the program whose items these are.
     let application: String
     private let group: String?
 
     init(
-        identifier: String?, accessibility: AccessibilityOption, group: String?, isCloud: Bool, isExplicit: Bool, application: String
+        identifier: String?, accessibility: AccessibilityOption, group: String?, isCloud: Bool, isExplicit: Bool,
+        enclave: EnclaveSelection? = nil, application: String
     ) throws(CommandFailure) {
-        self.accessibility = accessibility
+        self.accessibility = enclave == nil ? accessibility : .whenPasscodeSetThisDeviceOnly
         valet =
-            if let group {
-                try Self.sharedGroupValet(
-                    try Self.parse(group: group), identifier, accessibility, isCloud: isCloud, isExplicit: isExplicit)
-            } else {
-                try Self.ownValet(
-                    try Self.parse(identifier: identifier ?? "default"), accessibility, isCloud: isCloud, isExplicit: isExplicit)
+            switch (group, enclave) {
+            case (let group?, let enclave?):
+                Self.sharedGroupValet(try Self.parse(group: group), try identifier.map(Self.parse(identifier:)), enclave)
+            case (nil, let enclave?):
+                Self.ownValet(try Self.parse(identifier: identifier ?? "default"), enclave)
+            case (let group?, nil):
+                try .plain(
+                    Self.sharedGroupValet(
+                        try Self.parse(group: group), identifier, accessibility, isCloud: isCloud, isExplicit: isExplicit))
+            case (nil, nil):
+                try .plain(
+                    Self.ownValet(
+                        try Self.parse(identifier: identifier ?? "default"), accessibility, isCloud: isCloud, isExplicit: isExplicit))
             }
         guard !application.isEmpty else {
             throw CommandFailure(
@@ -41,6 +49,22 @@ struct SelectedValet {
         )
     }
 
+    private static func ownValet(_ identifier: Identifier, _ enclave: EnclaveSelection) -> ChosenValet {
+        let accessControl = enclave.option.accessControl
+        return enclave.isSinglePrompt
+            ? .singlePrompt(.valet(with: identifier, accessControl: accessControl))
+            : .secureEnclave(.valet(with: identifier, accessControl: accessControl))
+    }
+
+    private static func sharedGroupValet(
+        _ group: SharedGroupIdentifier, _ identifier: Identifier?, _ enclave: EnclaveSelection
+    ) -> ChosenValet {
+        let accessControl = enclave.option.accessControl
+        return enclave.isSinglePrompt
+            ? .singlePrompt(.sharedGroupValet(with: group, identifier: identifier, accessControl: accessControl))
+            : .secureEnclave(.sharedGroupValet(with: group, identifier: identifier, accessControl: accessControl))
+    }
+
     private static func ownValet(
         _ identifier: Identifier, _ accessibility: AccessibilityOption, isCloud: Bool, isExplicit: Bool
     ) throws(CommandFailure) -> Valet {
@@ -59,7 +83,7 @@ struct SelectedValet {
             throw CommandFailure(
                 .usage, "--explicit with --group names the valet by its group alone", advice: "Leave out --identifier.")
         }
-        let identifier = try identifier.map { text throws(CommandFailure) in try parse(identifier: text) }
+        let identifier = try identifier.map(parse(identifier:))
         return switch (isCloud, isExplicit) {
         case (false, false): .sharedGroupValet(with: group, identifier: identifier, accessibility: accessibility.accessibility)
         case (false, true): .sharedGroupValet(withExplicitlySet: group, accessibility: accessibility.accessibility)

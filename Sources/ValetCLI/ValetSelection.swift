@@ -20,6 +20,13 @@ struct ValetSelection: ParsableArguments {
     @Flag(help: "The valet whose items have the identifier, or the group, as their service and nothing else.")
     var explicit = false
 
+    @Option(
+        help: ArgumentHelp("The valet whose items a person has to release: in this way, each time one is read.", valueName: "way"))
+    var secureEnclave: SecureEnclaveOption?
+
+    @Flag(help: "With --secure-enclave: the valet for which one answer serves the whole command.")
+    var singlePrompt = false
+
     @Option(help: ArgumentHelp("Look into the items of the program with this application identifier. (default: valet)", valueName: "id"))
     var app: String?
 
@@ -27,14 +34,35 @@ struct ValetSelection: ParsableArguments {
     func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
         let group = group ?? defaults.group
+        let enclave = try EnclaveSelection(
+            secureEnclave, isSinglePrompt: singlePrompt, names: ("--secure-enclave", "--single-prompt"))
+        if enclave != nil { try requireNothingThatEnclaveLacks() }
         var chosen = accessibility
-        if chosen == nil { chosen = try defaults.accessibility }
+        if chosen == nil, enclave == nil { chosen = try defaults.accessibility }
         // A default from the environment gives way where it has no meaning; what was typed does not.
         let usesIdentifier = !(group != nil && explicit)
         return try SelectedValet(
             identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
             accessibility: chosen ?? .whenUnlocked,
-            group: group, isCloud: cloud, isExplicit: explicit, application: app ?? defaults.application ?? "valet"
+            group: group, isCloud: cloud, isExplicit: explicit, enclave: enclave, application: app ?? defaults.application ?? "valet"
         )
+    }
+
+    private func requireNothingThatEnclaveLacks() throws(CommandFailure) {
+        let advice = "Leave one of them out."
+        if accessibility != nil {
+            throw CommandFailure(
+                .usage,
+                "--accessibility does not go with --secure-enclave: such items are there when a passcode is set, on this device only",
+                advice: advice)
+        }
+        if cloud {
+            throw CommandFailure(
+                .usage, "--cloud does not go with --secure-enclave: such items never leave this device", advice: advice)
+        }
+        if explicit {
+            throw CommandFailure(
+                .usage, "--explicit does not go with --secure-enclave: such valets always name themselves in the service", advice: advice)
+        }
     }
 }

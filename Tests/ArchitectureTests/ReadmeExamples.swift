@@ -129,6 +129,22 @@ struct ReadmeExamples {
         #expect(credentials?.password == "12345")
     }
 
+    #if !canImport(Darwin)
+    @Test("A person releases a value", .inMemoryKeychain)
+    func secureEnclave() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        try keychain.setPasscode("swordfish")
+        keychain.person.answers(.correctPasscode)
+
+        let luggage = SecureEnclaveValet.valet(with: Identifier(nonEmpty: "Luggage")!, accessControl: .userPresence)
+        try luggage.setString("12345", forKey: "combination")
+        let code = try luggage.string(forKey: "combination", withPrompt: "Open the luggage")
+
+        #expect(code == "12345")
+        #expect(keychain.person.questions.map(\.reason) == ["Open the luggage"])
+    }
+    #endif
+
     @Test(.inMemoryKeychain) func signingOutForgetsTheToken() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         try vault.setString("12345", forKey: "Skroob")

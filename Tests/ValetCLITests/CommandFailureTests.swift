@@ -23,4 +23,18 @@ struct CommandFailureTests {
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer"))
         #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another place"))
     }
+
+    @Test("Each reason why nobody could be authenticated has an advice of its own")
+    func refusals() {
+        let refusals: [AuthenticationRefusal] = [
+            .passcodeNotSet, .wrong, .lockedOut(seconds: 30), .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
+        ]
+        let failures = refusals.map { CommandFailure(KeychainFailure(.authFailed, "why", refusal: $0)) }
+        #expect(failures.allSatisfy { $0.status == .unavailable })
+        #expect(Set(failures.map(\.advice)).count == refusals.count)
+        #expect(failures[0].advice.contains("valet passcode set"))
+        #expect(failures[2].advice.contains("30 s"))
+        #expect(failures[5].advice.contains("--passcode-fd"))
+        #expect(CommandFailure(KeychainFailure(.userCanceled, "why")).problem.contains("cancelled"))
+    }
 }

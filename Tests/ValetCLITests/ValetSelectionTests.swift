@@ -21,7 +21,7 @@ struct ValetSelectionTests {
     func defaults() throws {
         let selected = try select([])
         #expect(selected.valet.identifier.description == "default")
-        #expect(selected.valet.accessibility == .whenUnlocked)
+        #expect(selected.accessibility == .whenUnlocked)
         #expect(selected.entitlements.accessGroups == ["valet"])
     }
 
@@ -46,6 +46,51 @@ struct ValetSelectionTests {
         #expect(try service(arguments) == expected)
     }
 
+    @Test(
+        "A valet whose items a person has to release",
+        arguments: [
+            (
+                ["--secure-enclave", "user-presence"],
+                "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_default_AccessibleWhenPasscodeSetThisDeviceOnly"
+            ),
+            (
+                ["--secure-enclave", "device-passcode", "--identifier", "a", "--single-prompt"],
+                "VAL_VALSinglePromptSecureEnclaveValet_initWithIdentifier:accessibility:_a_AccessibleWhenPasscodeSetThisDeviceOnly"
+                    + "_AccessControlDevicePasscode"
+            ),
+            (
+                ["--secure-enclave", "user-presence", "--single-prompt", "--group", "group.b"],
+                "VAL_VALSinglePromptSecureEnclaveValet_initWithSharedAccessGroupIdentifier:accessibility:_b_"
+                    + "AccessibleWhenPasscodeSetThisDeviceOnly"
+            ),
+            (
+                ["--secure-enclave", "device-passcode", "--group", "TEAM.b", "--identifier", "a"],
+                "VAL_VALSecureEnclaveValet_initWithSharedAccessGroupIdentifier:accessibility:_b_a_"
+                    + "AccessibleWhenPasscodeSetThisDeviceOnly_AccessControlDevicePasscode"
+            ),
+        ])
+    func enclaveServices(_ arguments: [String], _ expected: String) throws {
+        #expect(try service(arguments) == expected)
+        #expect(try service(arguments, ["VALET_ACCESSIBILITY": "after-first-unlock"]) == expected)
+        #expect(try select(arguments).accessibility == .whenPasscodeSetThisDeviceOnly)
+    }
+
+    @Test("A reason goes with a valet that asks")
+    func reason() throws {
+        let reason = try ReasonOption.parse(["--reason", "why"])
+        #expect(try reason.text(for: select(["--secure-enclave", "user-presence"])) == "why")
+        let failure = #expect(throws: CommandFailure.self) { try reason.text(for: select([])) }
+        #expect(failure?.status == .usage)
+        #expect(try ReasonOption.parse([]).text(for: select([])).isEmpty)
+    }
+
+    @Test("Where nothing recognises a finger or a face, it is said what to use", arguments: ["biometric-any", "biometric-current-set"])
+    func biometry(option: String) {
+        let failure = #expect(throws: CommandFailure.self) { try select(["--secure-enclave", option]) }
+        #expect(failure?.status == .unavailable)
+        #expect(failure?.advice.contains("user-presence") == true)
+    }
+
     @Test("The environment gives defaults, and an option wins over it")
     func environment() throws {
         let environment = [
@@ -53,7 +98,7 @@ struct ValetSelectionTests {
         ]
         let selected = try select([], environment)
         #expect(selected.valet.identifier.description == "a")
-        #expect(selected.valet.accessibility == .afterFirstUnlock)
+        #expect(selected.accessibility == .afterFirstUnlock)
         #expect(selected.entitlements.accessGroups == ["c", "group.b"])
         #expect(try select(["--identifier", "x", "--app", "y"], environment).valet.identifier.description == "x")
         #expect(try select(["--app", "y"], environment).application == "y")
@@ -65,6 +110,9 @@ struct ValetSelectionTests {
         arguments: [
             ["--cloud", "--accessibility", "when-unlocked-this-device-only"], ["--group", "group"], ["--group", ".b"],
             ["--group", "a."], ["--identifier", ""], ["--app", ""], ["--explicit", "--group", "group.b", "--identifier", "a"],
+            ["--single-prompt"], ["--secure-enclave", "user-presence", "--accessibility", "when-unlocked"],
+            ["--secure-enclave", "user-presence", "--cloud"], ["--secure-enclave", "user-presence", "--explicit"],
+            ["--secure-enclave", "user-presence", "--group", "group.b", "--identifier", ""],
         ])
     func refused(_ arguments: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try select(arguments) }

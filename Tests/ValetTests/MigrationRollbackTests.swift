@@ -62,7 +62,7 @@ struct MigrationRollbackTests {
                 attributes[kSecAttrAccessControl as String] = nil
                 attributes[kSecAttrAccessible as String] = kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String
             }
-            let original = StoredItem(attributes: attributes, value: bytes("value of \(key)"), keychainSelector: [:])
+            let original = StoredItem(attributes: attributes, value: bytes("value of \(key)"), accessOptions: [:])
             try journal.write(PlannedCopy(original: original, key: key, value: bytes("value of \(key)")), removingOriginal: true)
         }
         try journal.removeOriginals()

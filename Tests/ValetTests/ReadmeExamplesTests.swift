@@ -5,6 +5,7 @@
 
 import Foundation
 import KeychainServices
+import KeychainTesting
 import KeychainTestingTraits
 import Testing
 import Valet
@@ -72,6 +73,42 @@ struct ReadmeExamplesTests {
         #expect(try myCloudValet.string(forKey: "Skroob") == "12345")
         #expect(try !myValet.containsObject(forKey: "Skroob"))
     }
+
+    #if !canImport(Darwin)
+    @Test("Protecting secrets with Face ID, Touch ID, or device passcode")
+    func secureEnclave() throws {
+        let mySecureEnclaveValet = SecureEnclaveValet.valet(with: Identifier(nonEmpty: "Druidia")!, accessControl: .userPresence)
+
+        // "If no passcode is set on the device, this instance will be unable to access or store data."
+        #expect(!mySecureEnclaveValet.canAccessKeychain())
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try mySecureEnclaveValet.setString("12345", forKey: "Skroob") }
+        let keychain = try keychainWithPasscode()
+        try mySecureEnclaveValet.setString("12345", forKey: "Skroob")
+        // "Each time data is retrieved from this Valet, the user will be prompted to confirm their presence."
+        keychain.person.answers(.correctPasscode, times: 2)
+        #expect(try mySecureEnclaveValet.string(forKey: "Skroob", withPrompt: "Open the luggage") == "12345")
+        #expect(try mySecureEnclaveValet.string(forKey: "Skroob", withPrompt: "Open the luggage") == "12345")
+        #expect(keychain.person.questions.count == 2)
+        // "Data is removed from the Secure Enclave when the user removes a passcode from the device."
+        #expect(try KeychainSession.current().removePasscode("swordfish") { _ in true })
+        #expect(try !mySecureEnclaveValet.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("Protecting secrets with one prompt")
+    func singlePrompt() throws {
+        let mySecureEnclaveValet = SinglePromptSecureEnclaveValet.valet(with: Identifier(nonEmpty: "Druidia, read aloud")!, accessControl: .userPresence)
+
+        let keychain = try keychainWithPasscode()
+        try mySecureEnclaveValet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode, times: 2)
+        #expect(try mySecureEnclaveValet.string(forKey: "Skroob", withPrompt: "Open the luggage") == "12345")
+        #expect(try mySecureEnclaveValet.string(forKey: "Skroob", withPrompt: "Open the luggage") == "12345")
+        #expect(keychain.person.questions.count == 1)
+        mySecureEnclaveValet.requirePromptOnNextAccess()
+        #expect(try mySecureEnclaveValet.string(forKey: "Skroob", withPrompt: "Open the luggage") == "12345")
+        #expect(keychain.person.questions.count == 2)
+    }
+    #endif
 
     @Test("Migrating existing keychain values")
     func migrating() throws {

@@ -51,6 +51,20 @@ struct SourceCompatibilityTests {
         #expect(try readTyped("Skroob") == bytes("12345"))
     }
 
+    @Test("The methods of the valets that ask can be passed on too")
+    func askingMethodReferences() throws {
+        let enclave = SecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
+        let single = SinglePromptSecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
+        let reads: [(String, String) throws -> String] = [enclave.string(forKey:withPrompt:), single.string(forKey:withPrompt:)]
+        let readTyped: (String, String) throws(KeychainError) -> Data = single.object(forKey:withPrompt:)
+        let readUnprompted: (String) throws(KeychainError) -> String = enclave.string(forKey:)
+        let list: (String) throws -> Set<String> = single.allKeys(userPrompt:)
+        for read in reads { #expect(throws: KeychainError.itemNotFound) { try read("absent", "please") } }
+        #expect(throws: KeychainError.itemNotFound) { try readTyped("absent", "please") }
+        #expect(throws: KeychainError.emptyKey) { try readUnprompted("") }
+        #expect(try list("please").isEmpty)
+    }
+
     @Test("A shared group valet without an identifier is the one with nil")
     func defaultIdentifier() throws {
         let group = try sharedGroup()

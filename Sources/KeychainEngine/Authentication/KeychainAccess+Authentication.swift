@@ -74,7 +74,7 @@ extension KeychainAccess {
             }
             return (
                 storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
-                isUnlocked: try opened.keybag.lockState() == .unlocked
+                isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeMark: opened.keybag.passcodeMark
             )
         }
         let question = question(.passcode, action, authentication, settings)
@@ -85,7 +85,7 @@ extension KeychainAccess {
         let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
         context.hold(release) { [weak self, time = prompting.time] in
             if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isStillOpen(since: before.epoch, wasUnlocked: before.isUnlocked) ?? false
+            return self?.isStillOpen(since: before.epoch, wasUnlocked: before.isUnlocked, passcodeMark: before.passcodeMark) ?? false
         }
         guard !context.isInvalidated else { throw Self.invalidContext }
         if !context.servesOneCall { HeldContexts.ofThisProcess.watch(context) }
@@ -125,11 +125,13 @@ extension KeychainAccess {
         }
     }
 
-    /// Whether nobody has locked the keychain since, and it has not locked itself.
-    private func isStillOpen(since epoch: LockEpoch, wasUnlocked: Bool) -> Bool {
+    /// Whether nobody has locked the keychain or changed its passcode since, and it has not locked itself.
+    private func isStillOpen(since epoch: LockEpoch, wasUnlocked: Bool, passcodeMark: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch) else { return false }
+                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeMark == passcodeMark else {
+                    return false
+                }
                 guard wasUnlocked else { return true }
                 return try opened.keybag.lockState() == .unlocked
             }

@@ -3,6 +3,12 @@
 /// A protection class as it is written into items: its value, and its name in their service.
 protocol ItemProtection: CustomStringConvertible, Sendable {
     var secAccessibilityAttribute: String { get }
+    /// What a person must do to read the items; nil: nothing.
+    var enclaveAccessControl: SecureEnclaveAccessControl? { get }
+}
+
+extension ItemProtection {
+    var enclaveAccessControl: SecureEnclaveAccessControl? { nil }
 }
 
 extension Accessibility: ItemProtection {}

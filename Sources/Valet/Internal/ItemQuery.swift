@@ -24,9 +24,10 @@ struct ItemQuery: @unchecked Sendable {
         entries.filter { $0.key == kSecUseDataProtectionKeychain as String }
     }
 
-    func forAccount(_ account: String) -> [String: Any] {
+    func forAccount(_ account: String, _ asking: AskingOptions = .unsaid) -> [String: Any] {
         var completed = entries
         completed[kSecAttrAccount as String] = account
+        for (key, value) in asking.entries { completed[key] = value }
         return completed
     }
 }

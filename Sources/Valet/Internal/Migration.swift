@@ -9,6 +9,9 @@ struct Migration {
 
     let source: MigrationQuery
     let destination: SandboxedKeychain
+    /// How somebody may be asked if copies have to go whose items only a person can release: they are removed only if nobody has
+    /// written to them, which cannot be seen otherwise.
+    var undoing = AskingOptions.unsaid
 
     /// Copies or moves items with their keys and values as they are.
     func run(removingOriginals: Bool) throws {
@@ -43,7 +46,7 @@ struct Migration {
     }
 
     private func carryOut(_ copies: [PlannedCopy], removingOriginals: Bool) throws {
-        var journal = MigrationJournal(destination: destination)
+        var journal = MigrationJournal(destination: destination, undoing)
         do {
             for copy in copies { try journal.write(copy, removingOriginal: removingOriginals) }
             if removingOriginals { try journal.removeOriginals() }

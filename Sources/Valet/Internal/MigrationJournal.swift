@@ -11,24 +11,25 @@ struct MigrationJournal {
     }
 
     private let destination: SandboxedKeychain
+    /// How the copies are reached when they have to go.
+    private let accessOptions: [String: Any]
     private var steps: [Step] = []
 
-    init(destination: SandboxedKeychain) {
+    init(destination: SandboxedKeychain, _ asking: AskingOptions = .unsaid) {
         self.destination = destination
+        accessOptions = destination.items.keychainSelector.merging(asking.entries) { _, new in new }
     }
 
     /// Writes one copy.
     ///
     /// Never over a value that somebody has stored since the check.
     mutating func write(_ copy: PlannedCopy, removingOriginal: Bool) throws {
-        var attributes = destination.items.forAccount(copy.key)
-        let identity = attributes
-        attributes[kSecValueData as String] = copy.value
+        let identity = destination.items.forAccount(copy.key)
+        var attributes = try destination.newItem(forKey: copy.key, value: copy.value)
         attributes[kSecReturnAttributes as String] = true
         switch SecItem.addReturningAttributes(attributes) {
         case (errSecSuccess, let stored):
-            let item = StoredItem(
-                attributes: stored ?? identity, value: copy.value, keychainSelector: destination.items.keychainSelector)
+            let item = StoredItem(attributes: stored ?? identity, value: copy.value, accessOptions: accessOptions)
             steps.append(.written(item, from: copy.original))
         case (errSecDuplicateItem, _):
             guard removingOriginal, copy.original.hasPrimaryKey(ofKey: copy.key, in: destination.sandbox) else {

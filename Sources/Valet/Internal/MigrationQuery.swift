@@ -7,16 +7,16 @@ struct MigrationQuery {
     /// Finds all items, with attributes and persistent references and without their values: asking for the values of
     /// several items at once is not possible in every keychain of macOS.
     private let listing: [String: Any]
-    /// What a caller said about how to reach the items.
+    /// What a caller said about how to reach the items: in which of the keychains of macOS they are, and how somebody may be asked.
     ///
     /// It must be repeated when one of them is read.
     private let readingOptions: [String: Any]
-    /// Which of the keychains of macOS the items are in.
-    private let keychainSelector: [String: Any]
+    /// The part of it that goes for removing one too.
+    private let accessOptions: [String: Any]
 
     /// The items of a valet.
-    init(_ items: ItemQuery) {
-        self.init(checked: items.entries)
+    init(_ items: ItemQuery, _ asking: AskingOptions = .unsaid) {
+        self.init(checked: items.with(asking.entries).entries)
     }
 
     /// A query from outside.
@@ -43,10 +43,11 @@ struct MigrationQuery {
         listing[kSecReturnData as String] = nil
         listing[kSecReturnRef as String] = nil
         self.listing = listing
-        let selector = kSecUseDataProtectionKeychain as String
-        keychainSelector = query.filter { $0.key == selector }
-        let options = [selector, kSecUseAuthenticationContext as String, kSecUseAuthenticationUI as String]
-        readingOptions = query.filter { options.contains($0.key) }
+        // The constant for the words is deprecated on Apple platforms: naming it would be a warning.
+        let options = [kSecUseDataProtectionKeychain as String, kSecUseAuthenticationContext as String, "u_OpPrompt"]
+        accessOptions = query.filter { options.contains($0.key) }
+        let interaction = kSecUseAuthenticationUI as String
+        readingOptions = query.filter { $0.key == interaction || options.contains($0.key) }
     }
 
     /// Reads all items that match, with their values.
@@ -71,7 +72,7 @@ struct MigrationQuery {
             switch SecItem.copyAttributes(matching: query) {
             case (errSecSuccess, let attributes?):
                 let value = attributes[kSecValueData as String] as? Data
-                items.append(StoredItem(attributes: attributes, value: value, keychainSelector: keychainSelector))
+                items.append(StoredItem(attributes: attributes, value: value, accessOptions: accessOptions))
             case (errSecSuccess, nil): throw .couldNotAccessKeychain
             case (errSecItemNotFound, _): continue
             case (errSecDecode, _): skippedDamagedItem = true

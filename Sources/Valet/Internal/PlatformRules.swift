@@ -21,4 +21,51 @@ enum PlatformRules {
     /// Nil: no other platform ever had a second keychain.
     static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? { nil }
     #endif
+
+    // MARK: Items that a person has to release
+
+    #if canImport(Darwin)
+    /// Whether an item that is there, and that an update may not touch without asking, is removed to be added anew.
+    ///
+    /// Apple's keychain reads an item to update it, and asks for that. Removing and adding ask nobody, but they are two calls: if the
+    /// process or the machine stops between them, the key is left without a value, and the old one cannot be put back because nobody
+    /// has read it.
+    static let overwritesByRemoving = true
+    #else
+    /// False: an update that names the item and brings a new value writes the item anew, at one stroke, and asks nobody.
+    static let overwritesByRemoving = false
+    #endif
+
+    #if os(tvOS) || os(watchOS)
+    // LocalAuthentication lacks what is needed here, and the constants for these keys are deprecated: naming them would be a warning.
+
+    /// Makes a call fail rather than ask.
+    static func withoutAsking() -> [String: Any] { ["u_AuthUI": "u_AuthUIF"] }
+
+    /// Makes a call ask in the program's words.
+    static func asking(_ prompt: String) -> [String: Any] { prompt.isEmpty ? [:] : ["u_OpPrompt": prompt] }
+
+    /// True: nobody can be asked about it.
+    static func hasBiometry() -> Bool { true }
+    #else
+    /// Makes a call fail rather than ask.
+    static func withoutAsking() -> [String: Any] {
+        let context = LAContext()
+        context.interactionNotAllowed = true
+        return [kSecUseAuthenticationContext as String: context]
+    }
+
+    /// Makes a call ask in the program's words; the empty text leaves the words to the keychain.
+    static func asking(_ prompt: String) -> [String: Any] {
+        let context = LAContext()
+        if !prompt.isEmpty { context.localizedReason = prompt }
+        return [kSecUseAuthenticationContext as String: context]
+    }
+
+    /// Whether a finger or a face can release an item now.
+    static func hasBiometry() -> Bool {
+        // No pointer is given.
+        unsafe LAContext().canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
+    }
+    #endif
 }

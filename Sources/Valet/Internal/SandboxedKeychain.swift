@@ -35,29 +35,38 @@ struct SandboxedKeychain: Sendable {
         SecItem.copyData(matching: value.forAccount(Canary.key)) == (errSecSuccess, Canary.value)
     }
 
-    func object(forKey key: String) throws(KeychainError) -> Data {
+    func object(forKey key: String, _ asking: AskingOptions = .unsaid) throws(KeychainError) -> Data {
         guard !key.isEmpty else { throw .emptyKey }
-        let (status, data) = SecItem.copyData(matching: value.forAccount(key))
+        let (status, data) = SecItem.copyData(matching: value.forAccount(key, asking))
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         // An item without a value, which only other programs write, holds nothing for this key.
         guard let data else { throw .itemNotFound }
         return data
     }
 
+    /// The text under a key; bytes that are no text are nothing for whoever asks for text.
+    func string(forKey key: String, _ asking: AskingOptions = .unsaid) throws(KeychainError) -> String {
+        guard let string = String(exactUTF8: try object(forKey: key, asking)) else { throw .itemNotFound }
+        return string
+    }
+
+    /// Nobody is asked.
     func containsObject(forKey key: String) throws(KeychainError) -> Bool {
         guard !key.isEmpty else { throw .emptyKey }
-        switch SecItem.look(for: items.forAccount(key)) {
+        switch SecItem.look(for: items.forAccount(key, askingNobody)) {
         case errSecSuccess: return true
+        // An item that somebody has to release, or whose class is locked: only one that is there answers so.
+        case errSecInteractionNotAllowed where isReleasedByPerson: return true
         case errSecItemNotFound: return false
         case let status: throw KeychainError(status: status)
         }
     }
 
-    func allKeys() throws(KeychainError) -> Set<String> {
+    func allKeys(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> Set<String> {
         let query = items.with([
             kSecMatchLimit as String: kSecMatchLimitAll as String,
             kSecReturnAttributes as String: true,
-        ])
+        ]).with(asking.entries)
         let (status, found) = SecItem.copyAllAttributes(matching: query.entries)
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
@@ -72,24 +81,28 @@ struct SandboxedKeychain: Sendable {
 
     /// Stores a value under a key, in place of the one that may be there.
     ///
-    /// At no moment is there none.
+    /// At no moment is there none, but for what `PlatformRules.overwritesByRemoving` says. Nobody is asked.
     func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }
         guard !object.isEmpty else { throw .emptyValue }
-        let item = items.forAccount(key)
-        var newItem = item
-        newItem[kSecValueData as String] = object
-        let change: [String: Any] = [kSecValueData as String: object]
+        let item = items.forAccount(key, askingNobody)
+        var change = try newProtection()
+        change[kSecValueData as String] = object
+        let newItem = try self.newItem(forKey: key, value: object)
         // One round is enough unless somebody else adds or removes the same item between two calls.
         for _ in 0..<8 {
+            var isLockedOrAsks = false
             switch SecItem.update(item, to: change) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
             case errSecItemNotFound, errSecDecode: break
+            case errSecInteractionNotAllowed where isReleasedByPerson && PlatformRules.overwritesByRemoving: isLockedOrAsks = true
             case let status: throw KeychainError(statusOfWriting: status)
             }
             switch SecItem.add(newItem) {
             case errSecSuccess: return
+            // Adding it came as far as to find the other one, so the class is not locked, and the other one only asks.
+            case errSecDuplicateItem where isLockedOrAsks: try removeObject(forKey: key)
             case errSecDuplicateItem: continue
             case let status: throw KeychainError(statusOfWriting: status)
             }
@@ -97,6 +110,26 @@ struct SandboxedKeychain: Sendable {
         // An explicitly named valet of another accessibility holds the item: it is there, and not visible here.
         throw .couldNotAccessKeychain
     }
+
+    /// All that an item is made of when it is added.
+    func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
+        var item = items.forAccount(key)
+        item.merge(try newProtection()) { _, new in new }
+        item[kSecValueData as String] = value
+        return item
+    }
+
+    /// The access control; nothing where the accessibility, which `items` has, is all.
+    private func newProtection() throws(KeychainError) -> [String: Any] {
+        guard let accessControl = sandbox.accessControl else { return [:] }
+        // Without it the item would be there for everybody.
+        guard let object = SecItem.accessControl(accessControl.flags) else { throw .couldNotAccessKeychain }
+        return [kSecAttrAccessControl as String: object]
+    }
+
+    private var isReleasedByPerson: Bool { sandbox.accessControl != nil }
+
+    private var askingNobody: AskingOptions { isReleasedByPerson ? .never : .unsaid }
 
     func removeObject(forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }

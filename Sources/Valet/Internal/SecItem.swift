@@ -55,6 +55,11 @@ enum SecItem {
         SecItemDelete(query as CFDictionary)
     }
 
+    /// The access control of items in the class that needs a passcode; nil if the system makes none.
+    static func accessControl(_ flags: SecAccessControlCreateFlags) -> SecAccessControl? {
+        SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
+    }
+
     private static func copy(matching query: [String: Any]) -> (OSStatus, CFTypeRef?) {
         var result: CFTypeRef?
         // The pointer is used during the call only.

@@ -7,13 +7,13 @@ struct StoredItem {
     private let attributes: [String: Any]
     /// Nil: the item has none.
     let value: Data?
-    /// Which of the keychains of macOS it is in.
-    private let keychainSelector: [String: Any]
+    /// How it is reached: in which of the keychains of macOS it is, and how somebody may be asked for it.
+    private let accessOptions: [String: Any]
 
-    init(attributes: [String: Any], value: Data?, keychainSelector: [String: Any]) {
+    init(attributes: [String: Any], value: Data?, accessOptions: [String: Any]) {
         self.attributes = attributes
         self.value = value
-        self.keychainSelector = keychainSelector
+        self.accessOptions = accessOptions
     }
 
     /// The account: text, or whatever another program has put there.
@@ -30,7 +30,7 @@ struct StoredItem {
     /// Names the primary key and not the persistent reference: the file-based keychain of macOS does not delete by the latter.
     private var itself: [String: Any] {
         let primaryKey = [kSecAttrAccount, kSecAttrService, kSecAttrAccessGroup, kSecAttrSynchronizable].map { $0 as String }
-        var query = keychainSelector
+        var query = accessOptions
         query[kSecClass as String] = kSecClassGenericPassword as String
         for key in primaryKey { query[key] = attributes[key] }
         return query

@@ -6,11 +6,15 @@
 enum ValetKind: Sendable {
     case local
     case iCloud
+    case secureEnclave
+    case singlePrompt
 
     var serviceName: String {
         switch self {
         case .local: "VALValet"
         case .iCloud: "VALSynchronizableValet"
+        case .secureEnclave: "VALSecureEnclaveValet"
+        case .singlePrompt: "VALSinglePromptSecureEnclaveValet"
         }
     }
 
@@ -19,6 +23,8 @@ enum ValetKind: Sendable {
         switch self {
         case .local: "Valet"
         case .iCloud: "iCloud"
+        case .secureEnclave: "Secure Enclave"
+        case .singlePrompt: "Single Prompt"
         }
     }
 

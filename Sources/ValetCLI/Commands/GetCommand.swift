@@ -21,6 +21,9 @@ struct GetCommand: ParsableCommand {
     var output: String?
 
     @OptionGroup
+    var reason: ReasonOption
+
+    @OptionGroup
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
@@ -28,7 +31,10 @@ struct GetCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
-        var secret = try CommandSession(selected.entitlements, passcode: passcode.read()).perform { try selected.valet.object(forKey: key) }
+        let reason = try reason.text(for: selected)
+        var secret = try CommandSession(selected.entitlements, passcode: passcode.read()).perform {
+            try selected.valet.object(forKey: key, reason: reason)
+        }
         if let output {
             try WholeFile.write(secret, to: output)
         } else {

@@ -26,6 +26,9 @@ struct RunCommand: ParsableCommand {
     var env: [SecretAssignment] = []
 
     @OptionGroup
+    var reason: ReasonOption
+
+    @OptionGroup
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
@@ -44,16 +47,17 @@ struct RunCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
+        let reason = try reason.text(for: selected)
         let passcode = try self.passcode.read()
         // Before the keychain is opened, so that they get the lowest numbers.
         let files = try fd.map { _ in try SealedMemory() }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
-            try file.fill(with: try secret(of: assignment, selected, session))
+            try file.fill(with: try secret(of: assignment, selected, session, reason))
             try setEnvironment(assignment.name, "\(file.descriptor)")
         }
         for assignment in env {
-            try setEnvironment(assignment.name, try text(of: assignment, selected, session))
+            try setEnvironment(assignment.name, try text(of: assignment, selected, session, reason))
         }
         guard keychain_close_on_exec_from(3) else {
             throw CommandFailure(.unavailable, "open files cannot be kept from the command", advice: "Nothing was run.")
@@ -64,19 +68,20 @@ struct RunCommand: ParsableCommand {
     }
 
     private func secret(
-        of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession
+        of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession, _ reason: String
     ) throws(CommandFailure) -> Data {
         do {
-            return try session.perform { try selected.valet.object(forKey: assignment.key) }
+            return try session.perform { try selected.valet.object(forKey: assignment.key, reason: reason) }
         } catch {
             throw CommandFailure(error.status, "\(error.problem) (for \(assignment.name)); nothing was run", advice: error.advice)
         }
     }
 
     /// The environment holds C strings, so a secret with a NUL would be cut short there.
-    private func text(of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession) throws(CommandFailure) -> Data
-    {
-        let secret = try secret(of: assignment, selected, session)
+    private func text(
+        of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession, _ reason: String
+    ) throws(CommandFailure) -> Data {
+        let secret = try secret(of: assignment, selected, session, reason)
         guard !secret.contains(0) else {
             throw CommandFailure(
                 .usage, "the secret for \(assignment.name) holds a NUL, which the environment cannot; nothing was run",

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+import Valet
+
+@Suite("A single prompt valet", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct SinglePromptValetTests {
+    /// A valet of a name that no other test has, since live instances are shared and each carries an answer.
+    private func valet(_ name: String = #function) throws -> SinglePromptSecureEnclaveValet { try singlePromptValet(name) }
+
+    @Test("One answer serves every later call")
+    func asksOnce() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        try valet.setString("2", forKey: "Helmet")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "open the air shield") == "12345")
+        #expect(try valet.object(forKey: "Helmet", withPrompt: "another reason") == bytes("2"))
+        #expect(try valet.allKeys(userPrompt: "list") == ["Skroob", "Helmet"])
+        #expect(keychain.person.questions.map(\.reason) == ["open the air shield"])
+    }
+
+    @Test("Listing asks once, in the words that were given, and of nothing nobody is asked")
+    func listing() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        #expect(try valet.allKeys(userPrompt: "list").isEmpty)
+        #expect(valet.canAccessKeychain())
+        #expect(try valet.allKeys(userPrompt: "list").isEmpty)
+        #expect(keychain.person.questions.isEmpty)
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.allKeys(userPrompt: "list") == ["Skroob"])
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "read") == "12345")
+        #expect(keychain.person.questions.map(\.reason) == ["list"])
+    }
+
+    @Test("A prompt can be required again")
+    func requirePrompt() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "first") == "12345")
+        valet.requirePromptOnNextAccess()
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob", withPrompt: "second") }
+        keychain.person.answers(.cancel)
+        #expect(throws: KeychainError.userCancelled) { try valet.string(forKey: "Skroob", withPrompt: "third") }
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "fourth") == "12345")
+        #expect(try valet.allKeys(userPrompt: "fifth") == ["Skroob"])
+        #expect(keychain.person.questions.map(\.reason) == ["first", "second", "third", "fourth"])
+        valet.requirePromptOnNextAccess()
+        valet.requirePromptOnNextAccess()
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.allKeys(userPrompt: "sixth") == ["Skroob"])
+    }
+
+    @Test("A lock ends what an answer released")
+    func locking() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+        try keychain.lock()
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob", withPrompt: "") }
+        try keychain.unlock()
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob", withPrompt: "") }
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+    }
+
+    @Test("Another passcode ends what an answer released")
+    func passcodeChange() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+        try keychain.setPasscode("another one")
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob", withPrompt: "") }
+        keychain.person.answers(.text("another one"))
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+    }
+
+    @Test("Storing, looking and removing ask nobody, before an answer and after one")
+    func nobodyIsAsked() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        func check() throws {
+            #expect(valet.canAccessKeychain())
+            #expect(try !valet.containsObject(forKey: "Skroob"))
+            try valet.setString("1", forKey: "Skroob")
+            try valet.setObject(bytes("12345"), forKey: "Skroob")
+            #expect(try valet.containsObject(forKey: "Skroob"))
+            try valet.removeObject(forKey: "Skroob")
+            try valet.setString("12345", forKey: "Skroob")
+            try valet.removeAllObjects()
+            try valet.removeObject(forKey: "Skroob")
+            #expect(try !valet.containsObject(forKey: "Skroob"))
+        }
+        try check()
+        #expect(keychain.person.questions.isEmpty)
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+        try valet.removeAllObjects()
+        try check()
+        #expect(keychain.person.questions.count == 1)
+    }
+
+    @Test("Two instances do not share an answer, and neither do the two types")
+    func instances() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        let other = try singlePromptValet("other", .devicePasscode)
+        let enclave = try enclaveValet()
+        try valet.setString("12345", forKey: "Skroob")
+        try other.setString("2", forKey: "Skroob")
+        try enclave.setString("3", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try other.string(forKey: "Skroob", withPrompt: "") }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try enclave.string(forKey: "Skroob") }
+    }
+
+    @Test("Threads that read at once ask once")
+    func concurrentReads() async throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for index in 0..<16 { group.addTask { try valet.string(forKey: "Skroob", withPrompt: "reader \(index)") } }
+            for try await value in group { #expect(value == "12345") }
+        }
+        #expect(keychain.person.questions.count == 1)
+    }
+
+    @Test("Requiring a prompt disturbs no call that has begun")
+    func renewingMeanwhile() async throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        try valet.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode, times: 400)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<50 {
+                        let value = try valet.string(forKey: "Skroob", withPrompt: "")
+                        #expect(value == "12345")
+                    }
+                }
+            }
+            group.addTask { for _ in 0..<100 { valet.requirePromptOnNextAccess() } }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test("Without a passcode nothing can be stored or read, and nobody is taken to have refused")
+    func noPasscode() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        let valet = try valet()
+        #expect(!valet.canAccessKeychain())
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.setString("12345", forKey: "Skroob") }
+        #expect(throws: KeychainError.itemNotFound) { try valet.string(forKey: "Skroob", withPrompt: "") }
+        #expect(try valet.allKeys(userPrompt: "").isEmpty)
+        #expect(try !valet.containsObject(forKey: "Skroob"))
+        #expect(keychain.person.questions.isEmpty)
+    }
+
+    @Test("Empty keys and values are refused before anybody is asked, and bytes that are no text are no string")
+    func values() throws {
+        let keychain = try keychainWithPasscode()
+        let valet = try valet()
+        #expect(throws: KeychainError.emptyKey) { try valet.setString("12345", forKey: "") }
+        #expect(throws: KeychainError.emptyValue) { try valet.setString("", forKey: "Skroob") }
+        #expect(throws: KeychainError.emptyValue) { try valet.setObject(Data(), forKey: "Skroob") }
+        #expect(throws: KeychainError.emptyKey) { try valet.string(forKey: "", withPrompt: "please") }
+        #expect(throws: KeychainError.emptyKey) { try valet.containsObject(forKey: "") }
+        #expect(throws: KeychainError.emptyKey) { try valet.removeObject(forKey: "") }
+        #expect(throws: KeychainError.itemNotFound) { try valet.object(forKey: "absent", withPrompt: "please") }
+        #expect(keychain.person.questions.isEmpty)
+        try valet.setObject(Data([0xFF]), forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        #expect(throws: KeychainError.itemNotFound) { try valet.string(forKey: "Skroob", withPrompt: "please") }
+        #expect(try valet.object(forKey: "Skroob", withPrompt: "please") == Data([0xFF]))
+    }
+}
+#endif
