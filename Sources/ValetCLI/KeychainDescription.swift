@@ -51,6 +51,7 @@ struct KeychainDescription {
         switch store.protector {
         case .keyFile: "key file \(store.protectorLocation)"
         case .systemdCredential: "systemd credential \(store.protectorLocation)"
+        case .tpm2: store.protectorLocation
         }
     }
 
@@ -63,6 +64,9 @@ struct KeychainDescription {
         case (.systemdCredential, false): "the keychain file tells no name and no secret to anyone who cannot open the credential"
         case (.systemdCredential, true):
             "the keychain file tells no name and no secret to anyone who cannot open the credential; secrets need the passcode too"
+        case (.tpm2, false): "the keychain file tells no name and no secret without this machine's TPM; on this machine it can be opened"
+        case (.tpm2, true):
+            "the keychain file tells no name and no secret without this machine's TPM; secrets need the passcode too, and the TPM limits guesses"
         }
     }
 

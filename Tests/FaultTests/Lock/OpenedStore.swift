@@ -63,7 +63,7 @@ final class OpenedStore: Sendable {
     /// Lets go of all that is held for this store, as a restart does, without telling the store.
     func forgetHeldKeys() throws {
         let holder = try holder()
-        for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
+        for slot in KeyHolderSlot.ofClassKeys { try holder.remove(slot) }
     }
 }
 
