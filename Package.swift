@@ -15,6 +15,9 @@ let package = Package(
         .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
         .executable(name: "valet", targets: ["ValetCLI"]),
     ],
+    traits: [
+        .trait(name: "TPM", description: "Secrets sealed by a TPM 2.0. Building needs the headers of tpm2-tss, running its libraries.")
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -57,10 +60,11 @@ let package = Package(
             ]
         ),
         .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"]),
+        .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "Keybag", "KeychainStore", "CKeychainShims",
+                "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -72,12 +76,18 @@ let package = Package(
         // C
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CKeychainShims"),
+        // Without the trait its functions only say so: `swift build` here compiles every target, wanted or not.
+        .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
         .target(name: "CKeychainTestingMarker", dependencies: ["CKeychainShims"]),
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
-        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
         .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
+        .testTarget(
+            name: "KeychainTPMTests",
+            dependencies: ["KeychainTPM", "KeychainCore", "KeychainTestSupport", "KeychainTestChild", "CTPMShims"]
+        ),
         .testTarget(
             name: "KeychainEngineTests",
             dependencies: [
@@ -120,7 +130,8 @@ let package = Package(
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport", "CKeychainTestShims",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainCore", "KeychainTestSupport",
+                "CKeychainTestShims",
             ],
             path: "Tests/KeychainTestChild"
         ),

@@ -23,6 +23,7 @@ enum ChildCommand {
         "hold-keys": holdKeys,
         "without-keyring": withoutKeyring,
         "restore-backup": restoreBackup,
+        "seal-and-fail": sealAndFail,
     ]
 }
 

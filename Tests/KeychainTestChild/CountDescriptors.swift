@@ -29,7 +29,7 @@ extension ChildCommand {
         }
     }
 
-    private static func openDescriptorCount() throws -> Int {
+    static func openDescriptorCount() throws -> Int {
         // The descriptor that reads the directory is counted both times.
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
-import KeychainCore
-import Testing
+package import KeychainCore
 
 /// Searches this process's memory for what should no longer be there.
-enum OwnMemory {
+package enum OwnMemory {
     /// Bytes that are altered as long as nobody compares: a search must not find its own needle.
-    struct Needle {
-        static let mask: UInt8 = 0x55
+    package struct Needle: Sendable {
+        fileprivate static let mask: UInt8 = 0x55
         fileprivate let masked: [UInt8]
 
         /// - Parameter masked: Each byte XORed with `mask`.
-        init(masked: [UInt8]) {
+        package init(masked: [UInt8]) {
             self.masked = masked
         }
 
         /// Makes the bytes themselves, in memory for keys.
-        func secret() throws -> SecretBytes {
+        package func secret() throws -> SecretBytes {
             // Each byte is written within the region, which has as many.
             try unsafe SecretBytes(byteCount: masked.count) { buffer in
                 for index in masked.indices { unsafe buffer[index] = masked[index] ^ Self.mask }
@@ -25,9 +24,9 @@ enum OwnMemory {
     }
 
     /// Whether the bytes stand anywhere that this process can write to.
-    static func holds(_ needle: Needle) throws -> Bool {
+    package static func holds(_ needle: Needle) throws -> Bool {
         let memory = unsafe Glibc.open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
-        try #require(memory >= 0)
+        guard memory >= 0 else { throw POSIXFailure(number: errno) }
         defer { close(memory) }
         let ranges = try writableRanges()
         var isFound = false
@@ -49,8 +48,8 @@ enum OwnMemory {
         defer { unsafe free(line) }
         while unsafe getline(&line, &capacity, maps) > 0, let text = unsafe line.map({ unsafe String(cString: $0) }) {
             let parts = text.split(separator: " ")
-            let bounds = try #require(parts.first).split(separator: "-").compactMap { UInt64($0, radix: 16) }
-            guard bounds.count == 2, parts[1].hasPrefix("rw") else { continue }
+            let bounds = parts.first?.split(separator: "-").compactMap { UInt64($0, radix: 16) } ?? []
+            guard bounds.count == 2, parts.count > 1, parts[1].hasPrefix("rw") else { continue }
             ranges.append(bounds[0]..<bounds[1])
         }
         return ranges
