@@ -26,6 +26,9 @@ struct KeychainDescription {
             ("Keybag", "generation \(store.keybagGeneration)"),
             ("Pending", Self.pending(store)),
         ]
+        if let path = store.leftoverKeyFile {
+            lines.append(("Left over", "the key file \(path) opens old copies only; `valet protector set \(store.protector.name)` removes it"))
+        }
         if store.damagedKeybagCopyCount > 0 {
             lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.repairOfKeybagCopy))
         }
@@ -33,6 +36,8 @@ struct KeychainDescription {
             lines.append(("Memory", "the system does not let keys be locked in memory: they may be written to swap"))
         }
         if verbose {
+            lines += ChipDescription.lines(store.chip)
+            lines.append(("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
             lines.append(("Store", store.id.hexadecimal))
             lines += program
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 internal import KeychainCore
+internal import KeychainTPM
 
 /// The protectors of one configuration.
 struct ProtectorSelection {
@@ -63,6 +64,14 @@ extension KeychainConfiguration {
     /// Throws `.notAvailable` where the name is none, or this build cannot talk to a TPM.
     func tpm() throws(KeychainFailure) -> any SealingDevice {
         if let sealingDevice { return sealingDevice }
-        throw KeychainFailure(SealingFailure.unavailable("this build cannot talk to one: build it with the package trait TPM"))
+        guard TPMDevice.isBuilt else {
+            throw KeychainFailure(
+                SealingFailure.unavailable("this program was built without support for it, which the package trait TPM adds"))
+        }
+        do throws(SealingFailure) {
+            return try TPMDevice(tcti: tpmTCTI)
+        } catch {
+            throw KeychainFailure(error)
+        }
     }
 }
