@@ -122,7 +122,7 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "KeychainTesting",
                 "KeychainTestSupport", "KeychainTestChild", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),

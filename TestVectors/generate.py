@@ -241,9 +241,9 @@ def keybag_vectors():
     newer = "newer version"
     refused("version 2", [keybag(version=2)] * 2, newer)
     refused("version 0", [keybag(version=0)] * 2, newer)
-    for tag in (6, 16, 18, 19, 20, 0xFFFF):
+    for tag in (6, 16, 20, 0xFFFF):
         refused("a field with tag %d" % tag, [keybag(keybag_fields() + [(tag, b"later")])] * 2, newer)
-    refused("protector kind 3", [keybag(replaced(2, b"\x03"))] * 2, newer)
+    refused("protector kind 4", [keybag(replaced(2, b"\x04"))] * 2, newer)
     entries = [class_key_entry(*entry) for entry in CLASS_KEYS]
     refused("a class key of class 13", [keybag(replaced(5, b"".join(
         entries + [class_key_entry(13, 1, fixed("thirteenth"))])))] * 2, newer)
@@ -252,6 +252,11 @@ def keybag_vectors():
     refused("a presence key pair without a passcode", [keybag(keybag_fields() + [(17, presence_field())])] * 2, form)
     for name, field in (("cut short", presence_field()[:-1]), ("with more behind", presence_field() + b"\0"), ("empty", b"")):
         refused("a presence key pair %s" % name, [keybag(passcode_fields() + [(17, field)])] * 2, form)
+    refused("protector kind 3, and nothing of what a chip sealed", [keybag(replaced(2, b"\x03"))] * 2, form)
+    refused("a field with tag 19 of a later version", [keybag(keybag_fields() + [(19, b"later")])] * 2, newer)
+    refused("a field with tag 19 and nothing in it", [keybag(keybag_fields() + [(19, b"")])] * 2, form)
+    for tag in (17, 18):
+        refused("a field with tag %d and a wrong length" % tag, [keybag(keybag_fields() + [(tag, b"later")])] * 2, form)
     refused("a class key under a passcode key, without a passcode", [keybag(replaced(5, b"".join(
         [class_key_entry(*CLASS_KEYS[0], wrapping=2)] + entries[1:])))] * 2, form)
     refused("other magic", [keybag(magic=b"KBAH")] * 2, form)

@@ -9,6 +9,10 @@ enum KeyPurpose: String {
     case deviceKey = "keychain device key v1"
     /// Wraps, from the stretched passcode and the device secret together, the class keys that a lock takes away.
     case passcodeKey = "keychain passcode key v1"
+    /// Authorizes, from the stretched passcode alone, the TPM to give out its part of the passcode key; used nowhere else.
+    case tpmAuthorization = "keychain tpm-auth v1"
+    /// The private half of the pair that a recovery key stands for.
+    case recoveryKey = "keychain recovery key v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
     /// Tells, without the keybag's wrapping keys, whether a class key is the right one.

@@ -18,7 +18,7 @@ extension KeybagDocument {
     ///
     /// Later ones take the tags that On-disk-format.md keeps for them; a keybag that has one
     /// must not be used, still less rewritten, by a version that does not know it.
-    private enum Tag: UInt16 {
+    enum Tag: UInt16 {
         case generation = 1
         case protector = 2
         case indexKey = 3
@@ -26,6 +26,8 @@ extension KeybagDocument {
         case classKeys = 5
         case passcode = 16
         case presence = 17
+        case recovery = 18
+        case sealedPasscodeSecret = 19
     }
 
     /// Encodes and authenticates a new keybag.
@@ -46,6 +48,8 @@ extension KeybagDocument {
         append(.classKeys, content.classKeys.flatMap(Self.encode))
         if let passcode = content.passcode { append(.passcode, passcode.encoded) }
         if let presence = content.presence { append(.presence, presence.encoded) }
+        if let recovery = content.recovery { append(.recovery, recovery.encoded) }
+        if let sealed = content.sealedPasscodeSecret { append(.sealedPasscodeSecret, sealed.encoded) }
         bytes.append(contentsOf: Self.code(over: bytes[...], by: key))
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
@@ -84,11 +88,19 @@ extension KeybagDocument {
             guard passcode != nil else { throw Self.malformed() }
             presence = try PresenceRecord(encoded: field)
         }
+        let protectorRecord = try Self.protector(from: protector)
+        let sealedPasscodeSecret = try fields[.sealedPasscodeSecret].map(Self.sealedObject)
+        // The chip has its part exactly where it has the device secret and there is a passcode.
+        guard (sealedPasscodeSecret != nil) == (protectorRecord.kind == .tpm2 && passcode != nil) else { throw Self.malformed() }
+        let recovery = try fields[.recovery].map { field throws(KeychainFailure) in try RecoveryRecord(encoded: field) }
+        if let recovery {
+            guard (recovery.sealedPasscodeSecret != nil) == (sealedPasscodeSecret != nil) else { throw Self.malformed() }
+        }
         let content = Content(
-            generation: generationReader.readUInt64() ?? 0, protector: try Self.protector(from: protector),
+            generation: generationReader.readUInt64() ?? 0, protector: protectorRecord,
             wrappedIndexKey: Array(indexKey), wrappedRowTagKey: Array(rowTagKey),
             classKeys: try Self.classKeys(from: classKeys, isPasscodeSet: passcode != nil), passcode: passcode,
-            presence: presence
+            presence: presence, recovery: recovery, sealedPasscodeSecret: sealedPasscodeSecret
         )
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
@@ -112,12 +124,18 @@ extension KeybagDocument {
     }
 
     private static func protectorHint(in bytes: [UInt8]) throws(KeychainFailure) -> ProtectorRecord? {
+        guard let value = try hint(.protector, in: bytes) else { return nil }
+        return try protector(from: value)
+    }
+
+    /// A field of bytes that nobody has authenticated; nil where it is not to be found.
+    static func hint(_ wanted: Tag, in bytes: [UInt8]) throws(KeychainFailure) -> ArraySlice<UInt8>? {
         var reader = ByteReader(bytes.dropLast(codeByteCount))
         guard reader.readBytes(magic.count).map(Array.init) == magic, let version = reader.readUInt16() else { return nil }
         guard version == currentVersion else { throw newer() }
         guard reader.readBytes(StoreID.byteCount) != nil else { return nil }
         while let tag = reader.readUInt16(), let value = reader.readLengthPrefixed() {
-            if tag == Tag.protector.rawValue { return try protector(from: value) }
+            if tag == wanted.rawValue { return value }
         }
         return nil
     }
@@ -137,7 +155,17 @@ extension KeybagDocument {
     private static func protector(from bytes: ArraySlice<UInt8>) throws(KeychainFailure) -> ProtectorRecord {
         guard let number = bytes.first else { throw malformed() }
         guard let kind = DeviceProtectorKind(rawValue: number) else { throw newer() }
-        return ProtectorRecord(kind: kind, parameters: Array(bytes.dropFirst()))
+        let record = ProtectorRecord(kind: kind, parameters: Array(bytes.dropFirst()))
+        if kind == .tpm2 { _ = try record.sealedDeviceSecret() }
+        return record
+    }
+
+    static func sealedObject(from bytes: some Collection<UInt8>) throws(KeychainFailure) -> SealedObject {
+        do throws(SealedObject.EncodingFailure) {
+            return try SealedObject(encoded: bytes)
+        } catch {
+            throw error == .newerVersion ? newer() : malformed()
+        }
     }
 
     private static func code(over bytes: ArraySlice<UInt8>, by key: borrowing HMACKey) -> SHA256.Digest {

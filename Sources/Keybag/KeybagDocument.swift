@@ -28,6 +28,20 @@ package struct KeybagDocument: Sendable {
             self.kind = kind
             self.parameters = parameters
         }
+
+        /// A TPM: its parameters are the device secret as that chip sealed it, without an authorization.
+        package init(sealedDeviceSecret: SealedObject) {
+            self.init(kind: .tpm2, parameters: sealedDeviceSecret.encoded)
+        }
+
+        /// What the chip unseals the device secret from.
+        ///
+        /// It is read before the keybag is authenticated, since the device secret is what authenticates it: so its frame is
+        /// checked exactly here, and its form by whoever hands it to the chip. Throws `.notAvailable` for anything else.
+        package func sealedDeviceSecret() throws(KeychainFailure) -> SealedObject {
+            guard kind == .tpm2 else { throw KeychainFailure(.internal, "this protector seals nothing") }
+            return try KeybagDocument.sealedObject(from: parameters)
+        }
     }
 
     /// What a class key is wrapped under; the raw values stand on disk.
@@ -56,6 +70,10 @@ package struct KeybagDocument: Sendable {
         var passcode: PasscodeRecord?
         /// Nil while no passcode is set, and in a keybag from before there was one.
         var presence: PresenceRecord?
+        /// Nil while there is none.
+        var recovery: RecoveryRecord?
+        /// The TPM's part of the passcode key: there with the protector tpm2 and a passcode, and only then.
+        var sealedPasscodeSecret: SealedObject?
     }
 
     /// The newest generation of a class: the one that new writes use.

@@ -11,39 +11,54 @@ extension OpenKeybag {
 
     /// All class keys, if the passcode is right.
     ///
-    /// Throws `.authFailed` for a wrong passcode or when none is set.
+    /// `device` is the chip, where one keeps a part of the passcode's key. Throws `.authFailed` for a wrong passcode or when none
+    /// is set, and what a chip's refusal means.
     package func unlockedKeys(
-        passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes
+        passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
+    ) throws(KeychainFailure) -> UnlockedKeys {
+        try unlockedKeys(passcode, deviceSecret, .device(device))
+    }
+
+    /// The same where the chip is lost: the recovery key gives what it kept.
+    package func unlockedKeys(
+        passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes, recoveryKey: RecoveryKey
+    ) throws(KeychainFailure) -> UnlockedKeys {
+        try unlockedKeys(passcode, deviceSecret, .recoveryKey(recoveryKey))
+    }
+
+    private func unlockedKeys(
+        _ passcode: borrowing Passcode, _ deviceSecret: borrowing SecretBytes, _ source: PasscodeSecretSource
     ) throws(KeychainFailure) -> UnlockedKeys {
         defer { SecretArena.wipeStack() }
-        guard let record = document.content.passcode else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
         try checkOwner(of: deviceSecret)
-        let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
+        let (passcodeKey, secret) = try PasscodeKey.derive(from: passcode, in: document, deviceSecret: deviceSecret, source)
         var keys = deviceBoundKeys
         let wrapped = document.classKeys.filter { $0.wrapping == .passcodeKey }
-        for entry in wrapped { keys[entry.id] = try ClassKeyBox(unwrapping: entry, under: passcodeKey, storeID: storeID) }
+        for entry in wrapped { keys[entry.id] = try ClassKeyBox(unwrapping: entry, under: passcodeKey.secret, storeID: storeID) }
         // The keybag is authentic and its keys have one wrapping: a wrong passcode opens none of them.
         guard keys.count > deviceBoundKeys.count else { throw KeychainFailure(.authFailed, "the passcode is wrong") }
         guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
         var presence: PresenceKeyPair?
         if let record = document.content.presence {
-            presence = try PresenceKeyPair(unwrapping: record, under: passcodeKey)
+            presence = try PresenceKeyPair(unwrapping: record, under: passcodeKey.secret)
             guard presence != nil else { throw KeybagDocument.malformed() }
         }
-        return UnlockedKeys(document: document, keys: keys, presence: presence)
+        return UnlockedKeys(document: document, keys: keys, presence: presence, passcodeSecret: secret)
     }
 
     /// A new generation of the class keys under a first passcode, and the older ones under it too.
     ///
     /// Throws `.duplicateItem` when a passcode is set.
     package func settingPasscode(
-        _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes
+        _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
         guard !isPasscodeSet else { throw KeychainFailure(.duplicateItem, "a passcode is set already") }
         var keys = deviceBoundKeys
         try addNextGeneration(to: &keys)
-        return try change(to: keys, presence: PresenceKeyPair(), passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+        return try change(
+            to: keys, presence: PresenceKeyPair(), passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
     }
 
     /// The same class keys under another passcode or another cost; with `rotatingKeys` also a new generation.
@@ -51,14 +66,15 @@ extension OpenKeybag {
     /// The presence key pair stays, since items are sealed to it; a keybag from before there was one gets one.
     package func changingPasscode(
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
-        deviceSecret: borrowing SecretBytes
+        deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
         var keys = try keys(of: current)
         if rotatingKeys { try addNextGeneration(to: &keys) }
         let presence = if let pair = current.presence { pair } else { try PresenceKeyPair() }
-        return try change(to: keys, presence: presence, passcode: passcode, cost: cost, deviceSecret: deviceSecret)
+        return try change(
+            to: keys, presence: presence, passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
     }
 
     /// All class keys under the device key, but for those that cannot be without a passcode.
@@ -70,7 +86,10 @@ extension OpenKeybag {
         let keys = try keys(of: current).filter { KeybagDocument.wrapping(of: $0.key.accessibility, isPasscodeSet: false) != nil }
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         let entries = try entries(of: keys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)
-        return try change(to: entries, passcode: nil, presence: nil, keys: keys, pair: nil, deviceSecret: deviceSecret)
+        var content = document.content
+        content.classKeys = entries
+        try content.setPasscode(nil, secret: nil, storeID: storeID)
+        return try next(content, keys: keys, nil, nil, authenticatedBy: checkOwner(of: deviceSecret))
     }
 
     /// A keybag without the older class keys that nothing uses; nil when there are none.
@@ -85,14 +104,14 @@ extension OpenKeybag {
         }
         guard entries.count < document.classKeys.count else { return nil }
         let remaining = Set(entries.map(\.id))
-        let pair = keys?.presence
+        let (pair, secret) = (keys?.presence, keys?.passcodeSecret)
         let keys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys).filter { remaining.contains($0.key) } }
-        return try change(
-            to: entries, passcode: document.content.passcode, presence: document.content.presence, keys: keys, pair: pair,
-            deviceSecret: deviceSecret)
+        var content = document.content
+        content.classKeys = entries
+        return try next(content, keys: keys, pair, secret, authenticatedBy: checkOwner(of: deviceSecret))
     }
 
-    private func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
+    func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
         guard current.document.encoded == document.encoded else {
             throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", callsForReopening: true)
         }
@@ -112,18 +131,20 @@ extension OpenKeybag {
 
     private func change(
         to keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair, passcode: borrowing Passcode, cost: PasscodeCost,
-        deviceSecret: borrowing SecretBytes
+        deviceSecret: borrowing SecretBytes, device: (any SealingDevice)?
     ) throws(KeychainFailure) -> KeybagChange {
-        let record = try PasscodeRecord(cost: cost)
+        let authenticationKey = try checkOwner(of: deviceSecret)
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
-        let passcodeKey = try PasscodeKey.derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID)
-        let entries = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: passcodeKey)
-        return try change(
-            to: entries, passcode: record, presence: presence.record(under: passcodeKey), keys: keys, pair: presence,
-            deviceSecret: deviceSecret)
+        let new = try NewPasscodeKey(
+            passcode, cost: cost, deviceSecret: deviceSecret, storeID: storeID, protector: document.protector.kind, device: device)
+        var content = document.content
+        content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key)
+        let part = PasscodePart(record: new.record, presence: try presence.record(under: new.key), sealedSecret: new.sealedSecret)
+        try content.setPasscode(part, secret: new.secret, storeID: storeID)
+        return try next(content, keys: keys, presence, new.secret, authenticatedBy: authenticationKey)
     }
 
-    private func entries(
+    func entries(
         of keys: [ClassKeyID: ClassKeyBox], isPasscodeSet: Bool, deviceKey: borrowing SecretBytes, passcodeKey: borrowing SecretBytes
     ) throws(KeychainFailure) -> [KeybagDocument.ClassKeyEntry] {
         var entries: [KeybagDocument.ClassKeyEntry] = []
@@ -139,25 +160,24 @@ extension OpenKeybag {
         return entries
     }
 
-    private func change(
-        to entries: [KeybagDocument.ClassKeyEntry], passcode: PasscodeRecord?, presence: PresenceRecord?,
-        keys: [ClassKeyID: ClassKeyBox]?, pair: PresenceKeyPair?, deviceSecret: borrowing SecretBytes
+    /// The keybag of the next generation, with these class keys in hand or with none.
+    func next(
+        _ content: KeybagDocument.Content, keys: [ClassKeyID: ClassKeyBox]?, _ pair: PresenceKeyPair?, _ secret: PasscodeSecret?,
+        authenticatedBy authenticationKey: borrowing HMACKey
     ) throws(KeychainFailure) -> KeybagChange {
-        let authenticationKey = try checkOwner(of: deviceSecret)
-        var content = document.content
+        var content = content
         let (generation, isTooHigh) = content.generation.addingReportingOverflow(1)
         guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the keybag cannot be changed any more") }
         content.generation = generation
-        content.classKeys = entries
-        content.passcode = passcode
-        content.presence = presence
         let changed = KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
-        return KeybagChange(document: changed, keys: keys.map { UnlockedKeys(document: changed, keys: $0, presence: pair) })
+        return KeybagChange(
+            document: changed,
+            keys: keys.map { UnlockedKeys(document: changed, keys: $0, presence: pair, passcodeSecret: secret) })
     }
 
     /// The key that authenticates this keybag; a keybag under another device secret could never be opened again.
     @discardableResult
-    private func checkOwner(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
+    func checkOwner(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         guard KeybagDocument.isAuthentic(document.encoded, by: key) else {
             throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed")

@@ -99,8 +99,7 @@ package final class OpenKeybag: Sendable {
 
     /// A slot's keys; nil while it is locked.
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
-        guard let readers else { return nil }
-        return try readers[slot].load(for: purpose)
+        try readers?[slot]?.load(for: purpose)
     }
 
     func loadForUse(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? { try load(slot, for: .use) }

@@ -9,16 +9,22 @@ package final class UnlockedKeys: Sendable {
     private let keys: [ClassKeyID: ClassKeyBox]
     /// Nil where the keybag has none: without a passcode, or from before there was one.
     let presence: PresenceKeyPair?
+    /// What the TPM kept; nil without one.
+    let passcodeSecret: PasscodeSecret?
 
-    init(document: KeybagDocument, keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair?) {
+    init(
+        document: KeybagDocument, keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair?, passcodeSecret: PasscodeSecret?
+    ) {
         self.document = document
         self.keys = keys
         self.presence = presence
+        self.passcodeSecret = passcodeSecret
     }
 
     /// The same without the keys of other classes, and without the presence key pair.
     private func limited(to classes: Set<Accessibility>) -> UnlockedKeys {
-        UnlockedKeys(document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil)
+        UnlockedKeys(
+            document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil, passcodeSecret: nil)
     }
 
     /// Whether `presenceRelease` has anything to give.
@@ -41,9 +47,9 @@ package final class UnlockedKeys: Sendable {
 
     /// What the holder is to hold in a slot.
     ///
-    /// Throws `.internal` when no passcode is set: then nothing is held.
+    /// Throws `.internal` when no passcode is set: then nothing is held. Class keys have their own slots.
     package func payload(for slot: KeyHolderSlot) throws(KeychainFailure) -> SecretBytes {
-        guard document.content.passcode != nil else {
+        guard document.content.passcode != nil, !slot.outlastsLocks else {
             throw KeychainFailure(.internal, "without a passcode no key is given to a holder")
         }
         let payload = HolderPayload(of: document, slot: slot)

@@ -12,4 +12,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case useNewerVersion
     /// The file that was to be written, not the keychain, is where the failure lies.
     case writeElsewhere
+    /// What the protector held is lost: the recovery key restores access.
+    case useRecoveryKey
+    /// The TPM is there, perhaps, but not for this program now.
+    case reachTPM
 }

@@ -15,6 +15,10 @@ package struct KeychainConfiguration: Sendable {
     package var protectorForNewStore: DeviceProtectorKind?
     /// Where systemd put the service's credentials, if it did.
     package var credentialsDirectory: String?
+    /// Where the TPM is, as tpm2-tss names it; used by a keychain whose protector it is, and nothing else is ever probed.
+    package var tpmTCTI = KeychainConfiguration.standardTPMTCTI
+    /// A chip for tests; nil: the one at `tpmTCTI`.
+    package var sealingDevice: (any SealingDevice)?
     /// Where the keys of an unlocked keychain are kept.
     ///
     /// The environment has no say in it.
@@ -38,6 +42,9 @@ package struct KeychainConfiguration: Sendable {
     /// The environment has no say in it; tests do.
     package var storeOptions = StoreOptions()
 
+    /// Where the kernel shares the machine's TPM among programs.
+    package static let standardTPMTCTI = "device:/dev/tpmrm0"
+
     package init(
         storePath: String, keyDirectory: String, protectorForNewStore: DeviceProtectorKind? = nil,
         credentialsDirectory: String? = nil
@@ -60,7 +67,7 @@ package struct KeychainConfiguration: Sendable {
         try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
     }
 
-    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`;
+    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`; `KEYCHAIN_TPM_TCTI`;
     /// `KEYCHAIN_PINENTRY` and what a pinentry program is told of the caller; and `CREDENTIALS_DIRECTORY`.
     ///
     /// Source: XDG Base Directory Specification (a relative path is to be ignored); systemd.exec(5), "Credentials".
@@ -83,6 +90,7 @@ package struct KeychainConfiguration: Sendable {
             }
             protectorForNewStore = kind
         }
+        if let tcti = environment["KEYCHAIN_TPM_TCTI"], !tcti.isEmpty { tpmTCTI = tcti }
         pinentry = try PinentrySelection(variable: environment["KEYCHAIN_PINENTRY"])
         promptEnvironment = PromptEnvironment(environment)
         credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }

@@ -11,13 +11,11 @@ struct KeychainOpening {
     let configuration: KeychainConfiguration
     let entitlements: Entitlements
 
-    private var keyFile: KeyFile {
-        KeyFile(directory: configuration.keyDirectory, storePath: configuration.storePath)
-    }
+    private var protectors: ProtectorSelection { ProtectorSelection(configuration: configuration) }
+    private var keyFile: KeyFile { protectors.keyFile }
 
-    private var credential: SystemdCredential {
-        SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
-    }
+    /// How often a keybag that others change is read anew.
+    private static let attemptLimit = 8
 
     func run(creating: Bool) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
         if try isStorePresent() { return try openExisting() }
@@ -38,11 +36,46 @@ struct KeychainOpening {
 
     private func openExisting() throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
-        let stored = try store.keybag()
-        let lockEpochs = LockEpochReader(store, configuration: configuration)
-        let holder = try configuration.keyHolder.makeHolder(
-            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() })
+        let holder = try makeHolder(for: store)
+        var stored = try store.keybag()
+        for _ in 1..<Self.attemptLimit {
+            do throws(KeychainFailure) {
+                let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
+                return opened(store, stored, keybag, protector, holder)
+            } catch {
+                // Another process may have moved the keychain to another protector since, and taken the old one away.
+                let present = try store.keybag()
+                guard present.generation != stored.generation else { throw error }
+                stored = present
+            }
+        }
         let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
+        return opened(store, stored, keybag, protector, holder)
+    }
+
+    /// The keychain as a recovery key opens it, its protector left aside.
+    ///
+    /// Throws `.itemNotFound` where there is none, and what `KeybagDocument.deviceSecret` throws.
+    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+        guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
+        let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
+        let holder = try makeHolder(for: store)
+        let stored = try store.keybag()
+        let secret = try KeybagDocument.deviceSecret(in: stored.copies, openedBy: key, storeID: store.storeID)
+        let keybag = try keybag(stored, storeID: store.storeID, secret, holder)
+        let protector = RecoveredSecret(kind: keybag.document.protector.kind, secret: SharedSecretBytes(secret))
+        return opened(store, stored, keybag, protector, holder)
+    }
+
+    private func makeHolder(for store: SQLiteItemStore) throws(KeychainFailure) -> any KeyHolder {
+        let lockEpochs = LockEpochReader(store, configuration: configuration)
+        return try configuration.keyHolder.makeHolder(
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() })
+    }
+
+    private func opened(
+        _ store: SQLiteItemStore, _ stored: StoredKeybag, _ keybag: OpenKeybag, _ protector: any DeviceProtector, _ holder: any KeyHolder
+    ) -> OpenedKeychain<SQLiteItemStore> {
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
             log: EngineLog.warn
@@ -60,19 +93,13 @@ struct KeychainOpening {
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
         var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed", isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
-            let protector = protector(of: hint.kind)
             do throws(KeychainFailure) {
-                let secret = try protector.deviceSecret(for: storeID)
-                do throws(KeychainFailure) {
-                    return (
-                        try OpenKeybag(
-                            copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
-                            // A policy that cannot be read stops nobody from opening: it is read again where a passcode is set.
-                            applicationPasswordCost: (try? configuration.passcodeRules().cost) ?? .standard), protector
-                    )
-                } catch {
-                    throw error.naming("with the device secret of \(protector.location(for: storeID))")
+                let protector = try protectors.protector(of: hint, holder: holder)
+                if let tpm = protector as? TPMProtector {
+                    return (try keybag(stored, storeID: storeID, tpm, holder), tpm)
                 }
+                let secret = try protector.deviceSecret(for: storeID)
+                return (try keybag(stored, storeID: storeID, secret, holder, of: protector), protector)
             } catch {
                 failure = error
             }
@@ -80,10 +107,38 @@ struct KeychainOpening {
         throw failure
     }
 
-    private func protector(of kind: DeviceProtectorKind) -> any DeviceProtector {
-        switch kind {
-        case .keyFile: keyFile
-        case .systemdCredential: credential
+    /// The chip is asked only when what is held does not open the keybag, and gives what is held from then on.
+    private func keybag(
+        _ stored: StoredKeybag, storeID: StoreID, _ tpm: TPMProtector, _ holder: any KeyHolder
+    ) throws(KeychainFailure) -> OpenKeybag {
+        switch tpm.heldSecret(for: storeID) {
+        case .none: break
+        case .some(let held):
+            do throws(KeychainFailure) {
+                return try keybag(stored, storeID: storeID, HeldDeviceSecret.secret(in: held.secret, of: storeID), holder)
+            } catch {
+                // That of another keybag; if the keybag itself is to blame, it says so again below.
+                holder.discard(.device, ticket: held.ticket)
+            }
+        }
+        let secret = try tpm.unsealedSecret()
+        let keybag = try keybag(stored, storeID: storeID, secret, holder, of: tpm)
+        TPMProtector.hold(secret, of: storeID, in: holder)
+        return keybag
+    }
+
+    private func keybag(
+        _ stored: StoredKeybag, storeID: StoreID, _ secret: borrowing SecretBytes, _ holder: any KeyHolder,
+        of protector: (any DeviceProtector)? = nil
+    ) throws(KeychainFailure) -> OpenKeybag {
+        do throws(KeychainFailure) {
+            return try OpenKeybag(
+                copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
+                // A policy that cannot be read stops nobody from opening: it is read again where a passcode is set.
+                applicationPasswordCost: (try? configuration.passcodeRules().cost) ?? .standard)
+        } catch {
+            guard let protector else { throw error }
+            throw error.naming("with the device secret of \(protector.location(for: storeID))")
         }
     }
 
@@ -97,38 +152,35 @@ struct KeychainOpening {
 
     private func protectorForNewStore() throws(KeychainFailure) -> DeviceProtectorKind {
         if let kind = configuration.protectorForNewStore { return kind }
-        return try credential.isPresent() ? .systemdCredential : .keyFile
+        return try protectors.credential.isPresent() ? .systemdCredential : .keyFile
     }
 
     private func make() throws(KeychainFailure) {
         let storeID = StoreID.random()
-        switch try protectorForNewStore() {
-        case .systemdCredential:
-            _ = try makeStore(storeID, deviceSecret: try credential.deviceSecret(for: storeID), protector: .systemdCredential)
-        case .keyFile:
-            let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
-            try PrivateDirectory.make(configuration.keyDirectory)
-            try keyFile.prepare(secret, for: storeID)
-            let outcome: CreationOutcome
-            do throws(KeychainFailure) {
-                outcome = try makeStore(storeID, deviceSecret: secret, protector: .keyFile)
-            } catch {
-                // A store that was published before the failure needs its secret; whoever opens it finishes what is left.
-                if (try? isStorePresent()) == false { keyFile.discard(for: storeID) }
-                throw error
-            }
-            switch outcome {
-            case .created: try keyFile.confirm(for: storeID)
-            case .alreadyThere: keyFile.discard(for: storeID)
-            }
+        let kind = try protectorForNewStore()
+        let new = try protectors.newSecret(kind, for: storeID)
+        guard kind == .keyFile else {
+            _ = try makeStore(storeID, new)
+            return
+        }
+        try PrivateDirectory.make(configuration.keyDirectory)
+        try keyFile.prepare(new.shared.secret, for: storeID)
+        let outcome: CreationOutcome
+        do throws(KeychainFailure) {
+            outcome = try makeStore(storeID, new)
+        } catch {
+            // A store that was published before the failure needs its secret; whoever opens it finishes what is left.
+            if (try? isStorePresent()) == false { keyFile.discard(for: storeID) }
+            throw error
+        }
+        switch outcome {
+        case .created: try keyFile.confirm(for: storeID)
+        case .alreadyThere: keyFile.discard(for: storeID)
         }
     }
 
-    private func makeStore(
-        _ storeID: StoreID, deviceSecret: borrowing SecretBytes, protector: DeviceProtectorKind
-    ) throws(KeychainFailure) -> CreationOutcome {
-        let document = try OpenKeybag.make(
-            storeID: storeID, deviceSecret: deviceSecret, protector: KeybagDocument.ProtectorRecord(kind: protector))
+    private func makeStore(_ storeID: StoreID, _ new: NewDeviceSecret) throws(KeychainFailure) -> CreationOutcome {
+        let document = try OpenKeybag.make(storeID: storeID, deviceSecret: new.shared.secret, protector: new.record)
         return try SQLiteItemStore.create(
             at: configuration.storePath, storeID: storeID, keybag: document.encoded, generation: document.generation,
             options: configuration.storeOptions)

@@ -15,11 +15,22 @@ package struct KeychainReport: Sendable {
         package let protector: DeviceProtectorKind
         /// Where the protector keeps the device secret.
         package let protectorLocation: String
+        /// What the chip says of itself, when it was asked; nil with another protector.
+        package let chip: Chip?
+        package let hasRecoveryKey: Bool
+        /// A key file that stayed when the keychain was moved to another protector: it opens copies from before that.
+        package let leftoverKeyFile: String?
         /// Old bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
         package let session: SessionStatus
         /// Rows under a class key from before the last change of keys: the next unlock seals them anew.
         package let rowCountToRewrap: Int
+    }
+
+    package enum Chip: Sendable {
+        case status(SealingDeviceStatus)
+        /// It did not answer, though the keychain is open: its secret is held until the system restarts.
+        case silent(String)
     }
 
     package let storePath: String
@@ -32,14 +43,14 @@ package struct KeychainReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Looks, and creates nothing.
+    /// Looks, and creates nothing; a chip is asked only when `asksChip`.
     ///
     /// Throws what opening throws when the keychain is there and cannot be used.
-    package func report() throws(KeychainFailure) -> KeychainReport {
+    package func report(asksChip: Bool = false) throws(KeychainFailure) -> KeychainReport {
         let store: KeychainReport.Store?
         do throws(KeychainFailure) {
             store = try naming { () throws(KeychainFailure) in
-                try access.performOnCurrentKeybag { opened throws(KeychainFailure) in try describe(opened) }
+                try access.performOnCurrentKeybag { opened throws(KeychainFailure) in try describe(opened, asksChip: asksChip) }
             }
         } catch  where error.status == .itemNotFound {
             store = nil
@@ -50,7 +61,9 @@ extension LocalKeychain {
         )
     }
 
-    private func describe(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) -> KeychainReport.Store {
+    private func describe(
+        _ opened: OpenedKeychain<SQLiteItemStore>, asksChip: Bool
+    ) throws(KeychainFailure) -> KeychainReport.Store {
         let (itemCount, quarantinedCount) = try opened.store.read { reading throws(KeychainFailure) in
             (try reading.itemCount(), try reading.quarantinedRows().count)
         }
@@ -58,9 +71,25 @@ extension LocalKeychain {
             id: opened.store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
             keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
+            chip: asksChip ? Self.chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
+            leftoverKeyFile: leftoverKeyFile(of: opened),
             isScrubPending: try opened.store.isScrubPending(), session: try opened.sessionStatus(),
             rowCountToRewrap: try rowCountToRewrap(opened)
         )
+    }
+
+    private static func chip(of opened: OpenedKeychain<SQLiteItemStore>) -> KeychainReport.Chip? {
+        guard let device = opened.device else { return nil }
+        do throws(SealingFailure) {
+            return .status(try device.status())
+        } catch {
+            return .silent(KeychainFailure(error).reason)
+        }
+    }
+
+    private func leftoverKeyFile(of opened: OpenedKeychain<SQLiteItemStore>) -> String? {
+        guard opened.protector.kind != .keyFile else { return nil }
+        return ProtectorSelection(configuration: configuration).keyFile.leftover(of: opened.store.storeID)
     }
 
     private func rowCountToRewrap(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) -> Int {

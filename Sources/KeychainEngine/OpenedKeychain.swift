@@ -25,15 +25,25 @@ package struct OpenedKeychain<Store: ItemStore>: Sendable {
     }
 
     /// The device secret, for as long as the caller keeps it.
+    ///
+    /// Throws, calling for reopening, when another process has moved the keychain to another protector since.
     func deviceSecret() throws(KeychainFailure) -> SecretBytes {
-        try protector.deviceSecret(for: keybag.storeID)
+        do throws(KeychainFailure) {
+            return try protector.deviceSecret(for: keybag.storeID)
+        } catch {
+            guard (try? isOutdated()) == true else { throw error }
+            throw SealedKeychain.keybagChanged
+        }
     }
+
+    /// The chip that protects this keychain, if one does.
+    var device: (any SealingDevice)? { (protector as? TPMProtector)?.device }
 
     /// All class keys, and what else the passcode releases.
     ///
     /// Throws `.authFailed` for a wrong passcode or when none is set.
     func unlockedKeys(passcode: borrowing Passcode) throws(KeychainFailure) -> UnlockedKeys {
-        try keybag.unlockedKeys(passcode: passcode, deviceSecret: try deviceSecret())
+        try keybag.unlockedKeys(passcode: passcode, deviceSecret: try deviceSecret(), device: device)
     }
 
     /// The keychain with everything that a passcode releases.

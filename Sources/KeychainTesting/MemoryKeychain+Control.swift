@@ -29,7 +29,7 @@ extension MemoryKeychain {
 
     /// No lock is counted: a restart takes what is in memory, and nothing else.
     func forgetKeys() throws(KeychainFailure) {
-        for slot in KeyHolderSlot.allCases { try parts.holder.remove(slot) }
+        for slot in KeyHolderSlot.ofClassKeys { try parts.holder.remove(slot) }
     }
 
     private func withKnownPasscode(

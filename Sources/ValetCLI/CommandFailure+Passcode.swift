@@ -12,6 +12,12 @@ extension CommandFailure {
             self.init(failure)
             return
         }
+        if case .lockedOut = failure.refusal {
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Nothing was changed. The TPM forgives wrong passcodes with time; `valet status --verbose` shows how many it has counted.")
+            return
+        }
         switch failure.status {
         case .authFailed:
             self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the right one.")

@@ -14,6 +14,10 @@ extension CommandFailure {
                 "Nothing was changed. Correct the file, or ask the administrator to."
             case .useNewerVersion:
                 "Nothing was changed. Use a newer valet."
+            case .useRecoveryKey:
+                "Nothing was changed. `valet recovery use` restores access with the recovery key; without one, only a backup helps."
+            case .reachTPM:
+                "Nothing was changed. See that KEYCHAIN_TPM_TCTI names the TPM and that this user may use it (group tss); if it is lost, use `valet recovery use`."
             case .writeElsewhere:
                 "The keychain is as it was. Choose another place for the file, or make room there."
             }

@@ -26,6 +26,9 @@ struct KeychainDescription {
             ("Keybag", "generation \(store.keybagGeneration)"),
             ("Pending", Self.pending(store)),
         ]
+        if let path = store.leftoverKeyFile {
+            lines.append(("Left over", "the key file \(path) opens old copies only; `valet protector set \(store.protector.name)` removes it"))
+        }
         if store.damagedKeybagCopyCount > 0 {
             lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.repairOfKeybagCopy))
         }
@@ -33,6 +36,8 @@ struct KeychainDescription {
             lines.append(("Memory", "the system does not let keys be locked in memory: they may be written to swap"))
         }
         if verbose {
+            lines += ChipDescription.lines(store.chip)
+            lines.append(("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
             lines.append(("Store", store.id.hexadecimal))
             lines += program
         }
@@ -51,6 +56,7 @@ struct KeychainDescription {
         switch store.protector {
         case .keyFile: "key file \(store.protectorLocation)"
         case .systemdCredential: "systemd credential \(store.protectorLocation)"
+        case .tpm2: store.protectorLocation
         }
     }
 
@@ -63,6 +69,9 @@ struct KeychainDescription {
         case (.systemdCredential, false): "the keychain file tells no name and no secret to anyone who cannot open the credential"
         case (.systemdCredential, true):
             "the keychain file tells no name and no secret to anyone who cannot open the credential; secrets need the passcode too"
+        case (.tpm2, false): "the keychain file tells no name and no secret without this machine's TPM; on this machine it can be opened"
+        case (.tpm2, true):
+            "the keychain file tells no name and no secret without this machine's TPM; secrets need the passcode too, and the TPM limits guesses"
         }
     }
 

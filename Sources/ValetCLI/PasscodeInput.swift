@@ -17,6 +17,7 @@ struct PasscodeInput {
     static let passcode = PasscodeInput(name: "passcode", option: "--passcode-fd", isNew: false)
     static let firstPasscode = PasscodeInput(name: "new passcode", option: "--passcode-fd", isNew: true)
     static let newPasscode = PasscodeInput(name: "new passcode", option: "--new-passcode-fd", isNew: true)
+    static let recoveryKey = PasscodeInput(name: "recovery key", option: "--recovery-key-fd", isNew: false)
     static let password = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: false)
     static let newPassword = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: true)
 

@@ -23,12 +23,14 @@ struct ValetCommand: ParsableCommand {
               VALET_IDENTIFIER, VALET_ACCESSIBILITY, VALET_GROUP, VALET_APP
                              defaults of the options of the same names
               KEYCHAIN_HOME  a folder that holds the keychain in place of the usual one
+              KEYCHAIN_TPM_TCTI
+                             where the TPM is, as tpm2-tss names it; device:/dev/tpmrm0 if unset
             """,
         version: "0.1.0",
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
             RunCommand.self, StatusCommand.self, VerifyCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self,
-            BackupCommand.self,
+            BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
         ]
     )
 

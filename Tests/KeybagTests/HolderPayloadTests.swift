@@ -18,7 +18,7 @@ struct HolderPayloadTests {
             ).document)
     }
 
-    @Test("With any one byte altered it is discarded, and the keychain locked", arguments: KeyHolderSlot.allCases)
+    @Test("With any one byte altered it is discarded, and the keychain locked", arguments: KeyHolderSlot.ofClassKeys)
     func altered(_ slot: KeyHolderSlot) throws {
         let store = try PasscodeStore()
         let good = try Self.payload(slot, of: store.unlockedKeys())
@@ -80,7 +80,7 @@ struct HolderPayloadTests {
         try store.unlock()
         let later = try Self.changed(store, rotatingKeys: rotatingKeys)
         #expect(try later.lockState() == .neverUnlocked)
-        #expect(KeyHolderSlot.allCases.allSatisfy { store.holder.bytes(in: $0) == nil })
+        #expect(KeyHolderSlot.ofClassKeys.allSatisfy { store.holder.bytes(in: $0) == nil })
     }
 
     @Test("That of a later keybag, held as this one's, is discarded too")

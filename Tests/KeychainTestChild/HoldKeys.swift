@@ -31,7 +31,7 @@ extension ChildCommand {
                 say("failed \(error.status.rawValue) \(error.reason)")
             }
         }
-        for slot in KeyHolderSlot.allCases { try holder.holder.remove(slot) }
+        for slot in KeyHolderSlot.ofClassKeys { try holder.holder.remove(slot) }
     }
 }
 

@@ -78,6 +78,10 @@ extension ChildCommand {
             configuration.acceptsOwnPolicy = true
             configuration.keyHolder = selection
             configuration.presenceVerifier = person
+            let environment = ProcessInfo.processInfo.environment
+            configuration.credentialsDirectory = environment["CREDENTIALS_DIRECTORY"]
+            if let tcti = environment["KEYCHAIN_TPM_TCTI"] { configuration.tpmTCTI = tcti }
+            configuration.protectorForNewStore = environment["KEYCHAIN_PROTECTOR"] == "tpm2" ? .tpm2 : nil
         }
     }
 
@@ -111,6 +115,10 @@ extension ChildCommand {
         case ("restore", 3):
             let path = keychain.configuration.storePath.replacing("keychain.db", with: words[1])
             _ = try keychain.restoreBackup(atPath: path, password: try Passcode(text: words[2]), dryRun: false)
+        case ("protect", 2), ("protect", 3):
+            guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == words[1] }) else { break }
+            let passcode: Passcode? = words.count > 2 ? try Passcode(text: words[2]) : nil
+            _ = try keychain.setProtector(kind, passcode: passcode, makingRecoveryKey: false)
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")

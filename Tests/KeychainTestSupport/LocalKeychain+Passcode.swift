@@ -9,7 +9,8 @@ extension LocalKeychain {
     ///
     /// What a test derives protects nothing, and 64 MiB in each of many tests at once would be slow.
     package static func cheaplyUnlocked(
-        home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1
+        home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1,
+        configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) throws -> LocalKeychain {
         let path = home + "/policy.json"
         try #"{"passcodeMinimumLength": \#(minimumLength), "passcodeMemoryMiB": \#(memoryMebibytes)}"#
@@ -19,6 +20,7 @@ extension LocalKeychain {
             configuration.policyPath = path
             configuration.acceptsOwnPolicy = true
             configuration.keyHolder = holder
+            configure(&configuration)
         }
     }
 

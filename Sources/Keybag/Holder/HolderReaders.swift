@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// A reader for each slot.
+/// A reader for each slot of class keys.
 struct HolderReaders: Sendable {
     private let unlocked: HolderReader
     private let firstUnlock: HolderReader
@@ -11,10 +11,12 @@ struct HolderReaders: Sendable {
         firstUnlock = HolderReader(holder, slot: .firstUnlock, of: document)
     }
 
-    subscript(slot: KeyHolderSlot) -> HolderReader {
+    /// Nil for a slot that holds no class keys.
+    subscript(slot: KeyHolderSlot) -> HolderReader? {
         switch slot {
         case .unlocked: unlocked
         case .firstUnlock: firstUnlock
+        case .device: nil
         }
     }
 }

@@ -20,21 +20,60 @@ enum PasscodeKey {
     ) throws(KeychainFailure) -> SecretBytes {
         // Whoever found the stretched passcode on the stack would need no guess.
         defer { SecretArena.wipeStack() }
-        return try combine(passcode, record, deviceSecret: deviceSecret, storeID: storeID)
+        return try combine(stretch(passcode.bytes, record), deviceSecret: deviceSecret, nil, storeID: storeID)
+    }
+
+    /// The passcode key of an authentic keybag, with the TPM's part of it where there is one.
+    ///
+    /// Throws as above; and with a TPM `.authFailed` for a wrong passcode, and what else `PasscodeSecret` throws.
+    static func derive(
+        from passcode: borrowing Passcode, in document: KeybagDocument, deviceSecret: borrowing SecretBytes, _ source: PasscodeSecretSource
+    ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
+        guard let record = document.content.passcode else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        defer { SecretArena.wipeStack() }
+        let storeID = document.storeID
+        guard let sealed = document.content.sealedPasscodeSecret else {
+            let stretched = try stretch(passcode.bytes, record)
+            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, nil, storeID: storeID)), nil)
+        }
+        switch source {
+        case .device(let device):
+            // Before the slow part.
+            guard let device else { throw noDevice() }
+            let stretched = try stretch(passcode.bytes, record)
+            let secret = try PasscodeSecret(unsealing: sealed, on: device, stretched: stretched, storeID: storeID)
+            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
+        case .recoveryKey(let key):
+            guard let secret = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID) else {
+                throw KeybagDocument.notItsRecoveryKey()
+            }
+            let stretched = try stretch(passcode.bytes, record)
+            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
+        }
+    }
+
+    static func noDevice() -> KeychainFailure {
+        KeychainFailure(SealingFailure.unavailable("this program was not given one"))
     }
 
     // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
     @inline(never)
-    private static func combine(
-        _ passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
+    static func combine(
+        _ stretched: borrowing SecretBytes, deviceSecret: borrowing SecretBytes, _ secret: PasscodeSecret?, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes {
-        let stretched = try stretch(passcode.bytes, record)
+        let secretStart = stretched.byteCount + deviceSecret.byteCount
         let stretchedByteCount = stretched.byteCount
-        // Both parts fill the region exactly, and are read within the closures.
-        let combined = try unsafe SecretBytes(byteCount: stretchedByteCount + deviceSecret.byteCount) { buffer in
+        let byteCount = secretStart + (secret?.bytes.byteCount ?? 0)
+        // The parts fill the region exactly, and are read within the closures.
+        let combined = try unsafe SecretBytes(byteCount: byteCount) { buffer in
             unsafe stretched.withBytes { unsafe buffer.copyMemory(from: $0) }
             unsafe deviceSecret.withBytes { secret in
                 unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[stretchedByteCount...]).copyMemory(from: secret)
+            }
+            if let secret {
+                unsafe secret.bytes.withBytes { secret in
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[secretStart...]).copyMemory(from: secret)
+                }
             }
         }
         return try KeyPurpose.passcodeKey.derive(from: combined, storeID: storeID)

@@ -15,6 +15,7 @@ enum SealedBox {
     enum Purpose: String {
         case presence = "keychain presence v1"
         case recovery = "keychain recovery v1"
+        case passcodeRecovery = "keychain passcode recovery v1"
 
         func info(_ storeID: StoreID) -> Data { Data(rawValue.utf8) + Data(storeID.bytes) }
     }

@@ -19,11 +19,14 @@ package protocol DeviceProtector: Sendable {
 package enum DeviceProtectorKind: UInt8, Sendable, CaseIterable {
     case keyFile = 1
     case systemdCredential = 2
+    /// A TPM 2.0: the keybag holds the secret as only that chip can unseal it.
+    case tpm2 = 3
 
     package var name: String {
         switch self {
         case .keyFile: "keyFile"
         case .systemdCredential: "systemdCredential"
+        case .tpm2: "tpm2"
         }
     }
 }

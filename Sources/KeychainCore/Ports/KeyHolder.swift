@@ -45,12 +45,20 @@ package enum KeyHolderPurpose: Sendable {
     case inspection
 }
 
-/// Two places, because a lock empties the one and leaves the other.
+/// Two places for class keys, because a lock empties the one and leaves the other, and one that no lock empties.
 package enum KeyHolderSlot: String, CaseIterable, Sendable {
     /// Keys that are there only while the keychain is unlocked.
     case unlocked = "unlocked"
     /// Keys that stay from the first unlock on.
     case firstUnlock = "first-unlock"
+    /// The device secret, where asking its protector is slow; it stays until the system restarts.
+    case device = "device"
+
+    /// Where class keys are: what locks and unlocks are about.
+    package static let ofClassKeys: [KeyHolderSlot] = [.unlocked, .firstUnlock]
+
+    /// Whether what is held there stays through every lock.
+    package var outlastsLocks: Bool { self == .device }
 }
 
 /// What a holder gave.

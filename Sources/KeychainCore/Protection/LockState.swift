@@ -67,6 +67,7 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
         switch slot {
         case .unlocked: self == later
         case .firstUnlock: everything == later.everything
+        case .device: true
         }
     }
 }

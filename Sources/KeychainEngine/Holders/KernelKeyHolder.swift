@@ -184,9 +184,11 @@ package final class KernelKeyHolder: KeyHolder {
         _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
         // Read after the content: what was held before a lock is refused, whoever held it while the lock was at work.
-        guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
-            invalidate(serial)
-            return nil
+        if !slot.outlastsLocks {
+            guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
+                invalidate(serial)
+                return nil
+            }
         }
         if purpose == .use { arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds
@@ -230,18 +232,21 @@ private struct KnownKeys {
 
     private var unlocked: Key?
     private var firstUnlock: Key?
+    private var device: Key?
 
     subscript(slot: KeyHolderSlot) -> Key? {
         get {
             switch slot {
             case .unlocked: unlocked
             case .firstUnlock: firstUnlock
+            case .device: device
             }
         }
         set {
             switch slot {
             case .unlocked: unlocked = newValue
             case .firstUnlock: firstUnlock = newValue
+            case .device: device = newValue
             }
         }
     }

@@ -11,12 +11,11 @@ extension ProcessMemoryKeys {
         private var stores: [StoreID: HeldStore] = [:]
         private var lastTicket: UInt64 = 0
 
-        var isEmpty: Bool { stores.isEmpty }
-
-        /// What is to be compared with each store's count of locks.
+        /// What is to be compared with each store's count of locks; nothing of what outlasts them.
         var inventories: [Inventory] {
-            stores.map { id, store in
-                Inventory(storeID: id, epochSource: store.epochSource, tickets: store.keys.mapValues(\.ticket))
+            stores.compactMap { id, store in
+                let keys = store.keys.filter { !$0.key.slot.outlastsLocks }
+                return keys.isEmpty ? nil : Inventory(storeID: id, epochSource: store.epochSource, tickets: keys.mapValues(\.ticket))
             }
         }
 

@@ -25,20 +25,20 @@ package final class ProcessMemoryKeys: WatchedKeys {
         _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
         while let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) {
-            // Reading the store takes its time, so nobody waits for it.
-            let epoch = try epochSource()
+            // Reading the store takes its time, so nobody waits for it. What outlasts locks is given out whatever it says.
+            let epoch = place.slot.outlastsLocks ? nil : try epochSource()
             let now = time.nowNanoseconds()
             let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
                 guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
                 // Held since, at a later count than the one read.
                 guard key.ticket == ticket else { return .replaced }
-                guard key.lockEpoch.keeps(place.slot, at: epoch) else {
+                guard epoch.map({ key.lockEpoch.keeps(place.slot, at: $0) }) ?? true else {
                     state.remove(place, of: storeID)
                     return .nothing
                 }
                 // The bytes are copied within the closure.
                 let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                if purpose == .use { state.noteUse(of: place, of: storeID, at: now, epochSource: epochSource) }
+                if purpose == .use, !place.slot.outlastsLocks { state.noteUse(of: place, of: storeID, at: now, epochSource: epochSource) }
                 return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
             }
             switch consume result {
@@ -59,7 +59,7 @@ package final class ProcessMemoryKeys: WatchedKeys {
         let box = SecretBox(copy)
         let now = time.nowNanoseconds()
         return try state.withLock { state throws(KeychainFailure) in
-            if isWatched, !state.isWatcherRunning {
+            if isWatched, !place.slot.outlastsLocks, !state.isWatcherRunning {
                 // Keys that nobody watches would outlast a lock.
                 guard ProcessMemoryWatcher.start(watching: self) else {
                     throw KeychainFailure(.notAvailable, "the system has no thread for watching over the unlocked keys")
@@ -91,8 +91,9 @@ package final class ProcessMemoryKeys: WatchedKeys {
         let now = time.nowNanoseconds()
         let inventories = state.withLock { state in
             state.removeExpired(at: now)
-            if state.isEmpty { state.isWatcherRunning = false }
-            return state.inventories
+            let inventories = state.inventories
+            if inventories.isEmpty { state.isWatcherRunning = false }
+            return inventories
         }
         for inventory in inventories {
             let epoch = try? inventory.epochSource()

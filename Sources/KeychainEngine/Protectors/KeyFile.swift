@@ -79,6 +79,42 @@ package struct KeyFile: DeviceProtector {
         _ = unsafe unlink(newPath(for: storeID))
     }
 
+    /// Writes the secret of a store that is about to be moved to this protector; `confirm` it when it was.
+    ///
+    /// To be called while no other process can move the store. What an earlier attempt has left goes: it opens nothing. With
+    /// `setsAside` the store's protector is a key file that is of no use; what stands under its name is kept under another.
+    package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, setsAside: Bool) throws(KeychainFailure) {
+        discard(for: storeID)
+        if PrivateFile.exists(atPath: path(for: storeID)) {
+            if setsAside { try setAside(storeID) } else { try remove(for: storeID) }
+        }
+        try prepare(secret, for: storeID)
+    }
+
+    private func setAside(_ storeID: StoreID) throws(KeychainFailure) {
+        let path = path(for: storeID)
+        for number in 1...99 {
+            let name = "\(path).unusable\(number)"
+            if !PrivateFile.exists(atPath: name) { return try PrivateFile.rename(path, to: name, what: Self.what) }
+        }
+        throw KeychainFailure(.notAvailable, "too many unusable key files beside \(path): move them away")
+    }
+
+    /// Removes the key file of a store that has another protector now, and what an attempt to come back has left.
+    ///
+    /// None there is success.
+    package func remove(for storeID: StoreID) throws(KeychainFailure) {
+        discard(for: storeID)
+        let path = path(for: storeID)
+        guard PrivateFile.exists(atPath: path) else { return }
+        try PrivateFile.remove(path, what: Self.what)
+    }
+
+    /// The key file that is there though the store has another protector; nil when there is none.
+    package func leftover(of storeID: StoreID) -> String? {
+        [path(for: storeID), newPath(for: storeID)].first(where: PrivateFile.exists)
+    }
+
     /// The key file of a store that was once at `storePath` and is there no more.
     ///
     /// Throws `.notAvailable` when that cannot be said, because the directory or a key file in it cannot be read.

@@ -117,6 +117,12 @@ enum PrivateFile {
         try synchronizeDirectory(of: second, what: what)
     }
 
+    /// Removes a file, and makes that durable.
+    static func remove(_ path: String, what: String) throws(KeychainFailure) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw writeFailure(errno, what, path) }
+        try synchronizeDirectory(of: path, what: what)
+    }
+
     private static func isSameFile(_ one: String, _ other: String) -> Bool {
         var (first, second) = (stat(), stat())
         guard unsafe lstat(one, &first) == 0, unsafe lstat(other, &second) == 0 else { return false }

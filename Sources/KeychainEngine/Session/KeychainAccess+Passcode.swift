@@ -17,7 +17,8 @@ extension KeychainAccess {
             }
             let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
-            let change = try opened.keybag.settingPasscode(passcode, cost: rules.cost, deviceSecret: deviceSecret)
+            let change = try opened.keybag.settingPasscode(
+                passcode, cost: rules.cost, deviceSecret: deviceSecret, device: opened.device)
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
@@ -34,7 +35,7 @@ extension KeychainAccess {
             // Asked after the current passcode: what the rules are is nobody's business without it.
             try rules.admit(new)
             let change = try opened.keybag.changingPasscode(
-                of: keys, to: new, cost: rules.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret)
+                of: keys, to: new, cost: rules.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret, device: opened.device)
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
@@ -61,7 +62,7 @@ extension KeychainAccess {
             }
             close(opened)
             // Nobody needs them any more. A holder that keeps them keeps what the keybag itself now gives out.
-            for slot in KeyHolderSlot.allCases { try? opened.holder.remove(slot) }
+            for slot in KeyHolderSlot.ofClassKeys { try? opened.holder.remove(slot) }
         }
     }
 
@@ -79,20 +80,21 @@ extension KeychainAccess {
         guard stored.memoryByteCount < cost.memoryByteCount || !keys.hasPresenceKeyPair else { return }
         let raised = stored.memoryByteCount < cost.memoryByteCount ? cost : stored
         let change = try opened.keybag.changingPasscode(
-            of: keys, to: passcode, cost: raised, rotatingKeys: false, deviceSecret: deviceSecret)
+            of: keys, to: passcode, cost: raised, rotatingKeys: false, deviceSecret: deviceSecret, device: opened.device)
         try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
         rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
     }
 
     /// Stores another keybag, and holds its keys from before that on: nobody who notices the change finds the keychain locked.
     ///
-    /// Nothing is held for a keybag that was not stored; where that cannot be said, what is held is of use only if it was.
+    /// Of the slots for class keys `slots` are filled. Nothing is held for a keybag that was not stored; where that cannot be said, what is held is of use only if it was.
     func replaceKeybag(
         of opened: Opened, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
+        slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys,
         unless isObsolete: (any ItemWriting) throws(KeychainFailure) -> Bool = { _ in false }
     ) throws(KeychainFailure) {
         let held = try change.keys.map { keys throws(KeychainFailure) in
-            try give(keys, to: opened.holder, autoLock, lockEpoch: lockEpoch)
+            try give(keys, to: opened.holder, slots, autoLock, lockEpoch: lockEpoch)
         }
         do throws(KeychainFailure) {
             try opened.keychain.write { writing throws(KeychainFailure) in
@@ -109,7 +111,7 @@ extension KeychainAccess {
         let present = try? current(creating: false).present()
         held.takeBack { slot in present.map { !lockEpoch.keeps(slot, at: $0.lockEpoch) } ?? true }
         // What was held for the keybag before opens nothing more than what is held now; if it stays, the next lock takes it.
-        for slot in KeyHolderSlot.allCases { try? held.holder.removeOlder(slot) }
+        for slot in KeyHolderSlot.ofClassKeys { try? held.holder.removeOlder(slot) }
     }
 
     /// The passcode is in force by now: what fails here is done by the next unlock.

@@ -89,7 +89,7 @@ extension KeychainAccess {
     func hold(
         _ keys: UnlockedKeys, of opened: Opened, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        let held = try give(keys, to: opened.holder, autoLock, lockEpoch: lockEpoch)
+        let held = try give(keys, to: opened.holder, KeyHolderSlot.ofClassKeys, autoLock, lockEpoch: lockEpoch)
         let present: (keybagGeneration: UInt64, lockEpoch: LockEpoch)
         do throws(KeychainFailure) {
             present = try current(creating: false).present()
@@ -105,14 +105,14 @@ extension KeychainAccess {
         }
     }
 
-    /// Holds keys in both slots, or in none.
+    /// Holds keys in all of the slots, or in none.
     func give(
-        _ keys: UnlockedKeys, to holder: any KeyHolder, _ autoLock: AutoLock, lockEpoch: LockEpoch
+        _ keys: UnlockedKeys, to holder: any KeyHolder, _ slots: [KeyHolderSlot], _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> HeldUnlock {
         let holder = holder.forKeybag(generation: keys.keybagGeneration)
         var held = HeldUnlock(holder: holder)
         do throws(KeychainFailure) {
-            for slot in [KeyHolderSlot.firstUnlock, .unlocked] {
+            for slot in slots {
                 held.tickets[slot] = try holder.hold(
                     keys.payload(for: slot), in: slot, timeoutSeconds: slot == .unlocked ? autoLock.seconds : nil, lockEpoch: lockEpoch)
             }

@@ -99,7 +99,26 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try subject.other.hold([2, 2], timeoutSeconds: nil)
             for holder in [subject.holder, subject.other] { try findings.expect(holder, holds: [2, 2], "after a replacement") }
         },
-        KeyHolderContract("The two slots have nothing to do with each other") { subject, findings throws(KeychainFailure) in
+        KeyHolderContract("What outlasts locks is given out after every lock, and goes when it is removed or discarded") {
+            subject, findings throws(KeychainFailure) in
+            let before = LockEpoch(rawValue: -1)
+            try subject.holder.hold([1], in: .device, timeoutSeconds: nil, lockEpoch: before)
+            for slot in KeyHolderSlot.ofClassKeys {
+                try subject.holder.hold([2], in: slot, timeoutSeconds: nil, lockEpoch: before)
+                try findings.expect(subject.other, holds: nil, in: slot, "held before the store was locked")
+                try subject.holder.remove(slot)
+            }
+            for holder in [subject.holder, subject.other] {
+                try findings.expect(holder, holds: [1], in: .device, "though everything was locked and removed")
+            }
+            guard let ticket = try subject.other.load(.device)?.ticket else { return findings.expect(false, "nothing is held") }
+            subject.other.discard(.device, ticket: ticket)
+            try findings.expect(subject.holder, holds: nil, in: .device, "after it was discarded")
+            try subject.holder.hold([3], in: .device, timeoutSeconds: nil, lockEpoch: before)
+            try subject.other.remove(.device)
+            try findings.expect(subject.holder, holds: nil, in: .device, "after it was removed")
+        },
+        KeyHolderContract("The slots have nothing to do with each other") { subject, findings throws(KeychainFailure) in
             try subject.holder.hold([1], in: .unlocked, timeoutSeconds: nil)
             try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "with the other slot full")
             try subject.holder.hold([2], in: .firstUnlock, timeoutSeconds: nil)

@@ -17,7 +17,7 @@ struct StatusCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.ofCommandItself()
         do {
-            let report = try session.perform { try session.keychain.report() }
+            let report = try session.perform { try session.keychain.report(asksChip: verbose) }
             try show(KeychainDescription(report).lines(verbose: verbose))
         } catch {
             // Where it should be is what somebody needs to know first when it cannot be used.

@@ -45,7 +45,7 @@ struct HeldPayloadTests {
     /// What is right in each slot.
     private static func payloads(_ home: String) throws -> [KeyHolderSlot: [UInt8]] {
         let opened = try OpenedStore(home: home)
-        return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.allCases.map { ($0, try opened.payload(for: $0, passcode)) })
+        return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.ofClassKeys.map { ($0, try opened.payload(for: $0, passcode)) })
     }
 
     /// Holds these bytes as if unlocking had put them there.
@@ -75,7 +75,7 @@ struct HeldPayloadTests {
                 return try Self.payloads(otherHome)
             }
             let before = try rows(home)
-            for slot in KeyHolderSlot.allCases {
+            for slot in KeyHolderSlot.ofClassKeys {
                 guard let right = right[slot], let stale = stale[slot], let foreign = foreign[slot] else { continue }
                 try Self.plant(forgery.payload(right, stale, foreign), in: slot, home: home, holder)
             }
@@ -90,7 +90,7 @@ struct HeldPayloadTests {
             #expect(try keychain.secret(of: "dk") == "secret of dk")
 
             // The same way in is open for what is right: so it was the payload that was refused.
-            for slot in KeyHolderSlot.allCases { try Self.plant(right[slot] ?? [], in: slot, home: home, holder) }
+            for slot in KeyHolderSlot.ofClassKeys { try Self.plant(right[slot] ?? [], in: slot, home: home, holder) }
             #expect(try keychain.sessionStatus().state == .unlocked)
             #expect(try keychain.secret(of: "ak") == "secret of ak")
         }

@@ -11,11 +11,24 @@ protocol KillScenario: Sendable {
     /// What a `SessionProcess` is asked for.
     var request: String { get }
 
+    /// What the process finds in its environment, beside the keychain's home.
+    func environment(home: String) -> [String: String]
+
+    /// The calls of the system that it is killed at.
+    var systemCalls: [String] { get }
+
     /// Makes the keychain below `home` on which the operation is to be done, and closes it.
     func prepare(home: String) throws
 
     /// Records an issue unless the operation was done wholly or not at all, and can be done or finished now.
     func check(home: String, _ comment: Comment) throws -> KillOutcome
+}
+
+extension KillScenario {
+    func environment(home: String) -> [String: String] { [:] }
+
+    /// What commits, and what takes a transaction back after a kill, is made of these.
+    var systemCalls: [String] { ["pwrite64", "fdatasync", "ftruncate"] }
 }
 
 enum KillOutcome {
@@ -35,9 +48,6 @@ struct KillHarness {
         /// How many of the kills were at a call of the system.
         var callCount = 0
     }
-
-    /// What commits, and what takes a transaction back after a kill, is made of these.
-    private static let systemCalls = ["pwrite64", "fdatasync", "ftruncate"]
 
     /// Kills at so many points of time, the first before the operation has begun and the last when it has been answered; and at up
     /// to so many calls.
@@ -72,7 +82,7 @@ struct KillHarness {
         }
 
         func forgetHeldKeys() throws {
-            try OpenedStore(home: home).forgetHeldKeys()
+            try OpenedStore.forgetEverythingHeld(home: home)
         }
     }
 
@@ -80,7 +90,7 @@ struct KillHarness {
         var longest = Duration.zero
         for _ in 0..<2 {
             try place.restore()
-            let process = try SessionProcess(home: place.home)
+            let process = try SessionProcess(home: place.home, environment: scenario.environment(home: place.home))
             let clock = ContinuousClock()
             let start = clock.now
             #expect(try process.ask(scenario.request).status == 0)
@@ -88,7 +98,7 @@ struct KillHarness {
         }
         for round in 0..<count {
             try place.restore()
-            let process = try SessionProcess(home: place.home)
+            let process = try SessionProcess(home: place.home, environment: scenario.environment(home: place.home))
             if round > 0 { process.send(scenario.request) }
             var hadAnswered = false
             if round == count - 1 {
@@ -105,7 +115,7 @@ struct KillHarness {
     private func killAtCalls(_ count: Int, in place: Place, _ tally: inout Tally) throws {
         // Counted as strace counts, from one, among all calls of that name.
         var positions: [(call: String, position: Int)] = []
-        for call in Self.systemCalls {
+        for call in scenario.systemCalls {
             try place.restore()
             let process = try traced(call, nil, in: place)
             #expect(try process.ask(scenario.request).status == 0)
@@ -132,7 +142,8 @@ struct KillHarness {
     private func traced(_ call: String, _ injection: String?, in place: Place) throws -> SessionProcess {
         let injecting = injection.map { ["-e", "inject=\(call):\($0)"] } ?? []
         return try SessionProcess(
-            home: place.home, under: ["strace", "-f", "-y", "-s", "0", "-o", place.log, "-e", "trace=\(call)"] + injecting)
+            home: place.home, under: ["strace", "-f", "-y", "-s", "0", "-o", place.log, "-e", "trace=\(call)"] + injecting,
+            environment: scenario.environment(home: place.home))
     }
 
     private func note(_ moment: String, hadAnswered: Bool, in place: Place, _ tally: inout Tally) throws {

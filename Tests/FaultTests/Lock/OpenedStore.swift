@@ -60,10 +60,19 @@ final class OpenedStore: Sendable {
         return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
     }
 
+    /// The same without its keybag, and of the device secret too: whatever protects the store.
+    static func forgetEverythingHeld(home: String) throws {
+        let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
+        defer { store.close() }
+        let epoch = LockEpoch(rawValue: 0)
+        let holder = try KeyHolderSelection.automatic.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
+        for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
+    }
+
     /// Lets go of all that is held for this store, as a restart does, without telling the store.
     func forgetHeldKeys() throws {
         let holder = try holder()
-        for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
+        for slot in KeyHolderSlot.ofClassKeys { try holder.remove(slot) }
     }
 }
 

@@ -19,7 +19,7 @@ struct RestartTests {
             #expect(try process.status(of: "read ck") == .success)
             let opened = try OpenedStore(home: home)
             let (storeID, generation) = (opened.store.storeID, opened.keybag.keybagGeneration)
-            for slot in KeyHolderSlot.allCases {
+            for slot in KeyHolderSlot.ofClassKeys {
                 let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(generation)"
                 let found = try KernelKeyringTool.run(["search", "@u", "user", description])
                 try #require(found.isSuccess, "the key is not where it is looked for")

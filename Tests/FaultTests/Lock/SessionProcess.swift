@@ -16,11 +16,14 @@ final class SessionProcess {
     var processID: pid_t { child.processID }
 
     /// `wrapper` is a command that runs the program as its last arguments say.
-    init(home: String, holder: KeyHolderSelection = .automatic, under wrapper: [String] = []) throws {
+    init(
+        home: String, holder: KeyHolderSelection = .automatic, under wrapper: [String] = [], environment: [String: String] = [:]
+    ) throws {
         let program = try BuiltProgram.path(of: "KeychainTestChild")
         let command = wrapper + [program, "session", holder.rawValue]
         child = try ChildProcess(
-            command[0], Array(command.dropFirst()), environment: ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"])
+            command[0], Array(command.dropFirst()),
+            environment: environment.merging(["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"]) { $1 })
         while let line = try child.readLine() {
             if line == "ready" { return }
         }

@@ -116,7 +116,7 @@ struct WrongPasscodeTests {
             try keychain.set("swordfish")
             let opened = try OpenedStore(home: home)
             let held = try opened.holder(holder).forKeybag(generation: opened.keybag.keybagGeneration)
-            for slot in KeyHolderSlot.allCases { #expect(try held.load(slot, for: .inspection) != nil) }
+            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) != nil) }
             if missing == "keybag" {
                 try RawDatabase(home + "/keychain.db").execute("UPDATE keybag SET bytes = x''; UPDATE keybag_copy SET bytes = x''")
             } else {
@@ -124,7 +124,7 @@ struct WrongPasscodeTests {
             }
             let other = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }
-            for slot in KeyHolderSlot.allCases { #expect(try held.load(slot, for: .inspection) == nil) }
+            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) == nil) }
         }
     }
 }

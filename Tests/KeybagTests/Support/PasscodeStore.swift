@@ -44,7 +44,7 @@ final class PasscodeStore: Sendable {
     }
 
     /// Fills the holder, as unlocking does.
-    func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.allCases, timeoutSeconds: UInt32? = nil) throws {
+    func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys, timeoutSeconds: UInt32? = nil) throws {
         let keys = try unlockedKeys()
         for slot in slots {
             _ = try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: LockEpoch(rawValue: 0))

@@ -124,7 +124,7 @@ struct KernelKeyHolderTests {
     func locked(extent: LockExtent, isInUserNamespace: Bool) throws {
         let epoch = ManualEpoch()
         let holder = keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace)
-        for slot in KeyHolderSlot.allCases { try holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: epoch.source()) }
+        for slot in KeyHolderSlot.ofClassKeys { try holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: epoch.source()) }
         #expect(try holder.bytes(in: .unlocked) == [1])
         epoch.lock(extent)
         #expect(try holder.bytes(in: .unlocked) == nil)

@@ -20,12 +20,12 @@ struct ProcessMemoryKeyHolderTests {
 
     /// Holds something in both slots.
     private func unlock(timeoutSeconds: UInt32? = nil) throws {
-        for slot in KeyHolderSlot.allCases {
+        for slot in KeyHolderSlot.ofClassKeys {
             try holder.hold([1, 2, 3], in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: epoch.source())
         }
     }
 
-    private var heldSlots: [KeyHolderSlot] { KeyHolderSlot.allCases.filter { keys.isHolding($0, of: storeID) } }
+    private var heldSlots: [KeyHolderSlot] { KeyHolderSlot.ofClassKeys.filter { keys.isHolding($0, of: storeID) } }
 
     @Test("After a lock elsewhere a load gives nothing, and what was there is gone from memory")
     func lockedElsewhere() throws {
@@ -80,7 +80,7 @@ struct ProcessMemoryKeyHolderTests {
         try unlock(timeoutSeconds: 60)
         time.pass(seconds: 59)
         #expect(keys.look())
-        #expect(heldSlots == KeyHolderSlot.allCases)
+        #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         epoch.lock(.whenUnlocked)
         #expect(keys.look())
         #expect(heldSlots == [.firstUnlock])
@@ -97,7 +97,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(keys.look())
         time.pass(seconds: 4.9)
         #expect(keys.look())
-        #expect(heldSlots == KeyHolderSlot.allCases)
+        #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         // Seen once between, it counts from the start again.
         epoch.set(before)
         #expect(keys.look())
@@ -105,7 +105,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(keys.look())
         time.pass(seconds: 4.9)
         #expect(keys.look())
-        #expect(heldSlots == KeyHolderSlot.allCases)
+        #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         time.pass(seconds: 0.1)
         _ = keys.look()
         #expect(heldSlots == [])
@@ -135,7 +135,7 @@ struct ProcessMemoryKeyHolderTests {
         try unlock(timeoutSeconds: 60)
         time.turnBack(seconds: 1)
         if operation == "look" { #expect(keys.look()) } else { #expect(try holder.bytes(in: .unlocked) == [1, 2, 3]) }
-        #expect(heldSlots == KeyHolderSlot.allCases)
+        #expect(heldSlots == KeyHolderSlot.ofClassKeys)
     }
 
     @Test("One store's locks are nothing to another's keys")

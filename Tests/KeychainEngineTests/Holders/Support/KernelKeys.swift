@@ -12,7 +12,7 @@ final class KernelKeys: Sendable {
     let storeID = StoreID(high: 0, low: .random(in: 0 ... .max))
 
     deinit {
-        for slot in KeyHolderSlot.allCases {
+        for slot in KeyHolderSlot.ofClassKeys {
             // What has come to its end cannot be removed, but replaced. Text and bytes are copied for the call.
             let serial = unsafe keychain_keyring_hold(description(of: slot), [0], 1, 0)
             _ = keychain_keyring_invalidate(serial)

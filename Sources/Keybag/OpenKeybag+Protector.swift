@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+package import KeychainCore
+
+/// Moving a keybag to another device secret, and giving it a recovery key.
+///
+/// As with the passcode, nothing here writes.
+extension OpenKeybag {
+    package var hasRecoveryKey: Bool { document.hasRecoveryKey }
+
+    /// A new keybag that this recovery key opens, and none before it.
+    ///
+    /// While a passcode is set, `keys` are those that it opened: nobody makes a way around the TPM, or past a lock, without it.
+    package func settingRecoveryKey(
+        _ key: RecoveryKey, keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes
+    ) throws(KeychainFailure) -> KeybagChange {
+        defer { SecretArena.wipeStack() }
+        let authenticationKey = try checkOwner(of: deviceSecret)
+        let classKeys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys) }
+        guard !isPasscodeSet || keys != nil else {
+            throw KeychainFailure(.authFailed, "a passcode is set, and making a recovery key takes it")
+        }
+        var content = document.content
+        content.recovery = try RecoveryRecord(
+            publicKey: key.publicKey(storeID: storeID), deviceSecret: deviceSecret, passcodeSecret: keys?.passcodeSecret, storeID: storeID)
+        return try next(content, keys: classKeys, keys?.presence, keys?.passcodeSecret, authenticatedBy: authenticationKey)
+    }
+
+    /// All keys wrapped anew, under another device secret.
+    ///
+    /// While a passcode is set, `keys` are those that it opened, and `passcode` is the same again: its key hangs on the device
+    /// secret. `device` is the chip of `protector`, if that is one. With `recoveryKey` that one opens it from now on, else the
+    /// one that did so far.
+    package func movingProtector(
+        to protector: KeybagDocument.ProtectorRecord, newDeviceSecret: borrowing SecretBytes, deviceSecret: borrowing SecretBytes,
+        keys: UnlockedKeys?, passcode: borrowing Passcode?, device: (any SealingDevice)? = nil, recoveryKey: RecoveryKey? = nil
+    ) throws(KeychainFailure) -> KeybagChange {
+        defer { SecretArena.wipeStack() }
+        try checkOwner(of: deviceSecret)
+        let deviceKey = try KeyPurpose.deviceKey.derive(from: newDeviceSecret, storeID: storeID)
+        var content = document.content
+        content.protector = protector
+        try rewrapStoreKeys(of: &content, from: deviceSecret, under: deviceKey)
+        var moved: PasscodeMove?
+        if let cost = passcodeCost {
+            guard let keys else { throw Self.moveNeedsPasscode() }
+            moved = try movePasscode(
+                of: keys, passcode, cost: cost, to: &content, deviceKey: deviceKey, newDeviceSecret: newDeviceSecret, device: device)
+        } else {
+            content.classKeys = try entries(of: deviceBoundKeys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)
+        }
+        if let publicKey = try recoveryKey?.publicKey(storeID: storeID) ?? content.recovery?.publicKey {
+            content.recovery = try RecoveryRecord(
+                publicKey: publicKey, deviceSecret: newDeviceSecret, passcodeSecret: moved?.secret, storeID: storeID)
+        }
+        let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: newDeviceSecret, storeID: storeID))
+        return try next(content, keys: moved?.keys, moved?.presence, moved?.secret, authenticatedBy: authenticationKey)
+    }
+
+    /// What a move has in hand of a keybag with a passcode.
+    private struct PasscodeMove {
+        let keys: [ClassKeyID: ClassKeyBox]
+        let presence: PresenceKeyPair
+        let secret: PasscodeSecret?
+    }
+
+    private func movePasscode(
+        of current: UnlockedKeys, _ passcode: borrowing Passcode?, cost: PasscodeCost, to content: inout KeybagDocument.Content,
+        deviceKey: borrowing SecretBytes, newDeviceSecret: borrowing SecretBytes, device: (any SealingDevice)?
+    ) throws(KeychainFailure) -> PasscodeMove {
+        let keys = try keys(of: current)
+        let presence = if let pair = current.presence { pair } else { try PresenceKeyPair() }
+        switch passcode {
+        case .none: throw Self.moveNeedsPasscode()
+        case .some(let passcode):
+            let new = try NewPasscodeKey(
+                passcode, cost: cost, deviceSecret: newDeviceSecret, storeID: storeID, protector: content.protector.kind, device: device)
+            content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key)
+            content.passcode = new.record
+            content.presence = try presence.record(under: new.key)
+            content.sealedPasscodeSecret = new.sealedSecret
+            return PasscodeMove(keys: keys, presence: presence, secret: new.secret)
+        }
+    }
+
+    private static func moveNeedsPasscode() -> KeychainFailure {
+        KeychainFailure(.authFailed, "a passcode is set, and moving to another protector takes it")
+    }
+
+    private func rewrapStoreKeys(
+        of content: inout KeybagDocument.Content, from deviceSecret: borrowing SecretBytes, under newDeviceKey: borrowing SecretBytes
+    ) throws(KeychainFailure) {
+        let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
+        guard let indexKey = KeyWrapping.unwrap(content.wrappedIndexKey, under: deviceKey),
+            let rowTagKey = KeyWrapping.unwrap(content.wrappedRowTagKey, under: deviceKey)
+        else { throw KeybagDocument.malformed() }
+        content.wrappedIndexKey = try KeyWrapping.wrap(indexKey, under: newDeviceKey)
+        content.wrappedRowTagKey = try KeyWrapping.wrap(rowTagKey, under: newDeviceKey)
+    }
+}
