@@ -12,7 +12,7 @@ package import KeychainCore
 extension KeybagDocument {
     private static let magic = Array("KBAG".utf8)
     private static let currentVersion: UInt16 = 1
-    private static let codeByteCount = 32
+    static let codeByteCount = 32
 
     /// The fields of this version.
     ///

@@ -3,6 +3,8 @@ package import KeychainCore
 
 /// What a keybag says of its passcode and of its lock.
 extension OpenKeybag {
+    package var mark: KeybagMark { document.mark }
+
     package var isPasscodeSet: Bool { document.content.passcode != nil }
 
     /// Nil while no passcode is set.

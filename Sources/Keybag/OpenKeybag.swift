@@ -57,7 +57,7 @@ package final class OpenKeybag: Sendable {
         }
         deviceBoundKeys = keys
         heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
-        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(generation: document.generation)
+        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.mark)
         readers = holder.map { HolderReaders($0, of: document) }
     }
 

@@ -64,6 +64,7 @@ package final class UnlockedKeys: Sendable {
 
 extension UnlockedKeys: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
+    package var keybagMark: KeybagMark { document.mark }
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {

@@ -2,13 +2,13 @@
 
 /// Keeps the class keys of an unlocked keychain between calls, and lets go of them when it is locked.
 ///
-/// What it holds is opaque to it. One holder serves one store, and one generation of its keybag: what is held for different
-/// generations lies side by side, so that a change of the keybag takes nothing from those who have not noticed it yet.
+/// What it holds is opaque to it. One holder serves one store, and one keybag of it: what is held for different keybags lies side
+/// by side, so that a change takes nothing from those who have not noticed it yet, nor from another change at the same time.
 package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
 
-    /// The holder of the same store for another generation of its keybag.
-    func forKeybag(generation: UInt64) -> any KeyHolder
+    /// The holder of the same store for another keybag.
+    func forKeybag(_ mark: KeybagMark) -> any KeyHolder
 
     /// What is held there; nil when nothing is held, or no longer.
     ///
@@ -25,12 +25,12 @@ package protocol KeyHolder: Sendable {
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64
 
-    /// Lets go of what is held there, for every generation of the keybag and for every process that it is held for.
+    /// Lets go of what is held there, for every keybag and for every process that it is held for.
     ///
     /// Nothing there is success.
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure)
 
-    /// Lets go of what is held there for older generations of the keybag.
+    /// Lets go of what is held there for keybags of older generations.
     func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure)
 
     /// Lets go of exactly what `load` gave, and not of what has taken its place since.

@@ -12,7 +12,7 @@ package final class KernelKeyHolder: KeyHolder {
     package let kind: KeyHolderKind
 
     private let storeID: StoreID
-    private let keybagGeneration: UInt64
+    private let keybag: KeybagMark
     private let epochSource: LockEpochSource
     private let time: any MonotonicTime
     private let known = Mutex(KnownKeys())
@@ -27,32 +27,32 @@ package final class KernelKeyHolder: KeyHolder {
     ///
     /// Throws `.notAvailable` where the kernel refuses its keyring.
     package convenience init(
-        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource
+        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
                 .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal.message)")
         }
         self.init(
-            storeID: storeID, keybagGeneration: keybagGeneration, epochSource: epochSource,
+            storeID: storeID, keybag: keybag, epochSource: epochSource,
             isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
     }
 
     /// A holder that takes for granted what the other initialiser finds out.
     package init(
-        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource, isInUserNamespace: Bool,
+        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource, isInUserNamespace: Bool,
         time: any MonotonicTime
     ) {
         self.storeID = storeID
-        self.keybagGeneration = keybagGeneration
+        self.keybag = keybag
         self.epochSource = epochSource
         self.time = time
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
-    package func forKeybag(generation: UInt64) -> any KeyHolder {
+    package func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
         KernelKeyHolder(
-            storeID: storeID, keybagGeneration: generation, epochSource: epochSource,
+            storeID: storeID, keybag: mark, epochSource: epochSource,
             isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
     }
 
@@ -98,7 +98,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try removeKeys(of: slot) { $0 < keybagGeneration }
+        try removeKeys(of: slot) { $0 < keybag.generation }
     }
 
     private func removeKeys(of slot: KeyHolderSlot, where isMeant: (UInt64) -> Bool) throws(KeychainFailure) {
@@ -109,7 +109,7 @@ package final class KernelKeyHolder: KeyHolder {
             for _ in 0..<Self.attemptLimit {
                 let serials = try KernelKeyring.serials { description in
                     // What has the prefix and no number behind it is nobody's, and goes with the others.
-                    description.hasPrefix(prefix) && isMeant(UInt64(description.dropFirst(prefix.count)) ?? 0)
+                    description.hasPrefix(prefix) && isMeant(UInt64(description.dropFirst(prefix.count).prefix { $0 != ":" }) ?? 0)
                 }
                 var hasRemoved = false
                 for serial in serials {
@@ -145,7 +145,7 @@ package final class KernelKeyHolder: KeyHolder {
 
     /// What a key is found by.
     package func description(of slot: KeyHolderSlot) -> String {
-        "\(descriptionPrefix(of: slot))\(keybagGeneration)"
+        "\(descriptionPrefix(of: slot))\(keybag.generation):\(String(keybag.tag, radix: 16))"
     }
 
     /// What the descriptions of all generations begin with.

@@ -9,27 +9,27 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     package var kind: KeyHolderKind { .processMemory }
 
     private let storeID: StoreID
-    private let keybagGeneration: UInt64
+    private let keybag: KeybagMark
     private let epochSource: LockEpochSource
     private let keys: ProcessMemoryKeys
 
     /// Where nothing can be read from `epochSource` for some seconds, nothing stays held.
     package init(
-        storeID: StoreID, keybagGeneration: UInt64 = 0, epochSource: @escaping LockEpochSource,
+        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource,
         keys: ProcessMemoryKeys = .ofThisProcess
     ) {
         self.storeID = storeID
-        self.keybagGeneration = keybagGeneration
+        self.keybag = keybag
         self.epochSource = epochSource
         self.keys = keys
     }
 
-    package func forKeybag(generation: UInt64) -> any KeyHolder {
-        ProcessMemoryKeyHolder(storeID: storeID, keybagGeneration: generation, epochSource: epochSource, keys: keys)
+    package func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+        ProcessMemoryKeyHolder(storeID: storeID, keybag: mark, epochSource: epochSource, keys: keys)
     }
 
     private func place(_ slot: KeyHolderSlot) -> ProcessMemoryKeys.Place {
-        ProcessMemoryKeys.Place(slot: slot, keybagGeneration: keybagGeneration)
+        ProcessMemoryKeys.Place(slot: slot, keybag: keybag)
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
@@ -52,7 +52,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
 
     package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
         try ForkedProcess.refuse()
-        keys.remove(slot, of: storeID, before: keybagGeneration)
+        keys.remove(slot, of: storeID, before: keybag.generation)
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {

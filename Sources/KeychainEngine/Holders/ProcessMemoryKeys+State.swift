@@ -61,7 +61,7 @@ extension ProcessMemoryKeys {
         /// Lets go of what is held in a slot for every generation of the keybag, or for those before one.
         mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64?) {
             let places = stores[storeID]?.keys.keys.filter { place in
-                place.slot == slot && keybagGeneration.map { place.keybagGeneration < $0 } ?? true
+                place.slot == slot && keybagGeneration.map { place.keybag.generation < $0 } ?? true
             }
             for place in places ?? [] { remove(place, of: storeID) }
         }
@@ -100,7 +100,7 @@ extension ProcessMemoryKeys {
     /// Where a secret of one store is held.
     struct Place: Hashable, Sendable {
         let slot: KeyHolderSlot
-        let keybagGeneration: UInt64
+        let keybag: KeybagMark
     }
 
     /// What was held for a store when its count of locks was about to be read.

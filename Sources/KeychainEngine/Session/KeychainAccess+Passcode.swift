@@ -102,7 +102,7 @@ extension KeychainAccess {
                 try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
             }
         } catch {
-            if error.status != .inputOutput { held?.takeBack { _ in true } }
+            if error.status != .inputOutput, !Self.isStored(change.document, in: opened) { held?.takeBack { _ in true } }
             throw error
         }
         close(opened)
@@ -112,6 +112,12 @@ extension KeychainAccess {
         held.takeBack { slot in present.map { !lockEpoch.keeps(slot, at: $0.lockEpoch) } ?? true }
         // What was held for the keybag before opens nothing more than what is held now; if it stays, the next lock takes it.
         for slot in KeyHolderSlot.ofClassKeys { try? held.holder.removeOlder(slot) }
+    }
+
+    /// Whether another process has stored the very same keybag, as two do that only leave out what nothing uses any more.
+    private static func isStored(_ document: KeybagDocument, in opened: Opened) -> Bool {
+        let stored = try? opened.store.read { reading throws(KeychainFailure) in try reading.keybag() }
+        return stored?.copies.contains(document.encoded) ?? false
     }
 
     /// The passcode is in force by now: what fails here is done by the next unlock.

@@ -65,7 +65,7 @@ extension KeychainAccess {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
             let epoch = try opened.present().lockEpoch
-            let holder = opened.holder.forKeybag(generation: opened.keybag.keybagGeneration)
+            let holder = opened.holder.forKeybag(opened.keybag.mark)
             guard try opened.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }
@@ -109,7 +109,7 @@ extension KeychainAccess {
     func give(
         _ keys: UnlockedKeys, to holder: any KeyHolder, _ slots: [KeyHolderSlot], _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> HeldUnlock {
-        let holder = holder.forKeybag(generation: keys.keybagGeneration)
+        let holder = holder.forKeybag(keys.keybagMark)
         var held = HeldUnlock(holder: holder)
         do throws(KeychainFailure) {
             for slot in slots {

@@ -170,19 +170,30 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         },
         KeyHolderContract("What is held for two generations of the keybag lies side by side, and is removed together") {
             subject, findings throws(KeychainFailure) in
-            let (older, newer) = (subject.holder.forKeybag(generation: 7), subject.other.forKeybag(generation: 8))
+            let (older, newer) = (subject.holder.forKeybag(KeybagMark(generation: 7)), subject.other.forKeybag(KeybagMark(generation: 8)))
             try older.hold([7], timeoutSeconds: nil)
             try newer.hold([8], timeoutSeconds: nil)
             try findings.expect(older, holds: [7], "beside a newer one")
             try findings.expect(newer, holds: [8], "beside an older one")
-            try findings.expect(subject.other.forKeybag(generation: 7), holds: [7], "for another holder of the same generation")
-            try findings.expect(older.forKeybag(generation: 6), holds: nil, "for a generation that nothing is held for")
+            try findings.expect(subject.other.forKeybag(KeybagMark(generation: 7)), holds: [7], "for another holder of the same generation")
+            try findings.expect(older.forKeybag(KeybagMark(generation: 6)), holds: nil, "for a generation that nothing is held for")
             try newer.removeOlder(.unlocked)
             try findings.expect(older, holds: nil, "after what is older was removed")
             try findings.expect(newer, holds: [8], "after what is older was removed")
             try older.hold([7, 7], timeoutSeconds: nil)
             try older.remove(.unlocked)
             for holder in [older, newer] { try findings.expect(holder, holds: nil, "after the slot was emptied") }
+        },
+        KeyHolderContract("Two keybags of one generation have a place each, until the slot is emptied") {
+            subject, findings throws(KeychainFailure) in
+            let (one, two) = (KeybagMark(generation: 7, tag: 1), KeybagMark(generation: 7, tag: 2))
+            try subject.holder.forKeybag(one).hold([1], timeoutSeconds: nil)
+            try subject.other.forKeybag(two).hold([2], timeoutSeconds: nil)
+            try findings.expect(subject.other.forKeybag(one), holds: [1], "beside another keybag of its generation")
+            try subject.holder.forKeybag(one).removeOlder(.unlocked)
+            try findings.expect(subject.holder.forKeybag(two), holds: [2], "though another of its generation removed what is older")
+            try subject.holder.remove(.unlocked)
+            for mark in [one, two] { try findings.expect(subject.other.forKeybag(mark), holds: nil, "after the slot was emptied") }
         },
         KeyHolderContract("What is held before a lock is not given out after it, whoever locks") {
             subject, findings throws(KeychainFailure) in

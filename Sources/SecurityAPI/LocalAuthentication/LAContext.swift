@@ -12,7 +12,7 @@ internal import Synchronization
 ///
 /// Here somebody proves to be there by typing the keychain's passcode. What the answer released (no passcode, but keys) is in the
 /// context alone and serves every call that is given the context: for one that asks for no more, nobody is asked again. It is
-/// wiped when ``touchIDAuthenticationAllowableReuseDuration`` is over, when the keychain is locked, when its passcode is removed, when
+/// wiped when ``touchIDAuthenticationAllowableReuseDuration`` is over, when the keychain is locked, when its passcode is changed or removed, when
 /// the context is invalidated, and with the last reference to the context.
 ///
 /// A context can be used from any thread, and from many at once.

@@ -146,7 +146,7 @@ struct AuthenticationFlowTests {
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
     }
 
-    @Test("An answer serves beyond a change of the passcode, and not beyond its removal")
+    @Test("An answer serves neither beyond a change of the passcode, nor beyond its removal")
     func otherPasscode() async throws {
         try Constraint.userPresence.store()
         let session = try KeychainSession.current()
@@ -154,12 +154,15 @@ struct AuthenticationFlowTests {
         let context = LAContext()
         person.answers(.correctPasscode)
         try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
+        #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
         try session.changePasscode(from: "swordfish", to: "another")
+        #expect(status([kSecUseAuthenticationContext: context]) == errSecInteractionNotAllowed)
+        person.answers(.correctPasscode)
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
         #expect(try session.removePasscode("another") { _ in true })
         try Constraint.userPresence.store()
         #expect(status([kSecUseAuthenticationContext: context]) == errSecInteractionNotAllowed)
-        #expect(person.questions.count == 2)
+        #expect(person.questions.count == 4)
     }
 
     @Test("An answer given while locked opens the item that it was given for, and leaves the keychain locked")

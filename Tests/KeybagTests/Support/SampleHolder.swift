@@ -69,7 +69,7 @@ final class SampleHolder: KeyHolder {
     }
 
     /// One place for all generations: what is found there has to be told apart by its content.
-    func forKeybag(generation: UInt64) -> any KeyHolder { self }
+    func forKeybag(_ mark: KeybagMark) -> any KeyHolder { self }
 
     func removeOlder(_ slot: KeyHolderSlot) {}
 

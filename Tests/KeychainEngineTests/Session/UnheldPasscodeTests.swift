@@ -10,7 +10,7 @@ struct UnheldPasscodeTests {
     private struct FullHolder: KeyHolder {
         let kind = KeyHolderKind.processMemory
 
-        func forKeybag(generation: UInt64) -> any KeyHolder { self }
+        func forKeybag(_ mark: KeybagMark) -> any KeyHolder { self }
 
         func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) -> HeldSecret? { nil }
 

@@ -15,8 +15,8 @@ struct BrokenKeyHolder: KeyHolder {
 
     var kind: KeyHolderKind { good.kind }
 
-    func forKeybag(generation: UInt64) -> any KeyHolder {
-        BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(generation: generation), fault: fault)
+    func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+        BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(mark), fault: fault)
     }
 
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {

@@ -26,7 +26,7 @@ final class KernelKeys: Sendable {
     }
 
     func description(of slot: KeyHolderSlot) -> String {
-        "keychain:\(storeID.hexadecimal):\(slot.rawValue):0"
+        "keychain:\(storeID.hexadecimal):\(slot.rawValue):0:0"
     }
 
     func serial(of slot: KeyHolderSlot = .unlocked) -> Int32? {
