@@ -15,7 +15,8 @@ enum ChipDescription {
     }
 
     private static func lockout(_ status: SealingDeviceStatus) -> String {
-        let count = "\(status.failedTryCount) of \(status.largestFailedTryCount) wrong tries counted, one forgiven every \(status.recoverySeconds) s"
+        let count =
+            "\(status.failedTryCount) of \(status.largestFailedTryCount) wrong tries counted, one forgiven every \(status.recoverySeconds) s"
         return status.isLockedOut ? "locked out; " + count : count
     }
 

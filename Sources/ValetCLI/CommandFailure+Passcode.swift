@@ -15,7 +15,9 @@ extension CommandFailure {
         if case .lockedOut = failure.refusal {
             self.init(
                 .unavailable, failure.reason,
-                advice: "Nothing was changed. The TPM forgives wrong passcodes with time; `valet status --verbose` shows how many it has counted.")
+                advice:
+                    "Nothing was changed. The TPM forgives wrong passcodes with time; `valet status --verbose` shows how many it has counted."
+            )
             return
         }
         switch failure.status {

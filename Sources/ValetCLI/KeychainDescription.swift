@@ -27,7 +27,8 @@ struct KeychainDescription {
             ("Pending", Self.pending(store)),
         ]
         if let path = store.leftoverKeyFile {
-            lines.append(("Left over", "the key file \(path) opens old copies only; `valet protector set \(store.protector.name)` removes it"))
+            lines.append(
+                ("Left over", "the key file \(path) opens old copies only; `valet protector set \(store.protector.name)` removes it"))
         }
         if store.damagedKeybagCopyCount > 0 {
             lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.repairOfKeybagCopy))
@@ -37,7 +38,8 @@ struct KeychainDescription {
         }
         if verbose {
             lines += ChipDescription.lines(store.chip)
-            lines.append(("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
+            lines.append(
+                ("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
             lines.append(("Store", store.id.hexadecimal))
             lines += program
         }

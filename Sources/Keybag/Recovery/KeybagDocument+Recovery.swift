@@ -32,7 +32,8 @@ extension KeybagDocument {
         }
         guard isAnyThere else {
             if let failure { throw failure }
-            throw KeychainFailure(.notAvailable, "this keychain has no recovery key, or what it keeps for it is damaged; nothing was changed")
+            throw KeychainFailure(
+                .notAvailable, "this keychain has no recovery key, or what it keeps for it is damaged; nothing was changed")
         }
         throw notItsRecoveryKey()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// What a keybag keeps for a recovery key:
+/// What a keybag keeps for a recovery key.
 ///
 ///     public half (32) ‖ device secret, sealed (80) ‖ with the protector tpm2 and a passcode: the TPM's part of its key, sealed (80)
 struct RecoveryRecord: Hashable, Sendable {

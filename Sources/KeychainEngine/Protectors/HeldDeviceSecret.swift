@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// What a holder is given of a device secret:
+/// What a holder is given of a device secret.
 ///
 ///     format (1) = 1 ‖ store id (16) ‖ device secret (32)
 ///

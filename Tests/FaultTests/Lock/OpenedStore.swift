@@ -65,7 +65,8 @@ final class OpenedStore: Sendable {
         let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
         defer { store.close() }
         let epoch = LockEpoch(rawValue: 0)
-        let holder = try KeyHolderSelection.automatic.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
+        let holder = try KeyHolderSelection.automatic.makeHolder(
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
         for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
     }
 

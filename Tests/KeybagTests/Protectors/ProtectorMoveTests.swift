@@ -49,7 +49,8 @@ struct ProtectorMoveTests {
         let new = try Self.newSecret()
         #expect(throws: KeychainFailure(.authFailed, "")) {
             _ = try store.keybag.movingProtector(
-                to: .init(kind: .systemdCredential), newDeviceSecret: new.secret, deviceSecret: store.deviceSecret, keys: nil, passcode: nil)
+                to: .init(kind: .systemdCredential), newDeviceSecret: new.secret, deviceSecret: store.deviceSecret, keys: nil, passcode: nil
+            )
         }
         #expect(throws: KeychainFailure(.authFailed, "")) {
             _ = try store.keybag.movingProtector(
