@@ -6,7 +6,7 @@ extension OpenKeybag: KeyProvider {
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
-            throw KeychainFailure(.authFailed, "no passcode is set")
+            throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
         return generation
     }

@@ -30,7 +30,7 @@ extension OpenKeybag {
         _ passcode: borrowing Passcode, _ deviceSecret: borrowing SecretBytes, _ source: PasscodeSecretSource
     ) throws(KeychainFailure) -> UnlockedKeys {
         defer { SecretArena.wipeStack() }
-        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
         try checkOwner(of: deviceSecret)
         let (passcodeKey, secret) = try PasscodeKey.derive(from: passcode, in: document, deviceSecret: deviceSecret, source)
         var keys = deviceBoundKeys
@@ -69,7 +69,7 @@ extension OpenKeybag {
         deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
-        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
         var keys = try keys(of: current)
         if rotatingKeys { try addNextGeneration(to: &keys) }
         let presence = if let pair = current.presence { pair } else { try PresenceKeyPair() }
@@ -82,7 +82,7 @@ extension OpenKeybag {
         of current: UnlockedKeys, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
-        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
         let keys = try keys(of: current).filter { KeybagDocument.wrapping(of: $0.key.accessibility, isPasscodeSet: false) != nil }
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         let entries = try entries(of: keys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)

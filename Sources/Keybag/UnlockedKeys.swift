@@ -42,7 +42,8 @@ package final class UnlockedKeys: Sendable {
             try unsafe SecretBytes(copying: bytes)
         }
         return PresenceRelease(
-            storeID: document.storeID, publicKey: presence.publicKey, privateKey: privateKey, classKeys: limited(to: classes))
+            storeID: document.storeID, publicKey: presence.publicKey, privateKey: privateKey, classKeys: limited(to: classes),
+            classes: classes)
     }
 
     /// What the holder is to hold in a slot.
@@ -68,7 +69,7 @@ extension UnlockedKeys: KeyProvider {
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
-            throw KeychainFailure(.authFailed, "no passcode is set")
+            throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
         return generation
     }

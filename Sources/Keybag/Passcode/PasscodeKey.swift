@@ -29,7 +29,9 @@ enum PasscodeKey {
     static func derive(
         from passcode: borrowing Passcode, in document: KeybagDocument, deviceSecret: borrowing SecretBytes, _ source: PasscodeSecretSource
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
-        guard let record = document.content.passcode else { throw KeychainFailure(.authFailed, "no passcode is set") }
+        guard let record = document.content.passcode else {
+            throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
+        }
         defer { SecretArena.wipeStack() }
         let storeID = document.storeID
         guard let sealed = document.content.sealedPasscodeSecret else {

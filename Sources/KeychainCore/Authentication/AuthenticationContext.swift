@@ -90,6 +90,11 @@ package final class AuthenticationContext: Sendable {
         return isHolding
     }
 
+    /// The classes whose keys were released.
+    package var releasedClasses: Set<Accessibility> {
+        state.withLock { state in state.held.reduce(into: []) { $0.formUnion($1.release.classes) } }
+    }
+
     /// Whether it carries anything that a passcode released.
     package var isHolding: Bool { state.withLock { !$0.held.isEmpty } }
 

@@ -10,11 +10,16 @@ package final class PresenceRelease: Sendable {
     package let privateKey: SecretBytes
     /// The class keys of the items that were asked for: the keychain itself may be locked, and stays so.
     package let classKeys: any KeyProvider
+    /// Whose those are.
+    package let classes: Set<Accessibility>
 
-    package init(storeID: StoreID, publicKey: [UInt8], privateKey: consuming SecretBytes, classKeys: any KeyProvider) {
+    package init(
+        storeID: StoreID, publicKey: [UInt8], privateKey: consuming SecretBytes, classKeys: any KeyProvider, classes: Set<Accessibility>
+    ) {
         self.storeID = storeID
         self.publicKey = publicKey
         self.privateKey = privateKey
         self.classKeys = classKeys
+        self.classes = classes
     }
 }

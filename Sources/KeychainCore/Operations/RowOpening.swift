@@ -93,6 +93,10 @@ extension SealedKeychain {
     ///
     /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
     func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
+        // Before a password is derived from at a cost that somebody else may have written there.
+        if row.header.constraints != nil, row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) {
+            return .damaged(KeychainFailure(.decode, "an item is damaged"))
+        }
         let opening = try open(row, includingSecret: true)
         switch opening {
         case .unsupported, .locked, .guarded:

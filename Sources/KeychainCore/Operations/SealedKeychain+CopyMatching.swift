@@ -35,8 +35,12 @@ extension SealedKeychain {
                     )
                     return items.count + guardedCount == request.limit ? .stop : .proceed
                 case .guarded(let failure):
-                    // One question for all of them; what nobody here could answer is no question.
-                    guard let missing = failure.needs else { throw failure }
+                    // One question for all of them; what nobody here could answer is no question, and hides no other item.
+                    guard let missing = failure.needs else {
+                        unreadableCount += 1
+                        firstUnreadable = firstUnreadable ?? failure
+                        return .proceed
+                    }
                     needs.formUnion(missing)
                     guardedCount += 1
                     return items.count + guardedCount == request.limit ? .stop : .proceed

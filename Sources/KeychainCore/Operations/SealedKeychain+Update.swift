@@ -24,7 +24,8 @@ extension SealedKeychain {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 // Whether it is meant cannot be said, so it is not written over.
                 case .damaged(let failure): if search.needsOpening { throw failure }
-                case .guarded(let failure): if search.needsOpening || !canReplaceUnread(row, request) { throw failure }
+                case .guarded(let failure):
+                    if search.needsOpening || !canReplaceUnread(row, request, needing: failure.needs) { throw request.widening(failure) }
                 case .unsupported, .locked: break
                 }
                 found.append((row, opening))
@@ -75,9 +76,11 @@ extension SealedKeychain {
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
         guard let secret = request.secret, namesWholePrimaryKey(request.query), let number = row.number else { throw failure }
-        // What it asked for is believed as well; where that cannot be read, the call must say it.
+        // Whoever can write the file can take away what the row asked for. Where items can ask for somebody, the call must say what this
+        // one asks for.
         let claimed = row.header.accessControl
-        guard request.accessControl != nil || (claimed.constraint == nil) == (row.header.constraints == nil) else { throw failure }
+        let isClear = row.header.constraints == nil && cipher.presencePublicKey == nil
+        guard request.accessControl != nil || isClear else { throw failure }
         let careful = AccessControl(Self.protection(inPlaceOf: claimed.accessibility), constraint: claimed.constraint)
         let control = request.protection(inPlaceOf: careful)
         let new = try sealedAnew(row, as: request, secret: secret, control: control)
@@ -94,6 +97,8 @@ extension SealedKeychain {
         let query = request.query
         var given = ItemAttributes()
         for attribute in PrimaryKey.attributes(of: query.itemClass) { given[attribute] = query.attributes[attribute] }
+        // What the query names beside that, the row has: it was found by it.
+        for digest in row.header.attributeDigests { given[digest.attribute] = query.attributes[digest.attribute] }
         given[.synchronizable] = .number(row.header.isSynchronizable ? 1 : 0)
         let group = try groupOfUnread(row, query)
         var attributes = Self.completed(
@@ -108,8 +113,10 @@ extension SealedKeychain {
 
     /// Whether a row with access control can be replaced without being read: the call may not ask, and says all that the item has.
     ///
-    /// Otherwise nobody could give such an item a new value without asking, but by deleting it first.
-    private func canReplaceUnread(_ row: SealedRow, _ request: UpdateRequest) -> Bool {
+    /// Otherwise nobody could give such an item a new value without asking, but by deleting it first. Not where a password is
+    /// missing or wrong: what replaced the item would be under another one.
+    private func canReplaceUnread(_ row: SealedRow, _ request: UpdateRequest, needing needs: AuthenticationNeeds?) -> Bool {
+        guard let needs, needs.applicationPassword == nil else { return false }
         guard !request.authentication.mayAsk, request.secret != nil, namesWholePrimaryKey(request.query) else {
             return false
         }

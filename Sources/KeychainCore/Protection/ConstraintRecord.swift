@@ -76,7 +76,7 @@ extension AccessControl.Constraint {
         switch self {
         case .userPresence, .devicePasscode: true
         case .biometryAny, .biometryCurrentSet, .companion, .applicationPassword: false
-        case .any(let parts): parts.filter(\.isReleasable).contains { $0.needsPresence }
+        case .any(let parts): parts.contains { $0.isReleasable } && parts.allSatisfy { !$0.isReleasable || $0.needsPresence }
         case .all(let parts): parts.contains { $0.needsPresence }
         }
     }

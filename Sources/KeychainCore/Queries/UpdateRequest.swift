@@ -30,6 +30,15 @@ package struct UpdateRequest: Sendable {
         self.authentication = authentication
     }
 
+    /// The same failure, needing what the new class takes as well: one question serves both.
+    func widening(_ failure: KeychainFailure) -> KeychainFailure {
+        guard var needs = failure.needs, needs.passcodeClasses != nil, let new = accessControl?.accessibility ?? accessibility else {
+            return failure
+        }
+        needs.formUnion(AuthenticationNeeds(passcodeFor: [new]))
+        return .needing(needs)
+    }
+
     /// How an item is protected after the update.
     func protection(inPlaceOf old: AccessControl) -> AccessControl {
         accessControl ?? AccessControl(accessibility ?? old.accessibility, constraint: old.constraint)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 package import KeychainCore
+internal import Synchronization
 
 /// Calls that may have to ask the person.
 extension KeychainAccess {
@@ -20,6 +21,7 @@ extension KeychainAccess {
         var attempts = PasswordAttempts()
         for _ in 0...Self.largestRoundCount {
             let failure: KeychainFailure
+            let password = authentication.context?.applicationPassword
             do throws(KeychainFailure) {
                 return try perform(creating: creating) { opened throws(KeychainFailure) in try body(opened, authentication) }
             } catch {
@@ -27,7 +29,7 @@ extension KeychainAccess {
             }
             guard let needs = failure.needs else { throw failure }
             if authentication.context == nil { authentication.context = AuthenticationContext(servingOneCall: true) }
-            try satisfy(needs, action, authentication, &attempts)
+            try satisfy(needs, action, authentication, password, &attempts)
         }
         throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
     }
@@ -38,15 +40,18 @@ extension KeychainAccess {
 
     func satisfy(_ needs: AuthenticationNeeds, _ authentication: Authentication) throws(KeychainFailure) {
         var attempts = PasswordAttempts()
-        try satisfy(needs, .evaluate, authentication, &attempts)
+        try satisfy(needs, .evaluate, authentication, nil, &attempts)
     }
 
     private func satisfy(
-        _ needs: AuthenticationNeeds, _ action: AuthenticatedAction, _ authentication: Authentication, _ attempts: inout PasswordAttempts
+        _ needs: AuthenticationNeeds, _ action: AuthenticatedAction, _ authentication: Authentication, _ tried: ApplicationPassword?,
+        _ attempts: inout PasswordAttempts
     ) throws(KeychainFailure) {
         guard let context = authentication.context else { throw KeychainFailure.needing(needs) }
-        if needs.applicationPassword == .wrong, let password = context.applicationPassword {
-            context.removeApplicationPassword(password)
+        if needs.applicationPassword == .wrong, let tried {
+            // Another thread may have set another one meanwhile: that one is tried next.
+            guard context.applicationPassword === tried else { return }
+            context.removeApplicationPassword(tried)
             guard authentication.mayAsk, attempts.count < PasswordAttempts.limit else {
                 throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrong)
             }
@@ -66,6 +71,8 @@ extension KeychainAccess {
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
+        // With those that the context has already: what takes the place of a release must serve what that served.
+        let classes = classes.union(context.releasedClasses)
         // Before anybody is asked: a lock that comes meanwhile counts.
         let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else {
@@ -79,17 +86,21 @@ extension KeychainAccess {
         }
         let question = question(.passcode, action, authentication, settings)
         let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
-        let release = try prompts.share(key: key, timeoutSeconds: prompting.timeoutSeconds) { () throws(KeychainFailure) in
+        let release = try prompts.share(key: key, timeoutSeconds: Self.patienceSeconds(prompting)) { () throws(KeychainFailure) in
             try askForPasscode(question, classes)
         }
         let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
+        let wasUnlocked = SeenUnlocked(before.isUnlocked)
         context.hold(release) { [weak self, time = prompting.time] in
             if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isStillOpen(since: before.epoch, wasUnlocked: before.isUnlocked, passcodeMark: before.passcodeMark) ?? false
+            return self?.isStillOpen(since: before.epoch, wasUnlocked, passcodeMark: before.passcodeMark) ?? false
         }
         guard !context.isInvalidated else { throw Self.invalidContext }
         if !context.servesOneCall { HeldContexts.ofThisProcess.watch(context) }
     }
+
+    /// How long somebody waits for the answer to a question that another shows: as long as that may be asked again and again.
+    private static func patienceSeconds(_ prompting: Prompting) -> UInt32 { prompting.timeoutSeconds &* 3 &+ 5 }
 
     /// Apple's limit for the reuse of an authentication.
     package static var longestReuseSeconds: Double { 300 }
@@ -126,14 +137,15 @@ extension KeychainAccess {
     }
 
     /// Whether nobody has locked the keychain or changed its passcode since, and it has not locked itself.
-    private func isStillOpen(since epoch: LockEpoch, wasUnlocked: Bool, passcodeMark: [UInt8]?) -> Bool {
+    ///
+    /// What was released while it was locked serves until it was unlocked once and is so no longer.
+    private func isStillOpen(since epoch: LockEpoch, _ wasUnlocked: SeenUnlocked, passcodeMark: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeMark == passcodeMark else {
                     return false
                 }
-                guard wasUnlocked else { return true }
-                return try opened.keybag.lockState() == .unlocked
+                return wasUnlocked.allows(try opened.keybag.lockState())
             }
         } catch {
             // What cannot be said is not relied on: the person can be asked again.
@@ -150,11 +162,17 @@ extension KeychainAccess {
         var question = question(
             need == .new ? .newApplicationPassword : .applicationPassword, action, authentication, context.settings)
         question.triesLeft = attempts.count == 0 ? nil : PasswordAttempts.limit - attempts.count
-        let key = PromptKey(storeID: nil, question: question, classes: [])
+        // Two new items are two questions, however alike.
+        let key = PromptKey(storeID: nil, question: question, classes: [], item: need == .new ? .random() : nil)
         let asked = question
-        let password = try prompts.share(key: key, timeoutSeconds: prompting.timeoutSeconds) { () throws(KeychainFailure) in
+        let password = try prompts.share(key: key, timeoutSeconds: Self.patienceSeconds(prompting)) { () throws(KeychainFailure) in
             switch try ask(asked) {
-            case .secret(let typed): return ApplicationPassword(typed)
+            case .secret(let typed):
+                // The bytes are copied within the closure.
+                guard let password = unsafe typed.withBytes({ unsafe ApplicationPassword(given: $0) }) else {
+                    throw KeychainFailure(.allocate, "no memory for a password")
+                }
+                return password
             case .empty: throw KeychainFailure(.userCanceled, "no application password was given")
             }
         }
@@ -188,6 +206,25 @@ package struct PromptKey: Hashable, Sendable {
     let storeID: StoreID?
     let question: PresenceQuestion
     let classes: Set<Accessibility>
+    /// Makes the question one that nobody shares.
+    var item: Identifier128?
+}
+
+/// Remembers that a keychain was seen unlocked.
+private final class SeenUnlocked: Sendable {
+    private let isSeen: Mutex<Bool>
+
+    init(_ isSeen: Bool) {
+        self.isSeen = Mutex(isSeen)
+    }
+
+    /// Whether nothing speaks of a lock since.
+    func allows(_ state: LockState) -> Bool {
+        isSeen.withLock { isSeen in
+            if state == .unlocked { isSeen = true }
+            return state == .unlocked || !isSeen
+        }
+    }
 }
 
 /// How often an application password was asked for in one call.

@@ -38,11 +38,16 @@ extension KeychainAccess {
     ) throws(KeychainFailure) -> AuthenticationNeeds {
         var needs = AuthenticationNeeds()
         if constraint.needsPresence {
-            let keys = try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey)
+            let (keys, isUnlocked) = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                (
+                    context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey),
+                    try opened.keybag.lockState() == .unlocked
+                )
             }
             let classes = accessibility.map { [$0] } ?? Set(Accessibility.allCases)
-            if keys.presence == nil { needs.formUnion(AuthenticationNeeds(passcodeFor: classes)) }
+            // While it is locked the class keys must have been released too.
+            let isReleased = keys.presence.map { isUnlocked || $0.classes.isSuperset(of: classes) } ?? false
+            if !isReleased { needs.formUnion(AuthenticationNeeds(passcodeFor: classes)) }
         }
         if constraint.needsApplicationPassword, context.applicationPassword == nil {
             needs.formUnion(AuthenticationNeeds(applicationPassword: .missing))

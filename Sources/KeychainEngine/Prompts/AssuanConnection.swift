@@ -90,7 +90,8 @@ struct AssuanConnection: ~Copyable {
         if isCommand("OK", end: end) { return .answer(.ok) }
         if isCommand("ERR", end: end) { return .answer(.error(try errorNumber(end: end))) }
         if hasPrefix("D ", end: end) {
-            try decode(from: 2, to: end)
+            // A return before the end belongs to the end: in data it is escaped.
+            try decode(from: 2, to: received[end - 1] == UInt8(ascii: "\r") ? end - 1 : end)
             return .data
         }
         if isCommand("S", end: end) {

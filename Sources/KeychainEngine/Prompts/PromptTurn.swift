@@ -93,7 +93,7 @@ package final class PromptTurn<Key: Hashable & Sendable>: Sendable {
     }
 
     private static func timedOut(_ seconds: UInt32) -> KeychainFailure {
-        KeychainFailure(.interactionNotAllowed, "another question was shown for longer than \(seconds) s")
+        KeychainFailure(.interactionNotAllowed, "another question was shown for longer than \(seconds) s", refusal: .timedOut)
     }
 }
 

@@ -2,6 +2,7 @@
 
 public import Foundation
 internal import KeychainCore
+internal import KeychainEngine
 internal import Synchronization
 
 /// Asks a person to prove that they are there, and carries the answer to the calls that need it (Apple: LAContext).
@@ -103,7 +104,8 @@ open class LAContext: NSObject, @unchecked Sendable {
             authentication.setApplicationPassword(nil)
             return true
         }
-        guard !credential.isEmpty, let password = ApplicationPassword(copying: credential) else { return false }
+        // The bytes are copied within the closure.
+        guard let password = unsafe credential.withUnsafeBytes({ unsafe ApplicationPassword(given: $0) }) else { return false }
         authentication.setApplicationPassword(password)
         return !authentication.isInvalidated
     }
@@ -222,18 +224,5 @@ open class LAContext: NSObject, @unchecked Sendable {
     /// `errSecAuthFailed`.
     open func invalidate() {
         authentication.invalidate()
-    }
-}
-
-extension ApplicationPassword {
-    /// Nil when there is no memory.
-    fileprivate convenience init?(copying data: Data) {
-        do throws(KeychainFailure) {
-            // The bytes are read within the closure.
-            let bytes = try unsafe data.bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-            self.init(bytes)
-        } catch {
-            return nil
-        }
     }
 }

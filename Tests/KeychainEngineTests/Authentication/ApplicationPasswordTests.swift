@@ -43,6 +43,18 @@ struct ApplicationPasswordTests {
         }
     }
 
+    @Test("The same text typed on two systems is the same password")
+    func normalization() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            let composed = AuthenticationContext()
+            composed.setApplicationPassword(
+                try ApplicationPassword.given("caf\u{E9}"))
+            try items.add("safe", .applicationPassword, .whenUnlocked, authentication: Authentication(context: composed))
+            items.person.then(.type("cafe\u{301}"))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
     @Test("A new item's password is asked for where none is at hand, as a new one")
     func new() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in

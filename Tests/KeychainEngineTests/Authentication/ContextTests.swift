@@ -24,6 +24,43 @@ struct ContextTests {
         }
     }
 
+    @Test("What was released while the keychain was locked goes when it was unlocked since and has locked itself")
+    func autoLock() throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        try items.keychain.lock(.whenUnlocked)
+        let context = AuthenticationContext()
+        items.person.then(.type(ProtectedItems.passcode))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        try items.keychain.unlock(try Passcode(text: ProtectedItems.passcode), autoLock: .after(seconds: 60))
+        #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(61))
+        #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+        #expect(!context.isHolding)
+    }
+
+    @Test("Whoever changes or removes the passcode ends what was released under it", arguments: [true, false])
+    func otherPasscode(isRemoved: Bool) throws {
+        try ProtectedItems.inFile { items, local in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            let other = LocalKeychain(configuration: local.configuration, entitlements: local.entitlements)
+            let passcode = try Passcode(text: ProtectedItems.passcode)
+            if isRemoved {
+                try other.removePasscode(passcode, deleting: try other.passcodeRemoval(passcode))
+            } else {
+                try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
+            }
+            for _ in 0..<200 where context.isHolding { usleep(50_000) }
+            #expect(!context.isHolding)
+        }
+    }
+
     @Test("Its window ends the reuse")
     func window() throws {
         let keychain = try InMemoryKeychain()

@@ -177,6 +177,70 @@ struct PresenceTests {
         }
     }
 
+    @Test("An update that may not ask keeps what its query names, and does not touch an item under a password that is wrong")
+    func unreadUpdateLosesNothing() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            items.person.then(.type(ProtectedItems.passcode))
+            try items.keychain.update(
+                UpdateRequest(query: items.query(), changes: ItemAttributes([.label: .string("Luggage"), .comment: .string("brown")])))
+            var query = items.query()
+            query.attributes[.label] = .string("Luggage")
+            query.attributes[.comment] = .string("brown")
+            try items.keychain.update(UpdateRequest(query: query, secret: Data("54321".utf8), authentication: .forbidden))
+            items.person.then(.type(ProtectedItems.passcode))
+            let item = try items.keychain.copyMatching(MatchRequest(query: items.query(), includesSecrets: true)).first
+            #expect(item?.attributes.text(.label) == "Luggage" && item?.attributes.text(.comment) == "brown")
+            #expect(item?.secret == Data("54321".utf8))
+
+            let right = AuthenticationContext()
+            right.setApplicationPassword(try .given("spaceballs"))
+            try items.add("password", .applicationPassword, .whenUnlocked, authentication: Authentication(context: right))
+            for given in ["wrong", nil] {
+                let context = AuthenticationContext()
+                if let given { context.setApplicationPassword(try .given(given)) }
+                let status = items.status { () throws(KeychainFailure) in
+                    try items.keychain.update(
+                        UpdateRequest(
+                            query: items.query("password"), secret: Data("0".utf8),
+                            authentication: Authentication(interaction: .forbidden, context: context)))
+                }
+                #expect(status == (given == nil ? .interactionNotAllowed : .authFailed))
+            }
+            #expect(try items.read("password", Authentication(context: right)) == ["12345"])
+        }
+    }
+
+    @Test("Items of several classes of a locked keychain are released by one answer")
+    func severalClassesWhileLocked() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add("one", .userPresence, .whenUnlockedThisDeviceOnly, secret: "one")
+            try items.add("two", .userPresence, .whenPasscodeSetThisDeviceOnly, secret: "two")
+            try items.keychain.lock(.everything)
+            items.person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read(nil, limit: nil) == ["one", "two"])
+            #expect(items.person.questions.count == 1)
+
+            let context = AuthenticationContext()
+            let authentication = Authentication(context: context)
+            items.person.then(.type(ProtectedItems.passcode), .type(ProtectedItems.passcode))
+            #expect(try items.read("one", authentication) == ["one"])
+            #expect(try items.read(nil, limit: nil, authentication) == ["one", "two"])
+            #expect(try items.read("one", authentication) == ["one"])
+            #expect(items.person.questions.count == 3)
+            items.person.then(.type(ProtectedItems.passcode))
+            let evaluated = Authentication(context: AuthenticationContext())
+            try items.keychain.authenticate(.userPresence, of: .whenUnlockedThisDeviceOnly, evaluated)
+            items.person.then(.type(ProtectedItems.passcode))
+            try items.keychain.authenticate(.userPresence, of: .whenPasscodeSetThisDeviceOnly, evaluated)
+            #expect(try items.read("two", Authentication(interaction: .forbidden, context: evaluated.context)) == ["two"])
+
+            items.person.then(.type(ProtectedItems.passcode))
+            try items.keychain.update(UpdateRequest(query: items.query("one"), accessibility: .whenPasscodeSetThisDeviceOnly))
+            #expect(items.person.remainingCount == 0)
+        }
+    }
+
     @Test("Changing the protection class alone leaves the constraint in force")
     func accessibilityAlone() throws {
         try ProtectedItems.inEveryKeychain { items in

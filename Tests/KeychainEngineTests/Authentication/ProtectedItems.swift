@@ -85,3 +85,14 @@ extension Authentication {
     static let forbidden = Authentication(interaction: .forbidden)
     static let skipping = Authentication(interaction: .skippingItems)
 }
+
+extension ApplicationPassword {
+    struct NoMemory: Error {}
+
+    static func given(_ text: String) throws -> ApplicationPassword {
+        // The bytes are read within the closure.
+        let password = unsafe Array(text.utf8).withUnsafeBytes { unsafe ApplicationPassword(given: $0) }
+        guard let password else { throw NoMemory() }
+        return password
+    }
+}

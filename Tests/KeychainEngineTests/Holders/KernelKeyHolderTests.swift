@@ -18,7 +18,7 @@ struct KernelKeyHolderTests {
         #expect(facts[4] == "3f3b0000")
         #expect(facts[3] == "perm")
         #expect(facts.contains("user"))
-        #expect(facts.contains("keychain:\(keys.storeID.hexadecimal):first-unlock:0:"))
+        #expect(facts.contains("keychain:\(keys.storeID.hexadecimal):first-unlock:0:0:"))
     }
 
     @Test("Its content is a format, a time, a count of locks and the secret")
