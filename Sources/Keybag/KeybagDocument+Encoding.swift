@@ -112,7 +112,7 @@ extension KeybagDocument {
     package static func protectorHints(in unauthenticatedCopies: [[UInt8]]) throws(KeychainFailure) -> [ProtectorRecord] {
         var hints: [ProtectorRecord] = []
         var failure: KeychainFailure?
-        for copy in unauthenticatedCopies {
+        for copy in newestFirst(unauthenticatedCopies) {
             do throws(KeychainFailure) {
                 if let hint = try protectorHint(in: copy), !hints.contains(hint) { hints.append(hint) }
             } catch {
@@ -121,6 +121,21 @@ extension KeybagDocument {
         }
         if hints.isEmpty, let failure { throw failure }
         return hints
+    }
+
+    /// The copies in the order in which to try them, by what they say of their generation.
+    ///
+    /// A disk that lost a write may have left one as it was before a move, and its protector may still be there.
+    static func newestFirst(_ unauthenticatedCopies: [[UInt8]]) -> [[UInt8]] {
+        func generation(_ copy: [UInt8]) -> UInt64 {
+            do throws(KeychainFailure) {
+                var reader = ByteReader(try hint(.generation, in: copy) ?? [])
+                return reader.readUInt64() ?? 0
+            } catch {
+                return 0
+            }
+        }
+        return unauthenticatedCopies.sorted { generation($0) > generation($1) }
     }
 
     private static func protectorHint(in bytes: [UInt8]) throws(KeychainFailure) -> ProtectorRecord? {

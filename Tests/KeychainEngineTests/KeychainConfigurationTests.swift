@@ -60,6 +60,16 @@ struct KeychainConfigurationTests {
         #expect(configuration.protectorForNewStore == kind)
     }
 
+    @Test("KEYCHAIN_TPM_TCTI says where the TPM is; unset or empty, it is the machine's")
+    func tpmPlace() throws {
+        let standard = "device:/dev/tpmrm0"
+        for (value, expected) in [(nil, standard), ("", standard), ("swtpm:path=/s", "swtpm:path=/s")] as [(String?, String)] {
+            var environment = ["KEYCHAIN_HOME": "/k"]
+            environment["KEYCHAIN_TPM_TCTI"] = value
+            #expect(try KeychainConfiguration(environment: environment).tpmTCTI == expected)
+        }
+    }
+
     @Test(
         "Without KEYCHAIN_PROTECTOR the choice is left open",
         arguments: [["KEYCHAIN_HOME": "/k"], ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PROTECTOR": ""]])

@@ -119,6 +119,11 @@ extension ChildCommand {
             guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == words[1] }) else { break }
             let passcode: Passcode? = words.count > 2 ? try Passcode(text: words[2]) : nil
             _ = try keychain.setProtector(kind, passcode: passcode, makingRecoveryKey: false)
+        case ("recover", 1):
+            // The key is in a file beside the keychain.
+            let path = keychain.configuration.storePath.replacing("keychain.db", with: "recovery")
+            let key = try Passcode(text: (try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
+            try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")

@@ -14,7 +14,7 @@ extension KeybagDocument {
     ) throws(KeychainFailure) -> SecretBytes {
         var isAnyThere = false
         var failure: KeychainFailure?
-        for copy in unauthenticatedCopies {
+        for copy in newestFirst(unauthenticatedCopies) {
             let record: RecoveryRecord
             do throws(KeychainFailure) {
                 guard let field = try hint(.recovery, in: copy) else { continue }

@@ -27,7 +27,12 @@ struct ProtectorKillTests {
         try expectWholeOrNothing(ProtectorOperation(origin: origin, target: target, passcode: "Druidia", tcti: chip.tcti))
     }
 
-    private func expectWholeOrNothing(_ operation: ProtectorOperation) throws {
+    @Test("A recovery that is killed can be done again, until it is done, and sets aside what it does not use")
+    func killedRecovery() throws {
+        try expectWholeOrNothing(RecoveryOperation())
+    }
+
+    private func expectWholeOrNothing(_ operation: any KillScenario) throws {
         let tally = try KillHarness(scenario: operation).run(pointCount: 12, callCount: 20)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")

@@ -100,6 +100,22 @@ struct ProtectorMoveTests {
         }
     }
 
+    @Test("Where a disk lost one copy's write, the newer copy's protector and recovery key are tried first")
+    func lostWrite() throws {
+        let store = try PasscodeStore()
+        let key = try RecoveryKey()
+        let before = try store.opening(store.original.settingRecoveryKey(key, keys: nil, deviceSecret: store.deviceSecret).document)
+        let new = try Self.newSecret()
+        let after = try before.movingProtector(
+            to: .init(kind: .systemdCredential), newDeviceSecret: new.secret, deviceSecret: store.deviceSecret, keys: nil, passcode: nil
+        ).document
+        for copies in [[before.document.encoded, after.encoded], [after.encoded, before.document.encoded]] {
+            #expect(try KeybagDocument.protectorHints(in: copies).map(\.kind) == [.systemdCredential, .keyFile])
+            let found = try KeybagDocument.deviceSecret(in: copies, openedBy: key, storeID: store.storeID)
+            #expect(found.copiedBytes() == new.secret.copiedBytes())
+        }
+    }
+
     @Test("Authentic, but with the chip's part where no version writes it, it is refused")
     func combinations() throws {
         let store = try ChipStore()
