@@ -56,7 +56,7 @@ struct ContextTests {
             } else {
                 try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
             }
-            for _ in 0..<200 where context.isHolding { usleep(50_000) }
+            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
             #expect(!context.isHolding)
         }
     }
@@ -119,7 +119,7 @@ struct ContextTests {
             #expect(context.isHolding)
             // Another program's way to the same keychain.
             try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
-            for _ in 0..<200 where context.isHolding { usleep(50_000) }
+            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
             #expect(!context.isHolding)
         }
     }
@@ -176,21 +176,12 @@ struct ContextTests {
         try items.add()
         items.person.then(
             .decide { _ in
-                for _ in 0..<200 where memory.promptCallerCount < 2 { usleep(10_000) }
+                for _ in 0..<6_000 where memory.promptCallerCount < 2 { usleep(10_000) }
                 return .type(ProtectedItems.passcode)
             })
-        let read = { @Sendable in (try? items.read()) ?? [] }
-        let (first, second) = await withTaskGroup(of: [String].self) { group in
-            for _ in 0..<2 { group.addTask { await Self.onThread(read) } }
-            return (await group.next(), await group.next())
-        }
-        #expect(first == ["12345"] && second == ["12345"])
+        let read: @Sendable () -> [String] = { (try? items.read()) ?? [] }
+        let outcomes = await onThreads([read, read])
+        #expect(outcomes == [["12345"], ["12345"]])
         #expect(items.person.questions.count == 1)
-    }
-
-    private static func onThread(_ body: @escaping @Sendable () -> [String]) async -> [String] {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(returning: body()) }
-        }
     }
 }

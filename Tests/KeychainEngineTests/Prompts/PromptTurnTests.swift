@@ -2,23 +2,12 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainTestSupport
 import Synchronization
 import Testing
 
 @Suite("Questions take turns")
 struct PromptTurnTests {
-    /// Threads of their own, since whoever waits for a turn blocks; their outcomes in no order.
-    private static func onThreads<Outcome: Sendable>(_ bodies: [@Sendable () -> Outcome]) async -> [Outcome] {
-        await withTaskGroup(of: Outcome.self) { group in
-            for body in bodies {
-                group.addTask {
-                    await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
-    }
-
     private static func outcome(
         _ turn: PromptTurn<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
     ) -> Result<Int, KeychainFailure> {
@@ -65,7 +54,7 @@ struct PromptTurnTests {
         let turn = PromptTurn<String>(turn: TimedLock())
         let question = Question()
         question.openOnThread(whenCallersOf: turn, are: 8)
-        let outcomes = await Self.onThreads(
+        let outcomes = await onThreads(
             Array(repeating: { Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } }, count: 8))
         #expect(outcomes == Array(repeating: .success(1), count: 8))
         #expect(Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } == .success(2))
@@ -83,7 +72,7 @@ struct PromptTurnTests {
                 throw KeychainFailure(.userCanceled, "no")
             }
         }
-        let outcomes = await Self.onThreads(Array(repeating: refuse, count: 4))
+        let outcomes = await onThreads(Array(repeating: refuse, count: 4))
         #expect(outcomes == Array(repeating: .failure(KeychainFailure(.userCanceled, "")), count: 4))
         #expect(question.askCount == 1)
     }
@@ -101,7 +90,7 @@ struct PromptTurnTests {
             shown.subtract(1, ordering: .relaxed)
             return asked.add(1, ordering: .relaxed).newValue
         }
-        let outcomes = await Self.onThreads(
+        let outcomes = await onThreads(
             (0..<12).map { index in
                 {
                     guard index > 0 else {
