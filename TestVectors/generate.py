@@ -1061,6 +1061,62 @@ def constraint_vectors():
     }
 
 
+# Recovery
+
+RECOVERY_BITS = fixed("recovery key", 20)
+RECOVERY_PRIVATE = hkdf(RECOVERY_BITS, STORE_ID, b"keychain recovery key v1", 32)
+TPM_SECRET = fixed("TPM passcode secret")
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def recovery_text(bits=RECOVERY_BITS):
+    check = int.from_bytes(hashlib.sha256(b"keychain recovery key check v1" + bits).digest()[:3], "big") >> 4
+    number = int.from_bytes(bits, "big") << 20 | check
+    letters = "".join(CROCKFORD[number >> 5 * (35 - index) & 31] for index in range(36))
+    return "-".join(letters[start:start + 4] for start in range(0, 36, 4))
+
+
+def recovery_record(passcode_secret=None):
+    recipient = public_key(RECOVERY_PRIVATE)
+    record = recipient + hpke_seal(recipient, b"keychain recovery v1" + STORE_ID, DEVICE_SECRET, fixed("recovery ephemeral"))
+    if passcode_secret is not None:
+        record += hpke_seal(
+            recipient, b"keychain passcode recovery v1" + STORE_ID, passcode_secret, fixed("passcode recovery ephemeral"))
+    return record
+
+
+def sealed_object(name):
+    area = lambda part, count: struct.pack(">H", count) + fixed("%s: %s" % (name, part), count)
+    return b"\1" + counted(b"\0\x0b" + fixed(name + ": root key", 32)) + counted(area("public", 78)) + counted(area("private", 158))
+
+
+def recovery_vectors():
+    cases = []
+
+    def case(name, fields, passcode, class_keys):
+        cases.append({
+            "name": name, "keybag": keybag(fields).hex(), "passcode": passcode,
+            "classKeys": [{"accessibility": c, "generation": g, "key": k.hex()} for c, g, k in class_keys],
+        })
+
+    case("a key file", keybag_fields() + [(18, recovery_record())], None, CLASS_KEYS)
+    case("a key file and a passcode", passcode_fields() + [(17, presence_field()), (18, recovery_record())], PASSCODE.decode(),
+         PASSCODE_CLASS_KEYS)
+    tpm = lambda fields: [(tag, b"\3" + sealed_object("device secret") if tag == 2 else value) for tag, value in fields]
+    case("a TPM", tpm(keybag_fields()) + [(18, recovery_record())], None, CLASS_KEYS)
+    exponent, r, p = LOW_COST
+    stretched = hashlib.scrypt(PASSCODE, salt=SALT, n=2**exponent, r=r, p=p, maxmem=2**31 - 1, dklen=32)
+    key = hkdf(stretched + DEVICE_SECRET + TPM_SECRET, STORE_ID, b"keychain passcode key v1", 32)
+    fields = tpm(passcode_fields(wrapping_key=key)) + [
+        (17, public_key(PRESENCE_KEY) + aes_key_wrap(key, PRESENCE_KEY)), (18, recovery_record(TPM_SECRET)),
+        (19, sealed_object("passcode secret"))]
+    case("a TPM and a passcode", fields, PASSCODE.decode(), PASSCODE_CLASS_KEYS)
+    return {
+        "format": "recovery version 1", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(),
+        "recoveryKey": recovery_text(), "otherRecoveryKey": recovery_text(fixed("another recovery key", 20)), "cases": cases,
+    }
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -1075,3 +1131,4 @@ if __name__ == "__main__":
     write("row-v1.json", row_vectors())
     write("backup-v1.json", backup_vectors())
     write("constraints-v1.json", constraint_vectors())
+    write("recovery-v1.json", recovery_vectors())

@@ -18,9 +18,10 @@ struct RestartTests {
             let process = try SessionProcess(home: home)
             #expect(try process.status(of: "read ck") == .success)
             let opened = try OpenedStore(home: home)
-            let (storeID, generation) = (opened.store.storeID, opened.keybag.keybagGeneration)
+            let (storeID, mark) = (opened.store.storeID, opened.keybag.mark)
             for slot in KeyHolderSlot.ofClassKeys {
-                let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(generation)"
+                let tag = String(mark.tag, radix: 16)
+                let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(mark.generation):\(tag)"
                 let found = try KernelKeyringTool.run(["search", "@u", "user", description])
                 try #require(found.isSuccess, "the key is not where it is looked for")
                 #expect(try KernelKeyringTool.run(["invalidate", found.output.filter(\.isNumber)]).isSuccess)
