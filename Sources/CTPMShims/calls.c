@@ -25,8 +25,9 @@ void tpm_run(const keychain_tpm_call *call, struct tpm_exchange *exchange) {
 
 #endif
 
-void keychain_tpm_root_key_name(const keychain_tpm_call *call, keychain_tpm_object *object, keychain_tpm_report *report) {
-    struct tpm_exchange exchange = {.task = TPM_TASK_ROOT_KEY_NAME};
+void keychain_tpm_root_key_name(
+    const keychain_tpm_call *call, bool makes_root_key, keychain_tpm_object *object, keychain_tpm_report *report) {
+    struct tpm_exchange exchange = {.task = TPM_TASK_ROOT_KEY_NAME, .makes_root_key = makes_root_key};
     tpm_run(call, &exchange);
     *object = exchange.object;
     *report = exchange.report;
@@ -35,7 +36,8 @@ void keychain_tpm_root_key_name(const keychain_tpm_call *call, keychain_tpm_obje
 void keychain_tpm_seal(
     const keychain_tpm_call *call, const void *secret, size_t byte_count, const void *authorization, keychain_tpm_object *object,
     keychain_tpm_report *report) {
-    struct tpm_exchange exchange = {.task = TPM_TASK_SEAL, .secret_byte_count = byte_count, .is_authorized = authorization != NULL};
+    struct tpm_exchange exchange = {
+        .task = TPM_TASK_SEAL, .makes_root_key = true, .secret_byte_count = byte_count, .is_authorized = authorization != NULL};
     if (byte_count == 0 || byte_count > sizeof exchange.secret) {
         call->ended(call->context);
         *report = (keychain_tpm_report){.outcome = KEYCHAIN_TPM_FAILED, .text = "a TPM seals 1 to 64 bytes"};
@@ -80,7 +82,7 @@ void keychain_tpm_read_state(const keychain_tpm_call *call, keychain_tpm_state *
 
 void keychain_tpm_compute_policy_digest(
     const keychain_tpm_call *call, uint8_t digest[KEYCHAIN_TPM_POLICY_DIGEST_BYTE_COUNT], keychain_tpm_report *report) {
-    struct tpm_exchange exchange = {.task = TPM_TASK_POLICY_DIGEST};
+    struct tpm_exchange exchange = {.task = TPM_TASK_POLICY_DIGEST, .makes_root_key = true};
     tpm_run(call, &exchange);
     memcpy(digest, exchange.policy_digest, sizeof exchange.policy_digest);
     *report = exchange.report;

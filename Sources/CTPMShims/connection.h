@@ -36,8 +36,8 @@ void tpm_flush(struct tpm_connection *connection, ESYS_TR *loaded);
    called while the session that was used with them is still there. */
 void tpm_overwrite(struct tpm_connection *connection, ESYS_TR loaded, ESYS_TR session);
 
-/* Finds the storage root key, or makes it. */
-bool tpm_root_key_find(struct tpm_connection *connection);
+/* Finds the storage root key. Where there is none it is made, or nothing that we sealed can be this chip's. */
+bool tpm_root_key_find(struct tpm_connection *connection, bool makes_root_key);
 
 /* A session whose key only the chip with the storage root key can find out; the authorization of `bound` is part of that key. What
    the session accompanies is encrypted in both directions. */

@@ -10,7 +10,7 @@
 static bool perform(struct tpm_connection *connection, struct tpm_exchange *exchange) {
     const uint8_t *authorization = exchange->is_authorized ? exchange->authorization : NULL;
     if (exchange->task == TPM_TASK_STATE) return tpm_read_state(connection, &exchange->state);
-    if (!tpm_root_key_find(connection)) return false;
+    if (!tpm_root_key_find(connection, exchange->makes_root_key)) return false;
     switch (exchange->task) {
     case TPM_TASK_SEAL:
         return tpm_seal(connection, exchange->secret, exchange->secret_byte_count, authorization, &exchange->object);

@@ -82,9 +82,13 @@ static bool check(struct tpm_connection *connection) {
     return false;
 }
 
-bool tpm_root_key_find(struct tpm_connection *connection) {
+bool tpm_root_key_find(struct tpm_connection *connection, bool makes_root_key) {
     TSS2_RC code = look(connection);
     if (keychain_tpm_classify(code) == KEYCHAIN_TPM_MISSING) {
+        if (!makes_root_key) {
+            tpm_report(connection->report, KEYCHAIN_TPM_FOREIGN_OBJECT, 0, "the TPM has no storage root key");
+            return false;
+        }
         if (!make(connection)) return false;
         code = look(connection);
     }

@@ -10,6 +10,8 @@ enum tpm_task { TPM_TASK_ROOT_KEY_NAME, TPM_TASK_SEAL, TPM_TASK_UNSEAL, TPM_TASK
 /* What a call needs and gives. Both sides have a copy of their own, since the caller may be gone before the thread ends. */
 struct tpm_exchange {
     enum tpm_task task;
+    /* Whether a chip without a storage root key is given one; looking and unsealing leave a chip that is not ours as it is. */
+    bool makes_root_key;
     bool is_authorized;
     uint8_t authorization[KEYCHAIN_TPM_AUTHORIZATION_BYTE_COUNT];
     size_t secret_byte_count;

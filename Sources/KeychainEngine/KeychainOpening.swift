@@ -160,7 +160,10 @@ struct KeychainOpening {
         let kind = try protectorForNewStore()
         let new = try protectors.newSecret(kind, for: storeID)
         guard kind == .keyFile else {
-            _ = try makeStore(storeID, new)
+            let outcome = try makeStore(storeID, new)
+            if kind == .tpm2, outcome == .created {
+                EngineLog.warn("the new keychain opens with this TPM alone and has no recovery key: make one with `valet recovery create`")
+            }
             return
         }
         try PrivateDirectory.make(configuration.keyDirectory)

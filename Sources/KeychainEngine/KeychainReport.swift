@@ -29,6 +29,8 @@ package struct KeychainReport: Sendable {
 
     package enum Chip: Sendable {
         case status(SealingDeviceStatus)
+        /// It is another chip, or was cleared: the keychain is open only until the system restarts.
+        case other(SealingDeviceStatus)
         /// It did not answer, though the keychain is open: its secret is held until the system restarts.
         case silent(String)
     }
@@ -79,9 +81,10 @@ extension LocalKeychain {
     }
 
     private static func chip(of opened: OpenedKeychain<SQLiteItemStore>) -> KeychainReport.Chip? {
-        guard let device = opened.device else { return nil }
+        guard let protector = opened.protector as? TPMProtector else { return nil }
         do throws(SealingFailure) {
-            return .status(try device.status())
+            let status = try protector.device.status()
+            return try protector.isOfPresentChip() ? .status(status) : .other(status)
         } catch {
             return .silent(KeychainFailure(error).reason)
         }

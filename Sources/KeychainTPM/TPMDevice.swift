@@ -29,11 +29,11 @@ package struct TPMDevice: SealingDevice {
         lock = TPMLocks.lock(of: tcti)
     }
 
-    package func rootKeyName() throws(SealingFailure) -> [UInt8] {
+    package func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8] {
         var object = keychain_tpm_object()
         try unsafe call { call, report in
             // Here and below: the call, what it fills in and the report are ours, and are not used after it returns.
-            unsafe keychain_tpm_root_key_name(call, &object, report)
+            unsafe keychain_tpm_root_key_name(call, makingOne, &object, report)
         }
         return SealedObject(object).rootKeyName
     }

@@ -9,6 +9,10 @@ enum ChipDescription {
         case nil: return []
         case .silent(let reason):
             return [("TPM", "\(reason). The keychain is open because its secret is held until the system restarts")]
+        case .other(let status):
+            let warning =
+                "this is not the TPM that the keychain was moved to, or it was cleared since: after the next restart the keychain does not open. Now it does: move it with `valet protector set`"
+            return [("TPM", status.name), ("Warning", warning)]
         case .status(let status):
             return [("TPM", status.name), ("TPM lockout", lockout(status))] + warnings(status).map { ("Warning", $0) }
         }

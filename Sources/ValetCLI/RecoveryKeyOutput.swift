@@ -6,6 +6,8 @@ import KeychainCore
 enum RecoveryKeyOutput {
     static func write(_ key: SharedSecretBytes, afterDone done: String) throws(CommandFailure) {
         StandardError.write("This recovery key restores access when what protects the keychain is lost. Write it down and keep it apart:")
+        // Whoever was to read it may be gone, and that must be said.
+        _ = signal(SIGPIPE, SIG_IGN)
         guard let errorNumber = write(key) else { return }
         throw CommandFailure(
             .unavailable, "\(done), but its recovery key cannot be written out: \(FileDescriptor.message(errorNumber))",

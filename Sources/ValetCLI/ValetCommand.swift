@@ -23,6 +23,10 @@ struct ValetCommand: ParsableCommand {
               VALET_IDENTIFIER, VALET_ACCESSIBILITY, VALET_GROUP, VALET_APP
                              defaults of the options of the same names
               KEYCHAIN_HOME  a folder that holds the keychain in place of the usual one
+              KEYCHAIN_PROTECTOR
+                             what protects a new keychain: keyFile, systemdCredential or tpm2
+              KEYCHAIN_PINENTRY
+                             the program that asks for passcodes, an absolute path; empty: the terminal
               KEYCHAIN_TPM_TCTI
                              where the TPM is, as tpm2-tss names it; device:/dev/tpmrm0 if unset
             """,

@@ -18,6 +18,20 @@ struct ForeignObjectTests {
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
+    @Test("Looking and unsealing leave a chip that has sealed nothing as it is")
+    func untouched() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        let other = try SoftwareTPM()
+        let device = try TPMDevice(tcti: other.tcti)
+        #expect(throws: SealingFailure.foreignObject) { try device.rootKeyName(makingOne: false) }
+        #expect(throws: SealingFailure.foreignObject) { try Sample.unseal(object, on: other) }
+        _ = try device.status()
+        #expect(try other.run("tpm2_getcap", "handles-persistent").isEmpty)
+        // The same question to a chip that has a key finds it.
+        #expect(try !chip.run("tpm2_getcap", "handles-persistent").isEmpty)
+    }
+
     @Test("The chip itself does not unseal it after it was cleared, and has another storage root key then")
     func cleared() throws {
         let chip = try SoftwareTPM()

@@ -87,8 +87,9 @@ void keychain_tpm_policy_digest(uint8_t digest[KEYCHAIN_TPM_POLICY_DIGEST_BYTE_C
 void keychain_tpm_compute_policy_digest(
     const keychain_tpm_call *call, uint8_t digest[KEYCHAIN_TPM_POLICY_DIGEST_BYTE_COUNT], keychain_tpm_report *report);
 
-/* The name of the storage root key, which is made if there is none; it goes to the object's field. */
-void keychain_tpm_root_key_name(const keychain_tpm_call *call, keychain_tpm_object *object, keychain_tpm_report *report);
+/* The name of the storage root key goes to the object's field. If there is none it is made, or the object is one of another chip. */
+void keychain_tpm_root_key_name(
+    const keychain_tpm_call *call, bool makes_root_key, keychain_tpm_object *object, keychain_tpm_report *report);
 
 /* Seals up to KEYCHAIN_TPM_LARGEST_SECRET bytes. `authorization`: KEYCHAIN_TPM_AUTHORIZATION_BYTE_COUNT bytes, or NULL. */
 void keychain_tpm_seal(

@@ -15,12 +15,12 @@ extension KeychainFailure {
         case .foreignObject:
             self.init(
                 .notAvailable,
-                "the TPM cannot open what was sealed for this keychain: it was cleared, or this is another one. Nothing was deleted; the recovery key restores access",
+                "the TPM cannot open what was sealed for this keychain: it was cleared, or this is another one. Nothing was deleted; the recovery key, if one was made, restores access",
                 remedy: .useRecoveryKey, file: file, line: line)
         case .unavailable(let what):
             self.init(
                 .notAvailable,
-                "this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the recovery key restores access",
+                "this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the recovery key, if one was made, restores access",
                 remedy: .reachTPM, file: file, line: line)
         case .timedOut:
             self.init(

@@ -7,17 +7,17 @@ package protocol SealingDevice: Sendable {
 
     /// The name of the chip's storage root key: another chip, and the same one after it was cleared, has another.
     ///
-    /// Makes that key if the chip has none yet.
-    func rootKeyName() throws(SealingFailure) -> [UInt8]
+    /// Where the chip has none yet, makes one or throws `.foreignObject`: then nothing was sealed by it.
+    func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8]
 
     /// Seals a secret of at most 64 bytes; what comes back is stored in clear.
     ///
-    /// With `authorization`, unsealing needs the same bytes again, and the chip counts and limits wrong ones.
+    /// Makes the storage root key if the chip has none yet. With `authorization`, unsealing needs the same bytes again, and the chip counts and limits wrong ones.
     func seal(_ secret: borrowing SecretBytes, authorization: borrowing SealingAuthorization) throws(SealingFailure) -> SealedObject
 
     /// What was sealed.
     ///
-    /// The object must have been authenticated by the caller, or be one whose every byte `SealedObject` has checked.
+    /// Changes nothing on a chip that has not sealed it.     /// The object must have been authenticated by the caller, or be one whose every byte `SealedObject` has checked.
     func unseal(_ object: SealedObject, authorization: borrowing SealingAuthorization) throws(SealingFailure) -> SecretBytes
 
     /// What the chip says of itself, without changing anything.

@@ -41,6 +41,18 @@ package struct TPMProtector: DeviceProtector {
         }
     }
 
+    /// Whether the chip is the one that sealed the secret, and was not cleared since.
+    ///
+    /// Throws what asking it throws.
+    func isOfPresentChip() throws(SealingFailure) -> Bool {
+        do throws(SealingFailure) {
+            return try device.rootKeyName(makingOne: false) == sealedSecret.rootKeyName
+        } catch {
+            guard error == .foreignObject else { throw error }
+            return false
+        }
+    }
+
     /// What the chip gives.
     func unsealedSecret() throws(KeychainFailure) -> SecretBytes {
         let secret: SecretBytes

@@ -40,6 +40,7 @@ struct ProtectorSetCommand: ParsableCommand {
         let done = "The protector of the keychain is now \(protector.rawValue)."
         if protector == .tpm2 { warn(session) }
         guard let key else {
+            if protector == .tpm2, !withoutRecovery { StandardError.write("The recovery key that there was before is still the one.") }
             try StandardOutput.write([done], afterDone: "the protector is set")
             return
         }

@@ -8,6 +8,25 @@ import Testing
 
 @Suite("A keychain whose protector is a chip")
 struct ChipProtectorTests {
+    @Test("While the secret is still held, the report tells that the chip was cleared: now the keychain can be moved")
+    func clearedWhileOpen() throws {
+        try ProtectedHome.with { home in
+            try home.keychain(newWith: .tpm2).addItem("there", "one")
+            func isPresent() throws -> Bool? {
+                switch try home.keychain().report(asksChip: true).store?.chip {
+                case .status: true
+                case .other: false
+                case .silent, nil: nil
+                }
+            }
+            #expect(try isPresent() == true)
+            home.chip.clear()
+            #expect(try isPresent() == false)
+            _ = try home.keychain().setProtector(.keyFile, passcode: nil, makingRecoveryKey: false)
+            #expect(try home.keychain().secret(of: "there") == "one")
+        }
+    }
+
     @Test("It is made without a key file, and what the chip gave is held: nobody asks it twice, locked or not")
     func held() throws {
         try ProtectedHome.with { home in
