@@ -1,0 +1,1 @@
+../../../../Sources/KeychainEngine/Authentication/ApplicationPassword+Text.swift
