@@ -138,8 +138,8 @@ extension OpenKeybag {
         let new = try NewPasscodeKey(
             passcode, cost: cost, deviceSecret: deviceSecret, storeID: storeID, protector: document.protector.kind, device: device)
         var content = document.content
-        content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key)
-        let part = PasscodePart(record: new.record, presence: try presence.record(under: new.key), sealedSecret: new.sealedSecret)
+        content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key.secret)
+        let part = PasscodePart(record: new.record, presence: try presence.record(under: new.key.secret), sealedSecret: new.sealedSecret)
         try content.setPasscode(part, secret: new.secret, storeID: storeID)
         return try next(content, keys: keys, presence, new.secret, authenticatedBy: authenticationKey)
     }

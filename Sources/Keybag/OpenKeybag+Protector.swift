@@ -75,9 +75,9 @@ extension OpenKeybag {
         case .some(let passcode):
             let new = try NewPasscodeKey(
                 passcode, cost: cost, deviceSecret: newDeviceSecret, storeID: storeID, protector: content.protector.kind, device: device)
-            content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key)
+            content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key.secret)
             content.passcode = new.record
-            content.presence = try presence.record(under: new.key)
+            content.presence = try presence.record(under: new.key.secret)
             content.sealedPasscodeSecret = new.sealedSecret
             return PasscodeMove(keys: keys, presence: presence, secret: new.secret)
         }

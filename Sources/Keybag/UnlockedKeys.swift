@@ -35,7 +35,7 @@ package final class UnlockedKeys: Sendable {
     /// Throws `.authFailed` when the keybag has no presence key pair.
     package func presenceRelease(for classes: Set<Accessibility>) throws(KeychainFailure) -> PresenceRelease {
         guard let presence else {
-            throw KeychainFailure(.authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+            throw KeychainFailure.passcodeNotSet()
         }
         // The bytes are copied within the closure.
         let privateKey = try unsafe presence.privateKey.withBytes { (bytes) throws(KeychainFailure) in

@@ -34,37 +34,29 @@ package final class LocalKeychain: Keychain {
     }
 
     private func add(_ request: AddRequest, creating: Bool) throws(KeychainFailure) -> KeychainItem {
-        try perform(creating: creating, .add, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
-            return try keychain.add(request)
+        try perform(creating: creating, .add, request) { keychain, request throws(KeychainFailure) in
+            try keychain.add(request)
         }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         try requireAccess(.read, to: request.query)
-        return try perform(creating: false, .read, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
-            return try keychain.copyMatching(request)
+        return try perform(creating: false, .read, request) { keychain, request throws(KeychainFailure) in
+            try keychain.copyMatching(request)
         }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
-        try perform(creating: false, .change, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
+        try perform(creating: false, .change, request) { keychain, request throws(KeychainFailure) in
             try keychain.update(request)
         }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        try perform(creating: false, .delete, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
+        try perform(creating: false, .delete, request) { keychain, request throws(KeychainFailure) in
             try keychain.delete(request)
         }
     }
@@ -75,13 +67,13 @@ package final class LocalKeychain: Keychain {
         _ = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: kind)
     }
 
-    private func perform<Result>(
-        creating: Bool, _ action: AuthenticatedAction, _ authentication: Authentication,
-        _ body: (SealedKeychain, Authentication) throws(KeychainFailure) -> Result
+    private func perform<Request: AuthenticatedRequest, Result>(
+        creating: Bool, _ action: AuthenticatedAction, _ request: Request,
+        _ body: (SealedKeychain, Request) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try naming { () throws(KeychainFailure) in
-            try access.perform(creating: creating, action, authentication) { opened, authentication throws(KeychainFailure) in
-                try body(opened.keychain, authentication)
+            try access.perform(creating: creating, action, request) { opened, request throws(KeychainFailure) in
+                try body(opened.keychain, request)
             }
         }
     }

@@ -76,43 +76,34 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
     // MARK: Keychain
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try perform(.add, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
-            return try keychain.add(request)
+        try perform(.add, request) { keychain, request throws(KeychainFailure) in
+            try keychain.add(request)
         }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try perform(.read, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
-            return try keychain.copyMatching(request)
+        try perform(.read, request) { keychain, request throws(KeychainFailure) in
+            try keychain.copyMatching(request)
         }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try perform(.change, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
+        try perform(.change, request) { keychain, request throws(KeychainFailure) in
             try keychain.update(request)
         }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try perform(.delete, request.authentication) { keychain, authentication throws(KeychainFailure) in
-            var request = request
-            request.authentication = authentication
+        try perform(.delete, request) { keychain, request throws(KeychainFailure) in
             try keychain.delete(request)
         }
     }
 
-    private func perform<Result>(
-        _ action: AuthenticatedAction, _ authentication: Authentication,
-        _ body: (SealedKeychain, Authentication) throws(KeychainFailure) -> Result
+    private func perform<Request: AuthenticatedRequest, Result>(
+        _ action: AuthenticatedAction, _ request: Request, _ body: (SealedKeychain, Request) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try access.perform(creating: true, action, authentication) { opened, authentication throws(KeychainFailure) in
-            try body(opened.keychain, authentication)
+        try access.perform(creating: true, action, request) { opened, request throws(KeychainFailure) in
+            try body(opened.keychain, request)
         }
     }
 

@@ -19,6 +19,13 @@ extension CommandSession {
         return status
     }
 
+    /// The passcode that was given, or else asked for, of a keychain that has one; nil without one.
+    func passcodeIfSet(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode? {
+        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        guard status.isPasscodeSet else { return nil }
+        return try PasscodeInput.passcode.given(given)
+    }
+
     /// Before a person is asked for a secret: throws what storing it would.
     func requireUnlocked(for accessibility: AccessibilityOption) throws(CommandFailure) {
         let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }

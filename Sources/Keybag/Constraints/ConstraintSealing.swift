@@ -14,16 +14,8 @@ struct ConstraintSealing {
     ///
     /// Throws `.authFailed` for what nobody here could ever satisfy, and a failure that needs the application password.
     func seal(_ constraint: AccessControl.Constraint) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord) {
-        guard let node = try node(constraint) else {
-            throw KeychainFailure(
-                .authFailed, "biometry and companions release no key here: an item that needs one could never be read",
-                refusal: .biometryNotAvailable)
-        }
-        guard let key = node.key else {
-            throw KeychainFailure(
-                .authFailed, "biometry and companions release no key here: an item that needs one could never be read",
-                refusal: .biometryNotAvailable)
-        }
+        let node = try node(constraint)
+        guard let key = node.key else { throw KeychainFailure.biometryNotAvailable() }
         return (key, node.record)
     }
 
@@ -33,7 +25,7 @@ struct ConstraintSealing {
         let record: ConstraintRecord
     }
 
-    private func node(_ constraint: AccessControl.Constraint) throws(KeychainFailure) -> Node? {
+    private func node(_ constraint: AccessControl.Constraint) throws(KeychainFailure) -> Node {
         switch constraint {
         case .userPresence: return try presenceNode(.userPresence)
         case .devicePasscode: return try presenceNode(.devicePasscode)
@@ -48,8 +40,7 @@ struct ConstraintSealing {
 
     private func presenceNode(_ presence: ConstraintRecord.Presence) throws(KeychainFailure) -> Node {
         guard let presencePublicKey else {
-            throw KeychainFailure(
-                .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+            throw KeychainFailure.passcodeNotSet()
         }
         let key = try SecretBytes(randomByteCount: SealedBox.secretByteCount)
         let sealed = try SealedBox.seal(key, to: presencePublicKey, .presence, storeID: storeID)
@@ -67,7 +58,7 @@ struct ConstraintSealing {
         let own = try SecretBytes(randomByteCount: KeyWrapping.keyByteCount)
         var branches: [ConstraintRecord.Branch] = []
         for part in parts {
-            guard let node = try node(part) else { continue }
+            let node = try node(part)
             let wrapped = try node.key.map { key throws(KeychainFailure) in
                 try KeyWrapping.wrap(SymmetricKey(own), under: key.secret)
             }
@@ -81,7 +72,7 @@ struct ConstraintSealing {
         var keys: [SharedSecretBytes] = []
         var records: [ConstraintRecord] = []
         for part in parts {
-            guard let node = try node(part) else { continue }
+            let node = try node(part)
             if let key = node.key { keys.append(key) }
             records.append(node.record)
         }

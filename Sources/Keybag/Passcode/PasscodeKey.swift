@@ -14,16 +14,22 @@ enum PasscodeKey {
     private static let turn = TimedLock()
     private static let longestWaitSeconds: UInt32 = 60
 
-    /// Throws `.notAvailable` when other derivations take too long, `.allocate` when there is no memory for this one.
+    /// The passcode key, and the TPM's part of it, which `secret` gets or makes from the stretched passcode; nil where there is no TPM.
+    ///
+    /// Throws `.notAvailable` when other derivations take too long, `.allocate` when there is no memory for this one, and what `secret`
+    /// throws.
     static func derive(
-        from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
-    ) throws(KeychainFailure) -> SecretBytes {
+        from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID,
+        with secret: (borrowing SecretBytes) throws(KeychainFailure) -> PasscodeSecret?
+    ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
         // Whoever found the stretched passcode on the stack would need no guess.
         defer { SecretArena.wipeStack() }
-        return try combine(stretch(passcode.bytes, record), deviceSecret: deviceSecret, nil, storeID: storeID)
+        let stretched = try stretch(passcode.bytes, record)
+        let secret = try secret(stretched)
+        return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
     }
 
-    /// The passcode key of an authentic keybag, with the TPM's part of it where there is one.
+    /// The passcode key of an authentic keybag.
     ///
     /// Throws as above; and with a TPM `.authFailed` for a wrong passcode, and what else `PasscodeSecret` throws.
     static func derive(
@@ -32,25 +38,23 @@ enum PasscodeKey {
         guard let record = document.content.passcode else {
             throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
-        defer { SecretArena.wipeStack() }
         let storeID = document.storeID
-        guard let sealed = document.content.sealedPasscodeSecret else {
-            let stretched = try stretch(passcode.bytes, record)
-            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, nil, storeID: storeID)), nil)
-        }
+        // What can be wanting is asked for before the slow part.
+        let sealed = document.content.sealedPasscodeSecret
+        var recovered: PasscodeSecret?
+        var chip: (any SealingDevice)?
         switch source {
+        case _ where sealed == nil: break
         case .device(let device):
-            // Before the slow part.
             guard let device else { throw noDevice() }
-            let stretched = try stretch(passcode.bytes, record)
-            let secret = try PasscodeSecret(unsealing: sealed, on: device, stretched: stretched, storeID: storeID)
-            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
+            chip = device
         case .recoveryKey(let key):
-            guard let secret = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID) else {
-                throw KeybagDocument.notItsRecoveryKey()
-            }
-            let stretched = try stretch(passcode.bytes, record)
-            return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
+            recovered = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID)
+            guard recovered != nil else { throw KeybagDocument.notItsRecoveryKey() }
+        }
+        return try derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID) { stretched throws(KeychainFailure) in
+            guard let sealed, let chip else { return recovered }
+            return try PasscodeSecret(unsealing: sealed, on: chip, stretched: stretched, storeID: storeID)
         }
     }
 
@@ -60,7 +64,7 @@ enum PasscodeKey {
 
     // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
     @inline(never)
-    static func combine(
+    private static func combine(
         _ stretched: borrowing SecretBytes, deviceSecret: borrowing SecretBytes, _ secret: PasscodeSecret?, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes {
         let secretStart = stretched.byteCount + deviceSecret.byteCount

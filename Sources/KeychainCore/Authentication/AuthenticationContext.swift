@@ -90,9 +90,9 @@ package final class AuthenticationContext: Sendable {
         return isHolding
     }
 
-    /// The classes whose keys were released.
-    package var releasedClasses: Set<Accessibility> {
-        state.withLock { state in state.held.reduce(into: []) { $0.formUnion($1.release.classes) } }
+    /// The classes whose keys were released by one keychain.
+    package func releasedClasses(of storeID: StoreID) -> Set<Accessibility> {
+        state.withLock { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 
     /// Whether it carries anything that a passcode released.

@@ -24,9 +24,7 @@ extension Entitlements {
             throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")
         }
         guard control.constraint?.isReleasable != false else {
-            throw KeychainFailure(
-                .authFailed, "biometry and companions release no key here: an item that needs one could never be read",
-                refusal: .biometryNotAvailable)
+            throw KeychainFailure.biometryNotAvailable()
         }
         guard !control.allowsPrivateKeyUsageOnly else {
             throw KeychainFailure(.parameter, "privateKeyUsage is for private keys: a password stored with it could never be read back")

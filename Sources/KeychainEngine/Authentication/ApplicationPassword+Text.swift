@@ -8,14 +8,8 @@ extension ApplicationPassword {
     /// Nil where there is nothing, or no memory. The bytes are read within the call.
     package convenience init?(given bytes: UnsafeRawBufferPointer) {
         guard unsafe !bytes.isEmpty else { return nil }
-        let copy: SharedSecretBytes
         do throws(KeychainFailure) {
-            copy = SharedSecretBytes(try unsafe Self.normalized(bytes))
-        } catch {
-            return nil
-        }
-        do throws(KeychainFailure) {
-            self.init(try copy.copy())
+            self.init(try unsafe Self.normalized(bytes))
         } catch {
             return nil
         }

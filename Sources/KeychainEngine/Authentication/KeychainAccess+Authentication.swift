@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 package import KeychainCore
-internal import Synchronization
 
 /// Calls that may have to ask the person.
 extension KeychainAccess {
@@ -12,24 +11,24 @@ extension KeychainAccess {
     ///
     /// Nobody is asked within `body`, so neither a transaction nor a lock waits for a person. What was released for this call alone is
     /// gone when it ends.
-    package func perform<Result>(
-        creating: Bool, _ action: AuthenticatedAction, _ authentication: Authentication,
-        _ body: (Opened, Authentication) throws(KeychainFailure) -> Result
+    package func perform<Request: AuthenticatedRequest, Result>(
+        creating: Bool, _ action: AuthenticatedAction, _ request: Request,
+        _ body: (Opened, Request) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        if let context = authentication.context, context.isInvalidated { throw Self.invalidContext }
-        var authentication = authentication
+        if let context = request.authentication.context, context.isInvalidated { throw Self.invalidContext }
+        var request = request
         var attempts = PasswordAttempts()
         for _ in 0...Self.largestRoundCount {
             let failure: KeychainFailure
-            let password = authentication.context?.applicationPassword
+            let password = request.authentication.context?.applicationPassword
             do throws(KeychainFailure) {
-                return try perform(creating: creating) { opened throws(KeychainFailure) in try body(opened, authentication) }
+                return try perform(creating: creating) { opened throws(KeychainFailure) in try body(opened, request) }
             } catch {
                 failure = error
             }
             guard let needs = failure.needs else { throw failure }
-            if authentication.context == nil { authentication.context = AuthenticationContext(servingOneCall: true) }
-            try satisfy(needs, action, authentication, password, &attempts)
+            if request.authentication.context == nil { request.authentication.context = AuthenticationContext(servingOneCall: true) }
+            try satisfy(needs, action, request.authentication, password, &attempts)
         }
         throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
     }
@@ -71,19 +70,18 @@ extension KeychainAccess {
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
-        // With those that the context has already: what takes the place of a release must serve what that served.
-        let classes = classes.union(context.releasedClasses)
         // Before anybody is asked: a lock that comes meanwhile counts.
         let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else {
-                throw KeychainFailure(
-                    .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+                throw KeychainFailure.passcodeNotSet()
             }
             return (
                 storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
                 isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeMark: opened.keybag.passcodeMark
             )
         }
+        // With those that the context has already: what takes the place of a release must serve what that served.
+        let classes = classes.union(context.releasedClasses(of: before.storeID))
         let question = question(.passcode, action, authentication, settings)
         let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
         let release = try prompts.share(key: key, timeoutSeconds: Self.patienceSeconds(prompting)) { () throws(KeychainFailure) in
@@ -121,13 +119,13 @@ extension KeychainAccess {
         _ typed: borrowing SecretBytes, _ classes: Set<Accessibility>
     ) throws(KeychainFailure) -> PresenceRelease? {
         // The bytes are copied within the closure. What cannot be a passcode is a wrong one.
-        let copied: PasscodeBox? = unsafe typed.withBytes { bytes in
-            do throws(KeychainFailure) { return PasscodeBox(try unsafe Passcode(typed: bytes)) } catch { return nil }
+        let copied: Passcode? = unsafe typed.withBytes { bytes in
+            do throws(KeychainFailure) { return try unsafe Passcode(typed: bytes) } catch { return nil }
         }
         guard let passcode = copied else { return nil }
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                try opened.unlockedKeys(passcode: passcode.passcode).presenceRelease(for: classes)
+                try opened.unlockedKeys(passcode: passcode).presenceRelease(for: classes)
             }
         } catch {
             // With a refusal it is something else than a wrong passcode.
@@ -201,43 +199,8 @@ extension KeychainAccess {
     }
 }
 
-/// Two who ask the same of the same keychain, in the same words, share one question.
-package struct PromptKey: Hashable, Sendable {
-    let storeID: StoreID?
-    let question: PresenceQuestion
-    let classes: Set<Accessibility>
-    /// Makes the question one that nobody shares.
-    var item: Identifier128?
-}
-
-/// Remembers that a keychain was seen unlocked.
-private final class SeenUnlocked: Sendable {
-    private let isSeen: Mutex<Bool>
-
-    init(_ isSeen: Bool) {
-        self.isSeen = Mutex(isSeen)
-    }
-
-    /// Whether nothing speaks of a lock since.
-    func allows(_ state: LockState) -> Bool {
-        isSeen.withLock { isSeen in
-            if state == .unlocked { isSeen = true }
-            return state == .unlocked || !isSeen
-        }
-    }
-}
-
 /// How often an application password was asked for in one call.
 private struct PasswordAttempts {
     static let limit = 3
     var count = 0
-}
-
-/// A passcode that a closure hands out.
-private final class PasscodeBox: Sendable {
-    let passcode: Passcode
-
-    init(_ passcode: consuming Passcode) {
-        self.passcode = passcode
-    }
 }

@@ -8,7 +8,7 @@ extension KeychainAccess {
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
         guard constraint.isReleasable else {
-            throw KeychainFailure(.authFailed, "biometry and companions release no key here", refusal: .biometryNotAvailable)
+            throw KeychainFailure.biometryNotAvailable()
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
         if let context, try needs(of: constraint, nil, in: context).isEmpty { return }
@@ -24,7 +24,7 @@ extension KeychainAccess {
         guard let context = authentication.context else { throw Self.invalidContext }
         guard !context.isInvalidated else { throw Self.invalidContext }
         guard constraint.isReleasable else {
-            throw KeychainFailure(.authFailed, "biometry and companions release no key here", refusal: .biometryNotAvailable)
+            throw KeychainFailure.biometryNotAvailable()
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
         let needs = try needs(of: constraint, accessibility, in: context)
@@ -64,8 +64,7 @@ extension KeychainAccess {
             isSet = false
         }
         guard isSet else {
-            throw KeychainFailure(
-                .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet)
+            throw KeychainFailure.passcodeNotSet()
         }
     }
 }

@@ -13,16 +13,14 @@ struct PasscodeRemoveCommand: ParsableCommand {
             """
     )
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var descriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     @Flag(help: "Do not ask.")
     var yes = false
 
     func run() throws {
-        let given = try PasscodeInput.passcode.read(from: descriptor)
+        let given = try passcodeDescriptor.read()
         let session = try CommandSession.ofCommandItself()
         _ = try session.requirePasscode()
         let passcode = try PasscodeInput.passcode.given(given)

@@ -9,16 +9,14 @@ struct PasscodeSetCommand: ParsableCommand {
         discussion: "On a terminal it is asked for twice, without echo. Exits with 5 if a passcode is set already."
     )
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var descriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     @OptionGroup
     var unlock: UnlockTimeOption
 
     func run() throws {
-        let given = try PasscodeInput.firstPasscode.read(from: descriptor)
+        let given = try passcodeDescriptor.read(.firstPasscode)
         let session = try CommandSession.ofCommandItself()
         let status = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         // Before anybody is asked for one.

@@ -23,16 +23,13 @@ struct ProtectorSetCommand: ParsableCommand {
     @Flag(help: "Make no recovery key: if the TPM is cleared or lost, so is the keychain.")
     var withoutRecovery = false
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var descriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     func run() throws {
-        let given = try PasscodeInput.passcode.read(from: descriptor)
+        let given = try passcodeDescriptor.read()
         let session = try CommandSession.ofCommandItself()
-        let isPasscodeSet = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.isPasscodeSet
-        let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.given(given) : nil
+        let passcode = try session.passcodeIfSet(given)
         let key = try session.performOnProtector { keychain throws(KeychainFailure) in
             try keychain.setProtector(
                 protector.kind, passcode: passcode, makingRecoveryKey: protector == .tpm2 && !withoutRecovery)

@@ -13,16 +13,13 @@ struct RecoveryCreateCommand: ParsableCommand {
     @Flag(help: "Make one though there is one already; that opens nothing afterwards.")
     var replace = false
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var descriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     func run() throws {
-        let given = try PasscodeInput.passcode.read(from: descriptor)
+        let given = try passcodeDescriptor.read()
         let session = try CommandSession.ofCommandItself()
-        let isPasscodeSet = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.isPasscodeSet
-        let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.given(given) : nil
+        let passcode = try session.passcodeIfSet(given)
         let key: SharedSecretBytes
         do throws(KeychainFailure) {
             key = try session.keychain.createRecoveryKey(passcode: passcode, replacing: replace)

@@ -20,14 +20,12 @@ struct RecoveryUseCommand: ParsableCommand {
         help: ArgumentHelp("Read the recovery key from the first line of this file descriptor.", valueName: "number"))
     var keyDescriptor: Int32?
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var passcodeDescriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     func run() throws {
         let givenKey = try PasscodeInput.recoveryKey.read(from: keyDescriptor)
-        let givenPasscode = try PasscodeInput.passcode.read(from: passcodeDescriptor, after: keyDescriptor)
+        let givenPasscode = try passcodeDescriptor.read(after: keyDescriptor)
         let session = try CommandSession.ofCommandItself()
         let key = try PasscodeInput.recoveryKey.given(givenKey)
         let isPasscodeSet = try session.performOnProtector { keychain throws(KeychainFailure) in

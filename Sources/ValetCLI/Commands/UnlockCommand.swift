@@ -15,13 +15,11 @@ struct UnlockCommand: ParsableCommand {
     @OptionGroup
     var unlock: UnlockTimeOption
 
-    @Option(
-        name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
-    var descriptor: Int32?
+    @OptionGroup
+    var passcodeDescriptor: PasscodeDescriptorOption
 
     func run() throws {
-        let given = try PasscodeInput.passcode.read(from: descriptor)
+        let given = try passcodeDescriptor.read()
         let session = try CommandSession.ofCommandItself()
         let status = try session.requirePasscode()
         // Before anybody is asked for a passcode that would be of no use.

@@ -110,9 +110,9 @@ struct ContextTests {
     }
 
     @Test("An idle context lets go of what it carries within seconds after another process's lock")
-    func idle() async throws {
+    func idle() throws {
         let context = AuthenticationContext()
-        try await withoutKeyring { items, local in
+        try ProtectedItems.inFile { items, local in
             try items.add()
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
@@ -122,10 +122,6 @@ struct ContextTests {
             for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
             #expect(!context.isHolding)
         }
-    }
-
-    private func withoutKeyring(_ body: (ProtectedItems, LocalKeychain) throws -> Void) async throws {
-        try ProtectedItems.inFile(body)
     }
 
     @Test("Evaluating ahead releases what the items need, and asks once")
