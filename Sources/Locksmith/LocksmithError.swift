@@ -15,7 +15,7 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     public let rawValue: String
     /// The status of Keychain Services, of the `errSec…` constants; nil if the error is not the keychain's.
     public let status: Int32?
-    /// Where in the data the value stands that cannot be archived, for example `profile.photos[2]`; nil for other errors.
+    /// Where in the data the value stands that cannot be archived or read, for example `profile.photos[2]`; nil if that is not known.
     public let key: String?
 
     private init(_ message: String, status: Int32? = nil, key: String? = nil) {
@@ -95,6 +95,11 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     /// The error for a value that has no form in an archive.
     static func unarchivable(key: String) -> LocksmithError {
         LocksmithError(unarchivable.rawValue, key: key)
+    }
+
+    /// The error for a value that is not of the type it is read as.
+    static func decode(key: String) -> LocksmithError {
+        LocksmithError(decode.rawValue, status: decode.status, key: key)
     }
 }
 

@@ -38,11 +38,18 @@ public protocol CreateableSecureStorable: SecureStorable {
     ///
     /// Optional: the default is `SecItemAdd`.
     var performCreateRequestClosure: PerformRequestClosureType { get }
+    /// Performs the request that changes the item.
+    ///
+    /// Optional: the default is `SecItemUpdate`.
+    var performUpdateRequestClosure: PerformUpdateRequestClosureType { get }
 }
 
 extension CreateableSecureStorable {
     /// Calls `SecItemAdd`.
     public var performCreateRequestClosure: PerformRequestClosureType { SecItem.add }
+
+    /// Calls `SecItemUpdate`.
+    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { SecItem.update }
 
     /// Stores a new item.
     ///
@@ -55,12 +62,13 @@ extension CreateableSecureStorable {
     /// Stores the item, in place of the one that may be there.
     ///
     /// At no moment is there none. The one that is there is found by what tells items apart: its account and service, or its account, server,
-    /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are. What changes an item is
-    /// `SecItemUpdate`; `performCreateRequestClosure` is called if there is none.
+    /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are.
+    /// ``performUpdateRequestClosure`` changes it; ``performCreateRequestClosure`` is called if there is none.
     ///
     /// - Throws: A ``LocksmithError``. The item that was there is then still there.
     public func updateInSecureStore() throws {
-        try ItemDescription(of: self).update(KeyedArchiveWriter.write(data), with: performCreateRequestClosure)
+        try ItemDescription(of: self).update(
+            KeyedArchiveWriter.write(data), with: performUpdateRequestClosure, orAddingWith: performCreateRequestClosure)
     }
 
     /// The dictionary of the request that adds the item.
@@ -105,8 +113,8 @@ extension ReadableSecureStorable {
         let item = try ItemDescription(of: self)
         guard let found = try item.read(with: performReadRequestClosure) else { return nil }
         switch item.owner {
-        case .genericPassword(let password): return GenericPasswordResult(of: password, found)
-        case .internetPassword(let password): return InternetPasswordResult(of: password, found)
+        case .genericPassword(let password): return try GenericPasswordResult(of: password, found)
+        case .internetPassword(let password): return try InternetPasswordResult(of: password, found)
         }
     }
 
@@ -132,7 +140,8 @@ extension ReadableSecureStorable where Self: GenericPasswordSecureStorable {
     /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
     ///   value is no archive of a dictionary, and others.
     public func tryReadFromSecureStore() throws -> (any GenericPasswordSecureStorableResultType)? {
-        try ItemDescription(of: self).read(with: performReadRequestClosure).map { GenericPasswordResult(of: self, $0) }
+        guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
+        return try GenericPasswordResult(of: self, found)
     }
 }
 
@@ -150,7 +159,8 @@ extension ReadableSecureStorable where Self: InternetPasswordSecureStorable {
     /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
     ///   value is no archive of a dictionary, and others.
     public func tryReadFromSecureStore() throws -> (any InternetPasswordSecureStorableResultType)? {
-        try ItemDescription(of: self).read(with: performReadRequestClosure).map { InternetPasswordResult(of: self, $0) }
+        guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
+        return try InternetPasswordResult(of: self, found)
     }
 }
 

@@ -130,9 +130,9 @@ extension GenericPasswordSecureStorable {
 }
 
 extension InternetPasswordSecureStorable {
-    /// Nil: any path when reading, none for a new item.
+    /// Nil: any path when reading and deleting, none when storing and updating.
     public var path: String? { nil }
-    /// Nil: any domain when reading, none for a new item.
+    /// Nil: any domain when reading and deleting, none when storing and updating.
     public var securityDomain: String? { nil }
 }
 

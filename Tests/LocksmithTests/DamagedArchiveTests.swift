@@ -80,13 +80,16 @@ struct DamagedArchiveTests {
     @Test("Random damage", arguments: 0..<8)
     func random(seed: UInt64) {
         var generator = SplitMix(state: seed)
+        var refusals = 0
         for _ in 0..<1_000 {
             var bytes = Self.whole
             for _ in 0..<Int.random(in: 1...8, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
             }
-            _ = read(bytes)
+            if !read(bytes) { refusals += 1 }
         }
+        // Some change only a character or a number.
+        #expect((1..<1_000).contains(refusals))
     }
 
     @Test("Numbers at the end that lead anywhere are refused")

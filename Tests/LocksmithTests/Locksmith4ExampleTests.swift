@@ -120,8 +120,14 @@ struct Locksmith4ExampleTests {
                     return SecItemDelete(requestReference)
                 }
             }
+            var performUpdateRequestClosure: PerformUpdateRequestClosureType {
+                return { (query, attributesToUpdate) in
+                    return SecItemUpdate(query, attributesToUpdate)
+                }
+            }
         }
         try Account().createInSecureStore()
+        try Account().updateInSecureStore()
         #expect(Account().readFromSecureStore()?.data?["password"] as? String == "my_password")
         try Account().deleteFromSecureStore()
         #expect(try RawItems.all().isEmpty)
@@ -156,14 +162,23 @@ struct Locksmith4ExampleTests {
         }
         #expect(isStorable(Everything.self))
         #expect(Everything().label == nil)
-        let results: [Any.Type] = [
-            AccountBasedSecureStorableResultType.self, DescribableSecureStorableResultType.self, CommentableSecureStorableResultType.self,
-            CreatorDesignatableSecureStorableResultType.self, LabellableSecureStorableResultType.self,
-            TypeDesignatableSecureStorableResultType.self, IsInvisibleAssignableSecureStorableResultType.self,
-            IsNegativeAssignableSecureStorableResultType.self, GenericPasswordSecureStorableResultType.self,
-            InternetPasswordSecureStorableResultType.self,
-        ]
-        #expect(results.count == 10)
+    }
+
+    @Test("A result can be used as each of the parts of what was read")
+    func resultParts() throws {
+        try GenericPassword(
+            comment: "comment", creator: 1, description: "description", isInvisible: true, isNegative: false, label: "label", type: 2
+        ).createInSecureStore()
+        let result = try #require(GenericPassword().readFromSecureStore())
+        #expect((result as AccountBasedSecureStorableResultType).account == "Skroob")
+        #expect((result as CommentableSecureStorableResultType).comment == "comment")
+        #expect((result as CreatorDesignatableSecureStorableResultType).creator == 1)
+        #expect((result as DescribableSecureStorableResultType).description == "description")
+        #expect((result as IsInvisibleAssignableSecureStorableResultType).isInvisible == true)
+        #expect((result as IsNegativeAssignableSecureStorableResultType).isNegative == false)
+        #expect((result as LabellableSecureStorableResultType).label == "label")
+        #expect((result as TypeDesignatableSecureStorableResultType).type == 2)
+        #expect((result as SecureStorableResultType).resultDictionary[kSecAttrService as String] as? String == "Druidia")
     }
 
     @Test("Without a bundle, items have the default service")

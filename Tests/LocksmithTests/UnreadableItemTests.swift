@@ -89,6 +89,9 @@ struct UnreadableItemTests {
         let result = try generic.tryReadFromSecureStore()
         #expect(result?.label == "Work")
         #expect(result?.data == nil)
+        // Data without a type of its own is not "nothing there": there is an item, and none can be added.
+        #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
+        #expect(throws: LocksmithError.decode) { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
     }
 
     @Test("A keychain that cannot be used is told from a missing item, and a failed write throws")
@@ -120,6 +123,7 @@ struct UnreadableItemTests {
         #expect(throws: LocksmithError.decode) { try Strange(answer: nil).tryReadFromSecureStore() }
         #expect(throws: LocksmithError.decode) { try Strange(answer: NSNumber(value: 1)).tryReadFromSecureStore() }
         #expect(throws: LocksmithError.decode) { try Strange(answer: ["v_Data": "text"] as AnyObject).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: ["acct": 1] as AnyObject).tryReadFromSecureStore() }
     }
 }
 #endif
