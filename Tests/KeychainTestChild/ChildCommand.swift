@@ -17,6 +17,7 @@ enum ChildCommand {
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
+        "mixed-operations": mixedOperations,
         "session": session,
         "lock-cycles": lockCycles,
         "reads-until-told-to-end": readsUntilToldToEnd,
