@@ -18,6 +18,7 @@ enum ChildCommand {
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
         "mixed-operations": mixedOperations,
+        "talk-of-everything": talkOfEverything,
         "session": session,
         "lock-cycles": lockCycles,
         "reads-until-told-to-end": readsUntilToldToEnd,
