@@ -21,6 +21,9 @@ final class WriterTurns: Sendable {
         _ = arrival.take(withinSeconds: 0)
     }
 
+    /// How many wait.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     func takeIfFree() -> Bool {
         state.withLock { state in
             guard !state.isTaken else { return false }
