@@ -206,16 +206,27 @@ struct SharedFlushTests {
     @Test("One that waits leaves the queue at its deadline, and is not written later")
     func deadline() throws {
         let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(busyTimeoutMilliseconds: 100))
-        let first = Write { writing throws(KeychainFailure) in
-            WritesAtOnce.wait { store.turns.waitingCount == 0 }
+        let failures = FailureList()
+        let outcome = try store.write(ifKeybagGeneration: ItemStoreContract.keybag.generation, sharesFlush: true) {
+            writing throws(KeychainFailure) in
+            let ended = DispatchGroup()
+            ended.enter()
+            Thread.detachNewThread {
+                let failure = failure { () throws(KeychainFailure) in
+                    try store.write(ifKeybagGeneration: ItemStoreContract.keybag.generation, sharesFlush: true) {
+                        writing throws(KeychainFailure) in try writing.insert(SampleRows.row(account: 11))
+                    }.mustBeWritten()
+                }
+                if let failure { failures.append(failure) }
+                ended.leave()
+            }
+            #expect(ended.wait(timeout: .now() + 60) == .success)
+            #expect(store.turns.waitingCount == 0)
             try writing.insert(SampleRows.row(account: 10))
         }
-        let outcomes = WritesAtOnce(store: store).run(first, inserting(11...12))
-        #expect(outcomes[0] == .written)
-        for outcome in outcomes.dropFirst() {
-            #expect(outcome.failure?.status == .notAvailable)
-            #expect(outcome.failure?.reason.contains("100 ms") == true)
-        }
+        try outcome.mustBeWritten()
+        #expect(failures.all.map(\.status) == [.notAvailable])
+        #expect(failures.all.first?.reason.contains("100 ms") == true)
         #expect(try store.rows().count == 2)
     }
 }

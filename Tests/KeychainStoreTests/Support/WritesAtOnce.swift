@@ -46,8 +46,8 @@ struct WritesAtOnce {
         start(leading, 0, ended, box)
         isAtWork.wait()
         for (index, write) in others.enumerated() {
+            Self.wait { store.turns.waitingCount == index }
             start(write, index + 1, ended, box)
-            Self.wait { store.turns.waitingCount > index }
         }
         #expect(ended.wait(timeout: .now() + 120) == .success, "a write hangs")
         return box.outcomes.withLock { $0 }
