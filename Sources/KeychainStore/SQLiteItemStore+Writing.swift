@@ -85,9 +85,9 @@ extension SQLiteItemStore {
                         .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
                         callsForReopening: true)
                 }
-                let start = MonotonicClock.nowNanoseconds()
-                try session.commit()
-                session.pace.note(count: group.count, flushNanoseconds: MonotonicClock.nowNanoseconds() - start)
+                var pace = session.pace
+                try pace.note(group) { () throws(KeychainFailure) in try session.commit() }
+                session.pace = pace
                 outcome = .committed
             } catch {
                 session.undo()

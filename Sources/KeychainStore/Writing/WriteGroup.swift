@@ -34,11 +34,14 @@ struct WriteGroup {
     ///
     /// False: the transaction is lost.
     mutating func join(_ session: StoreSession, from turns: WriterTurns) -> Bool {
+        var first = turns.nextSharing()
+        // A lone writer looks at no clock.
+        guard first != nil || session.pace.expectedCount > 0 else { return true }
         let start = MonotonicClock.nowNanoseconds()
         let waitEnd = start + min(session.pace.patienceNanoseconds, Self.nanosecondLimit)
         while members.count < Self.countLimit {
-            let isExpecting = members.count < session.pace.expectedCount
-            guard let request = isExpecting ? turns.nextSharing(untilNanoseconds: waitEnd) : turns.nextSharing() else { break }
+            guard let request = first ?? next(from: turns, session.pace, waitEndNanoseconds: waitEnd) else { break }
+            first = nil
             switch session.runInSavepoint(request.takeBody()) {
             case .kept: members.append((request, .written))
             case .undone(let failure): members.append((request, .failed(failure)))
@@ -49,6 +52,10 @@ struct WriteGroup {
             guard MonotonicClock.nowNanoseconds() - start < Self.nanosecondLimit else { break }
         }
         return true
+    }
+
+    private func next(from turns: WriterTurns, _ pace: WritePace, waitEndNanoseconds: UInt64) -> WriteRequest? {
+        members.count < pace.expectedCount ? turns.nextSharing(untilNanoseconds: waitEndNanoseconds) : turns.nextSharing()
     }
 
     func answer(_ outcome: Outcome) {
@@ -73,8 +80,12 @@ struct WritePace {
     /// would cost them.
     var patienceNanoseconds: UInt64 { flushNanoseconds / 4 }
 
-    mutating func note(count: Int, flushNanoseconds: UInt64) {
-        expectedCount = count
-        self.flushNanoseconds = flushNanoseconds
+    /// Runs `commit`, and remembers how many it was for and how long it took.
+    mutating func note(_ group: WriteGroup, _ commit: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        expectedCount = group.count
+        guard group.count > 0 else { return try commit() }
+        let start = MonotonicClock.nowNanoseconds()
+        try commit()
+        flushNanoseconds = MonotonicClock.nowNanoseconds() - start
     }
 }
