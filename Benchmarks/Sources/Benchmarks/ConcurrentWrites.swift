@@ -20,7 +20,9 @@ struct ConcurrentWrites {
     /// Prints a line for each kind of write.
     func run(secondsPerRound: Double) throws {
         for index in 0..<Self.itemCount { try valet.setString("first", forKey: ValetMeasurement.key(index)) }
-        let overwriting = { @Sendable (thread: Int, index: Int) in ValetMeasurement.key((index * Self.threadCount + thread) % Self.itemCount) }
+        let overwriting = { @Sendable (thread: Int, index: Int) in
+            ValetMeasurement.key((index * Self.threadCount + thread) % Self.itemCount)
+        }
         let run = UInt32.random(in: 0...UInt32.max)
         let adding = { @Sendable (thread: Int, index: Int) in "new-\(run)-\(thread)-\(index)" }
         print(try line("overwrite", secondsPerRound, key: overwriting))
