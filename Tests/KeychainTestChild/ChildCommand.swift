@@ -11,6 +11,7 @@ import Valet
 enum ChildCommand {
     static let all: [String: @Sendable ([String]) throws -> Void] = [
         "acknowledged-sets": acknowledgedSets,
+        "acknowledged-sets-on-threads": acknowledgedSetsOnThreads,
         "sets-until-killed": setsUntilKilled,
         "sets-on-request": setsOnRequest,
         "hold-open": holdOpen,
