@@ -14,7 +14,9 @@ package struct Comparison: Codable, Equatable, Sendable {
         }
     }
 
-    /// The layout of the file. It goes up when a reader of the old one would misread the new one.
+    /// The layout of the file.
+    ///
+    /// It goes up when a reader of the old one would misread the new one.
     package static let currentFormat = 1
 
     package let format: Int

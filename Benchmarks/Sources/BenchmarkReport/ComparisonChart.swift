@@ -28,8 +28,10 @@ package struct ComparisonChart {
         let document = SVGElement(
             "svg",
             [
-                "xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 \(number(Self.width)) \(number(height))", "width": number(Self.width),
-                "height": number(height), "role": "img", "font-family": "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif",
+                "xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 \(number(Self.width)) \(number(height))",
+                "width": number(Self.width),
+                "height": number(height), "role": "img",
+                "font-family": "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif",
                 "font-size": "13", "fill": ChartPalette.text,
             ], children: children)
         return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + document.rendered()
@@ -44,7 +46,9 @@ package struct ComparisonChart {
 
     private var heading: [SVGElement] {
         var elements = [
-            text("Medians, with a whisker to p99: less is better, each line is ten times the one before", x: 0, y: 18, size: 16, isBold: true),
+            text(
+                "Medians, with a whisker to p99: less is better, each line is ten times the one before", x: 0, y: 18, size: 16, isBold: true
+            ),
             text(comparison.machine.summary, x: 0, y: 38),
             text("\(comparison.date.formatted(.iso8601)), 1,000 items unless it says otherwise", x: 0, y: 56),
         ]
@@ -94,7 +98,9 @@ package struct ComparisonChart {
         ]
     }
 
-    private func text(_ string: String, x: Double, y: Double, size: Double = 13, isBold: Bool = false, anchor: String = "start") -> SVGElement {
+    private func text(
+        _ string: String, x: Double, y: Double, size: Double = 13, isBold: Bool = false, anchor: String = "start"
+    ) -> SVGElement {
         SVGElement(
             "text",
             [

@@ -11,7 +11,8 @@ package struct ComparisonTable {
 
     package var text: String {
         let parts = [
-            heading, rows, memory, goals, comparison.absences.map { "Not here: \($0.contestant.rawValue): \($0.reason)" }.joined(separator: "\n"),
+            heading, rows, memory, goals,
+            comparison.absences.map { "Not here: \($0.contestant.rawValue): \($0.reason)" }.joined(separator: "\n"),
             comparison.notes.map { "Note: " + $0 }.joined(separator: "\n"),
         ]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n\n") + "\n"

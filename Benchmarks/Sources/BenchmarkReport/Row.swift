@@ -18,7 +18,8 @@ package struct Row: Codable, Equatable, Sendable {
     package internal(set) var ratioToValet: Double?
 
     package init(
-        _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance = .alone, itemCount: Int, threadCount: Int = 1,
+        _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance = .alone, itemCount: Int,
+        threadCount: Int = 1,
         latency: Latency
     ) {
         self.contestant = contestant
@@ -31,7 +32,8 @@ package struct Row: Codable, Equatable, Sendable {
 
     /// Nil without a sample.
     package init?(
-        _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance = .alone, itemCount: Int, threadCount: Int = 1,
+        _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance = .alone, itemCount: Int,
+        threadCount: Int = 1,
         _ samples: Samples
     ) {
         guard let latency = Latency(samples) else { return nil }

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-@testable import BenchmarkReport
 import Foundation
 import FoundationXML
 import Testing
+
+// SPDX-License-Identifier: Apache-2.0
+@testable import BenchmarkReport
 
 struct ChartTests {
     private let svg = ComparisonChart(ComparisonFixture.comparison()).svg

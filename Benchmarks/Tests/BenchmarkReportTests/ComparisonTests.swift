@@ -34,7 +34,9 @@ struct ComparisonTests {
 
     @Test("A ratio is to Valet doing the same, undisturbed and in one thread")
     func ratios() throws {
-        func ratio(_ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance, _ itemCount: Int = 1_000) throws -> Double? {
+        func ratio(
+            _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance, _ itemCount: Int = 1_000
+        ) throws -> Double? {
             try #require(
                 comparison.rows.first {
                     $0.contestant == contestant && $0.operation == operation

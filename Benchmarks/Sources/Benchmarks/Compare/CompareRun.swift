@@ -16,7 +16,7 @@ final class CompareRun {
         defer { Descendants.end() }
         let run = CompareRun(options: options, folder: folder)
         let comparison = try run.comparison()
-        print(ComparisonTable(comparison).text)
+        try FileHandle.standardOutput.write(contentsOf: Data((ComparisonTable(comparison).text + "\n").utf8))
         try write(comparison, to: options.output)
     }
 
@@ -51,7 +51,8 @@ final class CompareRun {
         for benchmark in BenchmarkList.all {
             let place = try folder.makeFolder("\(itemCount)/\(benchmark.name)")
             let command = Command(
-                Program.path, ["benchmark", benchmark.name, String(itemCount), String(options.sampleCount), place], environment: environment)
+                Program.path, ["benchmark", benchmark.name, String(itemCount), String(options.sampleCount), place], environment: environment
+            )
             findings.rows += try JSONDecoder().decode([Row].self, from: command.output(timeoutSeconds: 1_800))
             try FileManager.default.removeItem(atPath: place)
         }
@@ -129,7 +130,9 @@ final class CompareRun {
     private func notes(_ machine: Machine) -> [String] {
         var notes = [
             "Samples are few where one takes long, and with fewer than a hundred p99 is the largest of them.",
-            "A set is durable where it says raw SQLite, append and Valet; the others do not say that they wait for the disk.",
+            "Limits and Valet in one thread take turns, which costs both what they had in the processor's caches.",
+            "Valet, raw SQLite and append return when the data is on the disk. gnome-keyring and KeePassXC rewrite and flush their whole "
+                + "file, but not its folder; pass flushes nothing.",
             "pass has a key without a passphrase; KeePassXC's command opens and derives the key of its database at each start.",
         ]
         if ["tmpfs", "ramfs"].contains(machine.fileSystem) {

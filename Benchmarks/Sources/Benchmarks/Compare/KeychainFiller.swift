@@ -15,7 +15,9 @@ struct KeychainFiller {
 
     func remove() { folder.remove() }
 
-    /// A keychain with `itemCount` items, at `home`. Each call asks for no fewer than the one before.
+    /// Makes a keychain with `itemCount` items at `home`.
+    ///
+    /// Each call asks for no fewer than the one before.
     mutating func makeKeychain(itemCount: Int, home: String) throws {
         let environment = Program.environment(keychainHome: folder.path)
         let command = Command(Program.path, ["fill", String(self.itemCount), String(itemCount)], environment: environment)

@@ -10,7 +10,8 @@ struct ValetCommand: CommandPeer {
     private let environment: [String: String]
 
     init(keychainHome: String) throws {
-        program = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        program =
+            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/release/valet").path
         guard FileManager.default.isExecutableFile(atPath: program) else {
             throw Peer.Unavailable(reason: "\(program) is not there: run `make release`")

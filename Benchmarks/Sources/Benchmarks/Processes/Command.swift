@@ -11,7 +11,9 @@ struct Command {
     let program: String
     let arguments: [String]
     let environment: [String: String]
-    /// What it reads. At most what a pipe holds, so that nobody need wait for it to be read.
+    /// What it reads.
+    ///
+    /// At most what a pipe holds, so that nobody need wait for it to be read.
     let input: String
 
     init(_ program: String, _ arguments: [String], environment: [String: String], input: String = "") {

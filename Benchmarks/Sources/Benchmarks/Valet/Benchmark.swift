@@ -16,7 +16,9 @@ protocol Benchmark {
 /// What a benchmark works with.
 struct BenchmarkSetting {
     let subject: FilledValet
-    /// How often each cheap operation is measured. Those that wait for the disk are measured less often.
+    /// How often each cheap operation is measured.
+    ///
+    /// Those that wait for the disk are measured less often.
     let sampleCount: Int
     /// A folder beside the keychain, on the same file system.
     let directory: String

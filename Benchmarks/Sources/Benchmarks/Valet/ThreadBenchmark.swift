@@ -10,7 +10,9 @@ struct ThreadBenchmark: Benchmark {
     func run(_ setting: BenchmarkSetting) throws -> [Row] {
         var rows: [Row] = []
         // New keys are removed by the operation after, and listing finds as many as there were.
-        var (latencies, rates, singleRates) = ([KeychainOperation: Samples](), [KeychainOperation: [Double]](), [KeychainOperation: [Double]]())
+        var (latencies, rates, singleRates) = (
+            [KeychainOperation: Samples](), [KeychainOperation: [Double]](), [KeychainOperation: [Double]]()
+        )
         for round in 0..<Self.roundCount {
             for threadCount in [1, Self.threadCount] {
                 for operation in KeychainOperation.allCases {
