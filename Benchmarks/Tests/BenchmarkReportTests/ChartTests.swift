@@ -16,9 +16,13 @@ struct ChartTests {
         #expect(document.text.contains("Processor <\"Skroob\"> &   Co"))
     }
 
-    @Test("The parser that says so refuses what is not")
-    func malformed() {
-        #expect(!Parsed(svg.replacingOccurrences(of: "</svg>", with: "")).isWellFormed)
+    @Test(
+        "The parser that says so refuses what is not",
+        arguments: [("</svg>", ""), ("</text>", "</txt>"), ("&amp;", "&"), ("</title>", "</title><rect>"), ("fill=\"", "fill=")])
+    func malformed(sound: String, broken: String) {
+        let document = svg.replacingOccurrences(of: sound, with: broken)
+        #expect(document != svg)
+        #expect(!Parsed(document).isWellFormed)
     }
 
     @Test("It loads nothing and runs nothing")
@@ -74,20 +78,25 @@ private final class Parsed: NSObject, XMLParserDelegate {
     private(set) var isWellFormed = false
     private(set) var elements: [Element] = []
     private(set) var text = ""
+    private var depth = 0
 
     init(_ document: String) {
         super.init()
         let parser = XMLParser(data: Data(document.utf8))
         parser.delegate = self
-        isWellFormed = parser.parse()
+        // It does not mind by itself that the end of the document is missing.
+        isWellFormed = parser.parse() && depth == 0
     }
 
     func parser(
         _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
         attributes: [String: String] = [:]
     ) {
+        depth += 1
         elements.append(Element(name: name, attributes: attributes))
     }
+
+    func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) { depth -= 1 }
 
     func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
 }
