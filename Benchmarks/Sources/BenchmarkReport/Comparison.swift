@@ -45,6 +45,11 @@ package struct Comparison: Codable, Equatable, Sendable {
         goals = DesignGoals(rows: rows, memory: memory).all
     }
 
+    /// The same figures, put beside each other and held against the goals anew.
+    package func judgedAnew() -> Comparison {
+        Comparison(date: date, command: command, machine: machine, rows: rows, memory: memory, absences: absences, notes: notes)
+    }
+
     private static func withRatios(_ rows: [Row]) -> [Row] {
         rows.map { row in
             let isProcess = row.circumstance == .wholeProcess

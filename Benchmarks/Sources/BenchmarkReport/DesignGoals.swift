@@ -34,13 +34,20 @@ struct DesignGoals {
         ]
     }
 
+    /// The sizes are measured minutes apart, and disks have moods: so each write is held against the append of its own rounds first.
     private var atScale: [Goal] {
         let largest = largestItemCount
-        return [KeychainOperation.get, .overwrite, .setNew].map { operation in
-            Goal(
-                "\(operation.title): \(Quantity.grouped(largest)) items / 1,000", .atMost, 2,
-                measured: ratio(median(.valet, operation, itemCount: largest), median(.valet, operation)))
+        let name = "\(Quantity.grouped(largest)) items / 1,000"
+        func againstAppend(_ operation: KeychainOperation, _ itemCount: Int) -> Double? {
+            ratio(median(.valet, operation, itemCount: itemCount), median(.bareAppend, .setNew, itemCount: itemCount))
         }
+        let reads = ratio(median(.valet, .get, itemCount: largest), median(.valet, .get))
+        return [Goal("\(KeychainOperation.get.title): \(name)", .atMost, 2, measured: reads)]
+            + [KeychainOperation.overwrite, .setNew].map { operation in
+                Goal(
+                    "\(operation.title): \(name), each / its append", .atMost, 2,
+                    measured: ratio(againstAppend(operation, largest), againstAppend(operation, Self.usualItemCount)))
+            }
     }
 
     private var listing: Goal {

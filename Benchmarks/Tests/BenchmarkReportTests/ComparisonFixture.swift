@@ -16,7 +16,8 @@ enum ComparisonFixture {
             date: Date(timeIntervalSince1970: 1_800_000_000.7), command: "make compare", machine: machine,
             rows: [
                 row(.libsecret, .get, 2_000), row(.valet, .get, getMicroseconds), row(.rawSQLite, .get, 4), threads,
-                row(.valet, .overwrite, 600), row(.bareAppend, .setNew, 500), row(.valet, .get, 30, .besideWriter),
+                row(.valet, .overwrite, 600), row(.bareAppend, .setNew, 500), row(.valet, .overwrite, 4_800, itemCount: 100_000),
+                row(.bareAppend, .setNew, 4_000, itemCount: 100_000), row(.valet, .get, 30, .besideWriter),
                 row(.valet, .get, 40, itemCount: 100_000), row(.valetCommand, .get, 10_000, .wholeProcess),
                 row(.secretTool, .get, 15_000, .wholeProcess), row(.aesGCM, .get, 0.9), row(.valet, .allKeys, 50_000, itemCount: 10_000),
             ],

@@ -24,6 +24,18 @@ struct ComparisonTests {
         #expect(Set(latency.keys) == ["medianMicroseconds", "p99Microseconds", "sampleCount"])
     }
 
+    @Test("What was judged before is judged the same again")
+    func judgedAnew() {
+        #expect(comparison.judgedAnew() == comparison)
+    }
+
+    @Test("A slower disk is no growth: writes of different sizes are compared by their appends")
+    func growth() throws {
+        let goal = try #require(comparison.goals.first { $0.name == "set, overwrite: 100,000 items / 1,000, each / its append" })
+        // 600 by 500 there; eight times both here.
+        #expect(goal.measured == 1)
+    }
+
     @Test("A file of another format is refused")
     func otherFormat() throws {
         let text = String(decoding: try comparison.json(), as: UTF8.self)

@@ -9,15 +9,16 @@ final class CompareRun {
     private var findings = CommandRounds.Findings()
 
     static func run(_ options: CompareOptions) throws {
+        if options.onlyRedraws {
+            let known = try Comparison(json: Data(contentsOf: URL(filePath: options.output + "/compare.json")))
+            return try report(known.judgedAnew(), to: options.output)
+        }
         let folder = try ThrowAwayFolder()
         defer { folder.remove() }
         // Nothing of a run stays behind, whatever happened.
         Descendants.adopt()
         defer { Descendants.end() }
-        let run = CompareRun(options: options, folder: folder)
-        let comparison = try run.comparison()
-        try FileHandle.standardOutput.write(contentsOf: Data((ComparisonTable(comparison).text + "\n").utf8))
-        try write(comparison, to: options.output)
+        try report(CompareRun(options: options, folder: folder).comparison(), to: options.output)
     }
 
     private init(options: CompareOptions, folder: ThrowAwayFolder) {
@@ -77,7 +78,12 @@ final class CompareRun {
         }
         if options.includesPeers {
             session = attempt(.libsecret) { try SecretServiceSession(home: folder.makeFolder("keyring")) }
-            if let session { measureSecretService(session, &commands) }
+            if let session { measureLibsecret(session, &commands) }
+            if !findings.rows.contains(where: { $0.contestant == .libsecret }) {
+                for contestant in [Contestant.secretTool, .pythonKeyring, .keyringCommand] {
+                    findings.absences.append(Comparison.Absence(contestant, reason: "measured on what libsecret has stored"))
+                }
+            }
             Program.progress("pass and KeePassXC are set up ...")
             pass = attempt(.pass) { try PassPeer(home: folder.makeFolder("pass")) }
             if let pass { commands.append(pass) }
@@ -91,13 +97,16 @@ final class CompareRun {
     }
 
     /// All who use the Secret Service; those that come later find the items that libsecret has made.
-    private func measureSecretService(_ session: SecretServiceSession, _ commands: inout [any CommandPeer]) {
+    private func measureLibsecret(_ session: SecretServiceSession, _ commands: inout [any CommandPeer]) {
         Program.progress("libsecret with \(Peer.itemCount) items ...")
         guard let output = attempt(.libsecret, { try LibsecretPeer(session: session, directory: folder.path).run() }) else { return }
         add(output, .libsecret)
         attempt(.secretTool) { try commands.append(SecretToolPeer(session: session)) }
         Program.progress("python-keyring ...")
-        guard let python = attempt(.pythonKeyring, { try PythonKeyringPeer(session: session) }) else { return }
+        guard let python = attempt(.pythonKeyring, { try PythonKeyringPeer(session: session) }) else {
+            findings.absences.append(Comparison.Absence(.keyringCommand, reason: "it is python-keyring's"))
+            return
+        }
         if let output = attempt(.pythonKeyring, { try python.run() }) { add(output, .pythonKeyring) }
         commands.append(KeyringCommandPeer(peer: python))
     }
@@ -141,7 +150,8 @@ final class CompareRun {
         return notes
     }
 
-    private static func write(_ comparison: Comparison, to folder: String) throws {
+    private static func report(_ comparison: Comparison, to folder: String) throws {
+        try FileHandle.standardOutput.write(contentsOf: Data((ComparisonTable(comparison).text + "\n").utf8))
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try comparison.json().write(to: URL(filePath: folder + "/compare.json"), options: .atomic)
         try Data(ComparisonChart(comparison).svg.utf8).write(to: URL(filePath: folder + "/compare.svg"), options: .atomic)

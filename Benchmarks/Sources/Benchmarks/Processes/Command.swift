@@ -34,8 +34,9 @@ struct Command {
     func output(timeoutSeconds: Double) throws -> Data {
         let (output, error) = (try ScratchFile(), try ScratchFile())
         try finish(SpawnedProcess(self, output: output.descriptor, error: error.descriptor), timeoutSeconds) {
-            let lastLine = (try? error.contents()).map { String(decoding: $0, as: UTF8.self) }?.split(separator: "\n").last
-            return lastLine.map { ": " + $0 } ?? ""
+            let lines = (try? error.contents()).map { String(decoding: $0, as: UTF8.self).split(separator: "\n") } ?? []
+            // Compilers say most in the line with their first error, everyone else in the last.
+            return (lines.first { $0.contains("error:") } ?? lines.last).map { ": " + $0 } ?? ""
         }
         return try output.contents()
     }
