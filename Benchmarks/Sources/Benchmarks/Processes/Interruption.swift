@@ -7,6 +7,8 @@ enum Interruption {
     /// The signals that people and systems send to end a program.
     static let signals = [SIGINT, SIGTERM, SIGHUP]
 
+    private static let isUnderway = Atomic(false)
+
     private static let folders = Mutex<[String]>([])
 
     // Dispatch lets sources be used from any thread; nobody does anything with these but keep them.
@@ -14,6 +16,7 @@ enum Interruption {
         signal(number, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: number)
         source.setEventHandler {
+            isUnderway.store(true, ordering: .sequentiallyConsistent)
             Descendants.end()
             for folder in folders.withLock({ $0 }) { try? FileManager.default.removeItem(atPath: folder) }
             exit(128 + number)
@@ -26,5 +29,12 @@ enum Interruption {
     static func remember(_ folder: String) {
         _ = unsafe sources
         folders.withLock { $0.append(folder) }
+    }
+
+    /// Does not return once the end has begun.
+    ///
+    /// Otherwise the run would take the end of its child processes for a finding, and go on to write into what is being removed.
+    static func holdIfUnderway() {
+        while isUnderway.load(ordering: .sequentiallyConsistent) { sleep(1) }
     }
 }

@@ -23,6 +23,7 @@ struct SpawnedProcess {
 
     /// Starts `command`; it writes to these descriptors and reads its input, or from `standardInput`.
     init(_ command: Command, standardInput: Int32? = nil, output: Int32, error: Int32) throws {
+        Interruption.holdIfUnderway()
         let (readEnd, writeEnd) = try Self.pipe()
         defer { close(readEnd) }
         let written = unsafe write(writeEnd, command.input, command.input.utf8.count)
@@ -60,6 +61,7 @@ struct SpawnedProcess {
     func wait(timeoutSeconds: Double) throws -> Ending {
         var status: Int32 = 0
         let code = unsafe benchmark_wait(processID, Int32(timeoutSeconds * 1_000), &status)
+        Interruption.holdIfUnderway()
         if code == ETIMEDOUT { return .tooLate }
         guard code == 0 else { throw Command.Failure(program: command.program, reason: "was lost: error \(code)") }
         // The layout of the status is that of wait(2): a signal in the low seven bits, an exit code in the next byte.
