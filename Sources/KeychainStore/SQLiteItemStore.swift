@@ -71,6 +71,12 @@ package final class SQLiteItemStore: ItemStore {
     /// One of `integrityProblems`, which a replacement of the keybag repairs.
     package static let differingKeybagCopies = "the two copies of the keybag differ"
 
+    /// The numbers of the pages of a store's file that are not what was written, also of one that is too damaged to be opened.
+    package static func damagedPages(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> [Int64] {
+        guard keychain_mark_process(), !keychain_process_is_forked() else { throw forkedChildFailure }
+        return try StoreOpening(path: path, options: options).damagedPages()
+    }
+
     /// What is wrong with the file itself, a line each; empty when nothing is.
     package func integrityProblems() throws(KeychainFailure) -> [String] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }

@@ -74,6 +74,19 @@ struct StoreOpening {
         try check(StoreFileHeader(header), path: file.location.path)
     }
 
+    /// Looks at pages past SQLite, which may not understand a damaged file.
+    func damagedPages() throws(KeychainFailure) -> [Int64] {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return [] }
+        let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
+        guard let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount)),
+            header.formatVersion >= StoreSchema.formatVersion
+        else { return [] }
+        try connection.checkPages()
+        // A read transaction, if one can be begun: it tells what is in the -wal file.
+        _ = try? connection.execute("BEGIN; PRAGMA user_version")
+        return try connection.damagedPages()
+    }
+
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {
         try SQLiteConnection(
             path: file.location.path, access: access, vfsName: options.vfsName,
