@@ -69,7 +69,7 @@ struct DamagedImages: Sendable {
         let outcomes = await onThreads(
             (0..<threadCount).map { thread in
                 { @Sendable () -> Result<Tally, any Error> in
-                    Result { try tally(damages, on: thread, of: threadCount) }
+                    Result { try look(at: damages, on: thread, of: threadCount) }
                 }
             })
         var tally = Tally()
@@ -77,7 +77,7 @@ struct DamagedImages: Sendable {
         return tally
     }
 
-    private func tally(_ damages: [Damage], on thread: Int, of threadCount: Int) throws -> Tally {
+    private func look(at damages: [Damage], on thread: Int, of threadCount: Int) throws -> Tally {
         let home = directory.path + "/\(UUID().uuidString)"
         try FileManager.default.copyItem(atPath: directory.path + "/original", toPath: home)
         defer { try? FileManager.default.removeItem(atPath: home) }

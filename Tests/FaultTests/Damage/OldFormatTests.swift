@@ -41,7 +41,7 @@ struct OldFormatTests {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.restore(to: home)
             let before = try FileSnapshot(of: home)
-            try Self.withValet(home) { valet in
+            try Self.withValet(home) { valet throws in
                 for number in 1...3 { #expect(try valet.string(forKey: "key \(number)") == "secret \(number)") }
                 #expect(try valet.allKeys() == ["key 1", "key 2", "key 3"])
             }
@@ -53,13 +53,13 @@ struct OldFormatTests {
     func upgraded() throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.restore(to: home)
-            try Self.withValet(home) { valet in
+            try Self.withValet(home) { valet throws in
                 #expect(try valet.string(forKey: "key 1") == "secret 1")
                 try valet.setString("secret 4", forKey: "key 4")
             }
             #expect(try Self.formatVersion(home) == 2)
             #expect(try SQLiteItemStore.damagedPages(at: home + "/keychain.db") == [])
-            try Self.withValet(home) { valet in
+            try Self.withValet(home) { valet throws in
                 for number in 1...4 { #expect(try valet.string(forKey: "key \(number)") == "secret \(number)") }
             }
         }
@@ -96,7 +96,8 @@ struct OldFormatTests {
                 let keychain = LocalKeychain(home: home)
                 for number in 1...5 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)", comment) }
                 do throws(KeychainFailure) {
-                    #expect(try keychain.secret(of: "late") == "secret of late", comment)
+                    let secret = try keychain.secret(of: "late")
+                    #expect(secret == "secret of late", comment)
                 } catch {
                     #expect(error.status == .itemNotFound, "\(error), \(comment)")
                     outcome = .nothingDone
