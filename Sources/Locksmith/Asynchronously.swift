@@ -4,8 +4,9 @@
 ///
 ///     try await account.asynchronously.createInSecureStore()
 ///
-/// The disk, and a keychain that somebody else writes to, are waited for on a thread of Swift's pool, so a main actor stays responsive.
-/// Results and errors are the same. Functions that differ from the others only by being asynchronous would hide those from asynchronous code.
+/// The disk, and a keychain that somebody else writes to, are waited for on threads that are there for this, so neither a main actor nor
+/// other tasks are kept waiting. Results and errors are the same. Functions that differ from the others only by being asynchronous would hide
+/// those from asynchronous code. What has begun is done, even if its task is cancelled meanwhile.
 public struct Asynchronously<Storable: Sendable>: Sendable {
     let storable: Storable
 }
@@ -20,34 +21,48 @@ extension Asynchronously where Storable: CreateableSecureStorable {
     ///
     /// - Throws: As ``CreateableSecureStorable/createInSecureStore()``.
     @concurrent public func createInSecureStore() async throws {
-        try storable.createInSecureStore()
+        try await withBlockingCalls { try storable.createInSecureStore() }
     }
 
     /// Stores the item, in place of the one that may be there.
     ///
     /// - Throws: As ``CreateableSecureStorable/updateInSecureStore()``.
     @concurrent public func updateInSecureStore() async throws {
-        try storable.updateInSecureStore()
+        try await withBlockingCalls { try storable.updateInSecureStore() }
     }
 }
 
 extension Asynchronously where Storable: ReadableSecureStorable & GenericPasswordSecureStorable {
+    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    ///
+    /// - Returns: The generic password; nil if there is none that can be read.
+    @concurrent public func readFromSecureStore() async -> (any GenericPasswordSecureStorableResultType)? {
+        try? await tryReadFromSecureStore()
+    }
+
     /// Reads the item, and tells one that cannot be read from none.
     ///
     /// - Returns: The generic password; nil if there is none.
     /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
     @concurrent public func tryReadFromSecureStore() async throws -> (any GenericPasswordSecureStorableResultType)? {
-        try storable.tryReadFromSecureStore()
+        try await withBlockingCalls { try storable.tryReadFromSecureStore() }
     }
 }
 
 extension Asynchronously where Storable: ReadableSecureStorable & InternetPasswordSecureStorable {
+    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    ///
+    /// - Returns: The internet password; nil if there is none that can be read.
+    @concurrent public func readFromSecureStore() async -> (any InternetPasswordSecureStorableResultType)? {
+        try? await tryReadFromSecureStore()
+    }
+
     /// Reads the item, and tells one that cannot be read from none.
     ///
     /// - Returns: The internet password; nil if there is none.
     /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
     @concurrent public func tryReadFromSecureStore() async throws -> (any InternetPasswordSecureStorableResultType)? {
-        try storable.tryReadFromSecureStore()
+        try await withBlockingCalls { try storable.tryReadFromSecureStore() }
     }
 }
 
@@ -56,7 +71,7 @@ extension Asynchronously where Storable: DeleteableSecureStorable {
     ///
     /// - Throws: As ``DeleteableSecureStorable/deleteFromSecureStore()``.
     @concurrent public func deleteFromSecureStore() async throws {
-        try storable.deleteFromSecureStore()
+        try await withBlockingCalls { try storable.deleteFromSecureStore() }
     }
 }
 
@@ -66,7 +81,7 @@ extension Asynchronously where Storable: CodableSecureStorable, Storable.Payload
     /// - Parameter payload: The value.
     /// - Throws: As ``CodableSecureStorable/createInSecureStore(payload:)``.
     @concurrent public func createInSecureStore(payload: Storable.Payload) async throws {
-        try storable.createInSecureStore(payload: payload)
+        try await withBlockingCalls { try storable.createInSecureStore(payload: payload) }
     }
 
     /// Stores a value in the item, which is added if it is not there.
@@ -74,7 +89,7 @@ extension Asynchronously where Storable: CodableSecureStorable, Storable.Payload
     /// - Parameter payload: The value.
     /// - Throws: As ``CodableSecureStorable/updateInSecureStore(payload:)``.
     @concurrent public func updateInSecureStore(payload: Storable.Payload) async throws {
-        try storable.updateInSecureStore(payload: payload)
+        try await withBlockingCalls { try storable.updateInSecureStore(payload: payload) }
     }
 
     /// Reads the value of the item.
@@ -82,6 +97,6 @@ extension Asynchronously where Storable: CodableSecureStorable, Storable.Payload
     /// - Returns: The value; nil if there is no such item.
     /// - Throws: As ``CodableSecureStorable/readPayloadFromSecureStore()``.
     @concurrent public func readPayloadFromSecureStore() async throws -> Storable.Payload? {
-        try storable.readPayloadFromSecureStore()
+        try await withBlockingCalls { try storable.readPayloadFromSecureStore() }
     }
 }

@@ -19,7 +19,8 @@ extension CodableSecureStorable {
     /// Stores a value in a new item.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: A ``LocksmithError``, ``LocksmithError/duplicate`` if the item is there already; or what encoding the value throws.
+    /// - Throws: A ``LocksmithError``: ``LocksmithError/duplicate`` if the item is there already, ``LocksmithError/unarchivable`` for a value
+    ///   that JSON cannot hold, and others; or what the type's own encoding throws.
     public func createInSecureStore(payload: Payload) throws {
         try ItemDescription(of: self).create(Self.archive(payload), with: creationClosure)
     }
@@ -27,9 +28,9 @@ extension CodableSecureStorable {
     /// Stores a value in the item, which is added if it is not there.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: A ``LocksmithError``, or what encoding the value throws. The value that was there is then still there.
+    /// - Throws: A ``LocksmithError``, or what the type's own encoding throws. The value that was there is then still there.
     public func updateInSecureStore(payload: Payload) throws {
-        try ItemDescription(of: self).update(Self.archive(payload), with: creationClosure)
+        try ItemDescription(of: self).update(Self.archive(payload), with: updateClosure, orAddingWith: creationClosure)
     }
 
     /// Reads the value of the item.
@@ -45,8 +46,17 @@ extension CodableSecureStorable {
         (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? SecItem.add
     }
 
+    private var updateClosure: PerformUpdateRequestClosureType {
+        (self as? any CreateableSecureStorable)?.performUpdateRequestClosure ?? SecItem.update
+    }
+
     private static func archive(_ payload: Payload) throws -> Data {
-        try KeyedArchiveWriter.write([payloadKey: JSONEncoder().encode(payload)])
+        do {
+            return try KeyedArchiveWriter.write([payloadKey: JSONEncoder().encode(payload)])
+        } catch EncodingError.invalidValue(_, let context) {
+            // The error itself holds the value.
+            throw LocksmithError.unarchivable(key: context.codingPath.readable)
+        }
     }
 }
 
@@ -55,13 +65,38 @@ extension SecureStorableResultType {
     ///
     /// - Parameter type: The type of the value.
     /// - Returns: The value.
-    /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type.
+    /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type; ``LocksmithError/key`` tells which part of it is not as it
+    ///   should be, by the keys of the value.
     public func payload<Payload: Decodable>(as type: Payload.Type) throws -> Payload {
-        guard let json = data?[payloadKey] as? Data, let payload = try? JSONDecoder().decode(type, from: json) else {
-            throw LocksmithError.decode
+        guard let json = data?[payloadKey] as? Data else { throw LocksmithError.foreign }
+        do {
+            return try JSONDecoder().decode(type, from: json)
+        } catch let error as DecodingError {
+            // Only where: what the error says besides may quote the value.
+            throw LocksmithError.decode(key: error.codingPath.readable)
+        } catch {
+            // The type's own, which may say anything.
+            throw LocksmithError.foreign
         }
-        return payload
     }
 }
 
 private let payloadKey = "payload"
+
+extension DecodingError {
+    /// Where the value stands that could not be read.
+    fileprivate var codingPath: [any CodingKey] {
+        switch self {
+        case .keyNotFound(let key, let context): context.codingPath + [key]
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context): context.codingPath
+        @unknown default: []
+        }
+    }
+}
+
+extension [any CodingKey] {
+    /// As the keys of other data are written: `payload.tokens[2]`.
+    fileprivate var readable: String {
+        reduce(payloadKey) { path, key in key.intValue.map { "\(path)[\($0)]" } ?? "\(path).\(key.stringValue)" }
+    }
+}

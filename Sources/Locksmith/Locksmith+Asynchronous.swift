@@ -20,7 +20,19 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
-        try await perform { try ItemDescription(of: item).create(value, with: SecItem.add) }
+        try await withBlockingCalls { try ItemDescription(of: item).create(value, with: SecItem.add) }
+    }
+
+    /// Reads the data of an account; nil tells not whether there is none or it cannot be read.
+    ///
+    /// - Parameters:
+    ///   - userAccount: The account.
+    ///   - service: The service the account belongs to.
+    /// - Returns: What was stored, or nil.
+    nonisolated(nonsending) public func loadDataForUserAccount(
+        _ userAccount: String, inService service: String = LocksmithDefaultService
+    ) async -> [String: Any]? {
+        try? await tryLoadDataForUserAccount(userAccount, inService: service)
     }
 
     /// Reads the data of an account, and tells what cannot be read from nothing.
@@ -34,7 +46,9 @@ public struct AsynchronousLocksmith: Sendable {
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws -> [String: Any]? {
         let item = StoredAccount(account: userAccount, service: service)
-        return try await item.asynchronously.tryReadFromSecureStore()?.data
+        guard let result = try await item.asynchronously.tryReadFromSecureStore() else { return nil }
+        guard let data = result.data else { throw LocksmithError.foreign }
+        return data
     }
 
     /// Stores data for an account, in place of what may be there.
@@ -49,7 +63,9 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
-        try await perform { try ItemDescription(of: item).update(value, with: SecItem.add) }
+        try await withBlockingCalls {
+            try ItemDescription(of: item).update(value, with: SecItem.update, orAddingWith: SecItem.add)
+        }
     }
 
     /// Deletes the data of an account.
@@ -61,7 +77,7 @@ public struct AsynchronousLocksmith: Sendable {
     @concurrent public func deleteDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws {
-        try StoredAccount(account: userAccount, service: service).deleteFromSecureStore()
+        try await StoredAccount(account: userAccount, service: service).asynchronously.deleteFromSecureStore()
     }
 
     /// The accounts of a service for which there are generic passwords, whoever stored them.
@@ -70,12 +86,7 @@ public struct AsynchronousLocksmith: Sendable {
     /// - Returns: The accounts.
     /// - Throws: As ``Locksmith/userAccounts(inService:)``.
     @concurrent public func userAccounts(inService service: String = LocksmithDefaultService) async throws -> [String] {
-        try Locksmith.userAccounts(inService: service)
-    }
-
-    /// Runs `body` away from the caller's actor.
-    @concurrent private func perform(_ body: @Sendable () throws -> Void) async throws {
-        try body()
+        try await withBlockingCalls { try Locksmith.userAccounts(inService: service) }
     }
 }
 

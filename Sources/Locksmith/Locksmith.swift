@@ -81,12 +81,15 @@ public struct Locksmith {
     /// - Parameters:
     ///   - userAccount: The account.
     ///   - service: The service the account belongs to.
-    /// - Returns: What was stored; nil if there is nothing.
-    /// - Throws: A ``LocksmithError``, as ``ReadableSecureStorable/tryReadFromSecureStore()``.
+    /// - Returns: What was stored; nil if there is no item for the account.
+    /// - Throws: A ``LocksmithError``, as ``ReadableSecureStorable/tryReadFromSecureStore()``; ``LocksmithError/decode`` also for an item without
+    ///   a value, which only other programs store.
     public static func tryLoadDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) throws -> [String: Any]? {
-        try UserAccount(account: userAccount, service: service).tryReadFromSecureStore()?.data
+        guard let result = try UserAccount(account: userAccount, service: service).tryReadFromSecureStore() else { return nil }
+        guard let data = result.data else { throw LocksmithError.foreign }
+        return data
     }
 
     // MARK: Updating
@@ -145,9 +148,12 @@ public struct Locksmith {
 
     /// The accounts of a service for which there are generic passwords, whoever stored them.
     ///
+    /// Damaged items are left out as long as others are readable, since nobody can tell their account; `valet verify` lists them.
+    ///
     /// - Parameter service: The service.
-    /// - Returns: The accounts, each once and in alphabetical order; none if there are none.
-    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if one of the items is locked.
+    /// - Returns: The accounts, each once and as Swift orders strings; none if there are none.
+    /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if one of the items is locked, ``LocksmithError/decode`` if all
+    ///   are damaged, and others.
     public static func userAccounts(inService service: String = LocksmithDefaultService) throws -> [String] {
         let (status, items) = SecItem.allAttributes(matching: [
             kSecClass as String: LocksmithSecurityClass.genericPassword.rawValue,

@@ -15,7 +15,7 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     public let rawValue: String
     /// The status of Keychain Services, of the `errSec…` constants; nil if the error is not the keychain's.
     public let status: Int32?
-    /// Where in the data the value stands that cannot be archived, for example `profile.photos[2]`; nil for other errors.
+    /// Where in the data the value stands that cannot be archived or read, for example `profile.photos[2]`; nil if that is not known.
     public let key: String?
 
     private init(_ message: String, status: Int32? = nil, key: String? = nil) {
@@ -32,7 +32,8 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     public static let authFailed = LocksmithError("Authorization/Authentication failed.", status: errSecAuthFailed)
     /// What is stored is damaged, or is not what this library stores.
     ///
-    /// It does not mean that there is nothing.
+    /// It does not mean that there is nothing. Damage that the keychain found has a ``status``; what it delivered and is no archive of a
+    /// dictionary, or no value of the type it is read as, has none.
     public static let decode = LocksmithError("Unable to decode the provided data.", status: errSecDecode)
     /// There is such an item already.
     public static let duplicate = LocksmithError("The item already exists.", status: errSecDuplicateItem)
@@ -95,6 +96,14 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     /// The error for a value that has no form in an archive.
     static func unarchivable(key: String) -> LocksmithError {
         LocksmithError(unarchivable.rawValue, key: key)
+    }
+
+    /// The error for what the keychain delivered and this library did not store.
+    static let foreign = LocksmithError(decode.rawValue)
+
+    /// The error for a value that is not of the type it is read as.
+    static func decode(key: String) -> LocksmithError {
+        LocksmithError(decode.rawValue, key: key)
     }
 }
 

@@ -32,17 +32,25 @@ public protocol CreateableSecureStorable: SecureStorable {
     /// What to store.
     ///
     /// Strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays and dictionaries of these, at most 100 deep. Elements of
-    /// sets and keys of dictionaries contain nothing else, and no two of them are equal numbers.
+    /// sets and keys of dictionaries contain nothing else, no two of them are equal numbers, and at most 1,000 in all are numbers or data.
+    /// There are at most 100,000 values in all.
     var data: [String: Any] { get }
     /// Performs the request that adds the item.
     ///
     /// Optional: the default is `SecItemAdd`.
     var performCreateRequestClosure: PerformRequestClosureType { get }
+    /// Performs the request that changes the item.
+    ///
+    /// Optional: the default is `SecItemUpdate`.
+    var performUpdateRequestClosure: PerformUpdateRequestClosureType { get }
 }
 
 extension CreateableSecureStorable {
     /// Calls `SecItemAdd`.
     public var performCreateRequestClosure: PerformRequestClosureType { SecItem.add }
+
+    /// Calls `SecItemUpdate`.
+    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { SecItem.update }
 
     /// Stores a new item.
     ///
@@ -55,12 +63,14 @@ extension CreateableSecureStorable {
     /// Stores the item, in place of the one that may be there.
     ///
     /// At no moment is there none. The one that is there is found by what tells items apart: its account and service, or its account, server,
-    /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are. What changes an item is
-    /// `SecItemUpdate`; `performCreateRequestClosure` is called if there is none.
+    /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are.
+    /// ``performUpdateRequestClosure`` changes it; ``performCreateRequestClosure`` is called if there is none. Without an ``accessGroup``, every item
+    /// is changed that is told apart by its group alone.
     ///
     /// - Throws: A ``LocksmithError``. The item that was there is then still there.
     public func updateInSecureStore() throws {
-        try ItemDescription(of: self).update(KeyedArchiveWriter.write(data), with: performCreateRequestClosure)
+        try ItemDescription(of: self).update(
+            KeyedArchiveWriter.write(data), with: performUpdateRequestClosure, orAddingWith: performCreateRequestClosure)
     }
 
     /// The dictionary of the request that adds the item.
@@ -105,8 +115,8 @@ extension ReadableSecureStorable {
         let item = try ItemDescription(of: self)
         guard let found = try item.read(with: performReadRequestClosure) else { return nil }
         switch item.owner {
-        case .genericPassword(let password): return GenericPasswordResult(of: password, found)
-        case .internetPassword(let password): return InternetPasswordResult(of: password, found)
+        case .genericPassword(let password): return try GenericPasswordResult(of: password, found)
+        case .internetPassword(let password): return try InternetPasswordResult(of: password, found)
         }
     }
 
@@ -132,7 +142,8 @@ extension ReadableSecureStorable where Self: GenericPasswordSecureStorable {
     /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
     ///   value is no archive of a dictionary, and others.
     public func tryReadFromSecureStore() throws -> (any GenericPasswordSecureStorableResultType)? {
-        try ItemDescription(of: self).read(with: performReadRequestClosure).map { GenericPasswordResult(of: self, $0) }
+        guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
+        return try GenericPasswordResult(of: self, found)
     }
 }
 
@@ -150,7 +161,8 @@ extension ReadableSecureStorable where Self: InternetPasswordSecureStorable {
     /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
     ///   value is no archive of a dictionary, and others.
     public func tryReadFromSecureStore() throws -> (any InternetPasswordSecureStorableResultType)? {
-        try ItemDescription(of: self).read(with: performReadRequestClosure).map { InternetPasswordResult(of: self, $0) }
+        guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
+        return try InternetPasswordResult(of: self, found)
     }
 }
 

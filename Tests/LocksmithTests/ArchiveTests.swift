@@ -116,7 +116,7 @@ struct ArchiveTests {
         #expect(list.map { Array($0.utf8) } == [composed, decomposed, composed].map { Array($0.utf8) })
     }
 
-    @Test("An archive that Locksmith 4.0 wrote on an Apple platform is read")
+    @Test("An archive in the form that Foundation writes on Apple platforms is read, with each of the classes that are allowed")
     func foreign() throws {
         let value = try #require(Data(base64Encoded: Self.foreignArchive, options: .ignoreUnknownCharacters))
         let read = try Locksmith.data(inValue: value)

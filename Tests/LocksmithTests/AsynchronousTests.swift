@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import KeychainServices
 import KeychainTestingTraits
 import Locksmith
 import Testing
@@ -16,9 +17,19 @@ struct AsynchronousTests {
         #expect(try await locksmith.tryLoadDataForUserAccount("Skroob")?["combination"] as? Int == 12345)
         try await locksmith.updateData(["combination": 54321], forUserAccount: "Skroob")
         #expect(Locksmith.loadDataForUserAccount("Skroob")?["combination"] as? Int == 54321)
+        #expect(await locksmith.loadDataForUserAccount("Skroob")?["combination"] as? Int == 54321)
         #expect(try await locksmith.userAccounts() == ["Skroob"])
         try await locksmith.deleteDataForUserAccount("Skroob")
         await #expect(throws: LocksmithError.notFound) { try await locksmith.deleteDataForUserAccount("Skroob") }
+        try await locksmith.saveData([:], forUserAccount: "Skroob", inService: "Druidia")
+        try await locksmith.updateData(["combination": 1], forUserAccount: "Skroob", inService: "Druidia")
+        #expect(await locksmith.loadDataForUserAccount("Skroob", inService: "Druidia")?["combination"] as? Int == 1)
+        #expect(try await locksmith.tryLoadDataForUserAccount("Skroob") == nil)
+        #expect(try await locksmith.userAccounts(inService: "Druidia") == ["Skroob"])
+        try await locksmith.deleteDataForUserAccount("Skroob", inService: "Druidia")
+        #expect(try RawItems.all().isEmpty)
+        try #require(RawItems.add(GenericPassword().asDeleteableSecureStoragePropertyDictionary) == errSecSuccess)
+        await #expect(throws: LocksmithError.decode) { try await locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
         await #expect(throws: LocksmithError.unarchivable) {
             try await locksmith.saveData(["photo": NSObject()], forUserAccount: "Skroob")
         }
@@ -36,6 +47,8 @@ struct AsynchronousTests {
 
         try await InternetPassword().asynchronously.createInSecureStore()
         #expect(try await InternetPassword().asynchronously.tryReadFromSecureStore()?.port == 443)
+        #expect(await InternetPassword().asynchronously.readFromSecureStore()?.port == 443)
+        #expect(await GenericPassword().asynchronously.readFromSecureStore() == nil)
     }
 
     @Test("Values of a type of one's own")
@@ -44,6 +57,64 @@ struct AsynchronousTests {
         try await account.asynchronously.createInSecureStore(payload: .init(password: "12345"))
         try await account.asynchronously.updateInSecureStore(payload: .init(password: "54321"))
         #expect(try await account.asynchronously.readPayloadFromSecureStore()?.password == "54321")
+    }
+
+    @Test("Calls that wait for the keychain keep no other task from running")
+    func waiting() async throws {
+        let gate = Gate()
+        // More than there are threads for tasks.
+        let reads = (0..<12).map { _ in Task { try await Waiting(gate: gate).asynchronously.tryReadFromSecureStore() } }
+        let opener = Task.detached {
+            while gate.waitingCount < 12, !gate.hasTimedOut { try await Task.sleep(for: .milliseconds(5)) }
+            gate.open()
+        }
+        try await opener.value
+        for read in reads { #expect(try await read.value == nil) }
+        #expect(!gate.hasTimedOut)
+    }
+
+    /// Something that is read only after somebody else had the opportunity to run.
+    private struct Waiting: GenericPasswordSecureStorable, ReadableSecureStorable, Sendable {
+        let account = "Skroob"
+        let service = "Druidia"
+        let gate: Gate
+        var performReadRequestClosure: PerformRequestClosureType {
+            { _, _ in
+                gate.pass()
+                return errSecItemNotFound
+            }
+        }
+    }
+
+    // Unchecked: what changes is touched only while `condition` is held.
+    private final class Gate: @unchecked Sendable {
+        private let condition = NSCondition()
+        private var waiting = 0
+        private var isOpen = false
+        private var timedOut = false
+
+        var waitingCount: Int { condition.withLock { waiting } }
+        var hasTimedOut: Bool { condition.withLock { timedOut } }
+
+        func pass() {
+            condition.lock()
+            defer { condition.unlock() }
+            waiting += 1
+            let end = Date(timeIntervalSinceNow: 30)
+            while !isOpen {
+                guard condition.wait(until: end) else {
+                    timedOut = true
+                    return
+                }
+            }
+        }
+
+        func open() {
+            condition.lock()
+            defer { condition.unlock() }
+            isOpen = true
+            condition.broadcast()
+        }
     }
 
     @Test("Results can be handed from task to task")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import KeychainServices
 import KeychainTestingTraits
 import Locksmith
 import Testing
@@ -77,7 +78,72 @@ struct CodableSecureStorableTests {
             let account = "Skroob"
             let service = "Ratios"
         }
-        #expect(throws: EncodingError.self) { try Ratio().updateInSecureStore(payload: .infinity) }
+        let error = #expect(throws: LocksmithError.unarchivable) { try Ratio().updateInSecureStore(payload: .infinity) }
+        #expect(error?.key == "payload")
+        #expect(try RawItems.all().isEmpty)
+    }
+
+    @Test(
+        "Errors name the place and never the value",
+        arguments: [(#"{"codes":[1,98765]}"#, "payload"), (#"{"codes":[1,"98765"]}"#, "payload.codes[1]")])
+    func places(json: String, key: String) throws {
+        struct Codes: CodableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = [String: [Int8]]
+            let account = "Skroob"
+            let service = "Twitter"
+        }
+        try Locksmith.saveData(["payload": Data(json.utf8)], forUserAccount: "Skroob", inService: "Twitter")
+        let error = #expect(throws: LocksmithError.decode) { try Codes().readPayloadFromSecureStore() }
+        #expect(error?.key == key)
+        #expect(error.map { String(reflecting: $0).contains("98765") } == false)
+        #expect(error?.status == nil)
+    }
+
+    @Test("What a type's own decoding says is not passed on")
+    func ownError() throws {
+        struct Told: Error { let secret: String }
+        struct Talkative: Codable {
+            init() {}
+            init(from decoder: any Decoder) throws { throw Told(secret: try decoder.singleValueContainer().decode(String.self)) }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode("12345")
+            }
+        }
+        struct Account: CodableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = Talkative
+            let account = "Skroob"
+            let service = "Talk"
+        }
+        try Account().createInSecureStore(payload: Talkative())
+        #expect(throws: LocksmithError.decode) { try Account().readPayloadFromSecureStore() }
+    }
+
+    @Test("Values go through the closures that a type gives")
+    func closures() throws {
+        final class Performed { var calls: [String] = [] }
+        struct Watched: CodableSecureStorable, CreateableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = Int
+            let account = "Skroob"
+            let service = "Watched"
+            let data: [String: Any] = [:]
+            let performed = Performed()
+            var performCreateRequestClosure: PerformRequestClosureType {
+                { _, _ in
+                    performed.calls.append("create")
+                    return errSecSuccess
+                }
+            }
+            var performUpdateRequestClosure: PerformUpdateRequestClosureType {
+                { _, _ in
+                    performed.calls.append("update")
+                    return errSecItemNotFound
+                }
+            }
+        }
+        let watched = Watched()
+        try watched.updateInSecureStore(payload: 1)
+        #expect(watched.performed.calls == ["update", "create"])
         #expect(try RawItems.all().isEmpty)
     }
 }

@@ -6,16 +6,10 @@ import KeychainTestingTraits
 import Locksmith
 import Testing
 
-private let groups = ["first", "second"]
-
-@Suite("Each attribute of an internet password", .inMemoryKeychain(accessGroups: groups))
+@Suite("Each attribute that only internet passwords have", .inMemoryKeychain)
 struct InternetAttributeTests {
-    private let check = AttributeCheck(itemClass: kSecClassInternetPassword, password: InternetPassword()) { password in
+    private let check = AttributeCheck(InternetPassword()) { password in
         try password.tryReadFromSecureStore() as InternetPasswordSecureStorableResultType?
-    }
-
-    @Test func account() throws {
-        try check(kSecAttrAccount, "a", "b", tellsApart: true, set: { $0.account = $1 }, get: { $0.account })
     }
 
     @Test func authenticationType() throws {
@@ -46,41 +40,6 @@ struct InternetAttributeTests {
         try check(kSecAttrSecurityDomain, "a", "b", tellsApart: true, set: { $0.securityDomain = $1 }, get: { $0.securityDomain })
     }
 
-    @Test func accessible() throws {
-        try check(
-            kSecAttrAccessible, .always, .whenUnlocked, set: { $0.accessible = $1 }, get: { $0.accessible },
-            stored: { ($0 as? String).flatMap(LocksmithAccessibleOption.init) })
-    }
-
-    @Test func accessGroup() throws {
-        try check(
-            kSecAttrAccessGroup, groups[0], groups[1], tellsApart: true, set: { $0.accessGroup = $1 }, get: { $0.accessGroup })
-    }
-
-    @Test func comment() throws {
-        try check(kSecAttrComment, "a", "b", set: { $0.comment = $1 }, get: { $0.comment })
-    }
-
-    @Test func creator() throws {
-        try check(kSecAttrCreator, 1, 2, set: { $0.creator = $1 }, get: { $0.creator })
-    }
-
-    @Test func description() throws {
-        try check(kSecAttrDescription, "a", "b", set: { $0.description = $1 }, get: { $0.description })
-    }
-
-    @Test func isInvisible() throws {
-        try check(kSecAttrIsInvisible, true, false, set: { $0.isInvisible = $1 }, get: { $0.isInvisible })
-    }
-
-    @Test func isNegative() throws {
-        try check(kSecAttrIsNegative, true, false, set: { $0.isNegative = $1 }, get: { $0.isNegative })
-    }
-
-    @Test func type() throws {
-        try check(kSecAttrType, 1, 2, set: { $0.type = $1 }, get: { $0.type })
-    }
-
     @Test("An update without a path leaves an item with one alone")
     func updateWithoutPath() throws {
         try InternetPassword(path: "/a").createInSecureStore()
@@ -88,5 +47,27 @@ struct InternetAttributeTests {
         try InternetPassword(secret: "6789").updateInSecureStore()
         #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 2)
         #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("Without a path or a domain, an item that has none is read and deleted before one that has another")
+    func exactFirst() throws {
+        try InternetPassword(secret: "other path", path: "/a").createInSecureStore()
+        try InternetPassword(secret: "other domain", securityDomain: "a").createInSecureStore()
+        try InternetPassword(secret: "mine").updateInSecureStore()
+        #expect(try InternetPassword().tryReadFromSecureStore()?.data?["secret"] as? String == "mine")
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 3)
+        try InternetPassword().deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 2)
+        #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "other path")
+        #expect(try InternetPassword(securityDomain: "a").tryReadFromSecureStore()?.data?["secret"] as? String == "other domain")
+    }
+
+    @Test("Without a path, a read finds an item of any, and a deletion takes those of all")
+    func anyPath() throws {
+        try InternetPassword(path: "/a").createInSecureStore()
+        #expect(try InternetPassword().tryReadFromSecureStore()?.path == "/a")
+        try InternetPassword(path: "/b").createInSecureStore()
+        try InternetPassword().deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).isEmpty)
     }
 }

@@ -131,8 +131,9 @@ struct SeedExampleTests {
         let account = WatchedAccount()
         try account.createInSecureStore()
         #expect(account.readFromSecureStore()?.data?["password"] as? String == "from the closure")
+        try account.updateInSecureStore()
         try account.deleteFromSecureStore()
-        #expect(account.performed.calls == ["create", "read", "delete"])
+        #expect(account.performed.calls == ["create", "read", "update", "delete"])
         #expect(try RawItems.all().isEmpty)
     }
 
@@ -176,6 +177,13 @@ struct SeedExampleTests {
                 performed.calls.append("read")
                 let value = asValue(["password": "from the closure"])
                 result = ["v_Data": value] as AnyObject
+                return 0
+            }
+        }
+
+        var performUpdateRequestClosure: PerformUpdateRequestClosureType {
+            return { _, _ in
+                performed.calls.append("update")
                 return 0
             }
         }

@@ -11,9 +11,13 @@ enum SecItem {
     static let add: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemAdd($0, &$1) }
     static let copyMatching: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemCopyMatching($0, &$1) }
     static let delete: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { request, _ in SecItemDelete(request) }
+    static let update: @Sendable (CFDictionary, CFDictionary) -> OSStatus = { query, attributes in SecItemUpdate(query, attributes) }
 
-    static func update(_ query: [String: Any], to attributes: [String: Any]) -> OSStatus {
-        SecItemUpdate(query as CFDictionary, attributes as CFDictionary)
+    /// Performs a request that changes an item.
+    static func change(
+        _ query: [String: Any], to attributes: [String: Any], with closure: PerformUpdateRequestClosureType
+    ) -> OSStatus {
+        closure(query as CFDictionary, attributes as CFDictionary)
     }
 
     /// Performs a request that delivers nothing.

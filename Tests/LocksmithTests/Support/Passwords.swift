@@ -1,10 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 import Locksmith
 
+/// What is read of a password of either sort.
+typealias PasswordResult = AccountBasedSecureStorableResultType & DescribableSecureStorableResultType
+    & CommentableSecureStorableResultType & CreatorDesignatableSecureStorableResultType & TypeDesignatableSecureStorableResultType
+    & IsInvisibleAssignableSecureStorableResultType & IsNegativeAssignableSecureStorableResultType
+
+/// A password of which everything can be set that both sorts have.
+protocol Password: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, Sendable {
+    var account: String { get set }
+    var accessible: LocksmithAccessibleOption? { get set }
+    var accessGroup: String? { get set }
+    var comment: String? { get set }
+    var creator: UInt? { get set }
+    var description: String? { get set }
+    var isInvisible: Bool? { get set }
+    var isNegative: Bool? { get set }
+    var type: UInt? { get set }
+    /// An attribute that the reading request leaves out, so that only what was read can tell it.
+    var unasked: String? { get set }
+
+    func readPassword() throws -> PasswordResult?
+}
+
+extension Password {
+    var performReadRequestClosure: PerformRequestClosureType {
+        { request, result in
+            var request = request
+            if let unasked { request[unasked] = nil }
+            return performDefault(request, &result)
+        }
+    }
+
+    private var performDefault: PerformRequestClosureType { Plain().performReadRequestClosure }
+}
+
+/// Reads as everything does that says nothing else.
+private struct Plain: ReadableSecureStorable {}
+
 /// A generic password of which everything can be set.
-struct GenericPassword: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, Sendable
-{
+struct GenericPassword: GenericPasswordSecureStorable, Password {
     var account = "Skroob"
     var service = "Druidia"
     var secret = "12345"
@@ -20,12 +57,13 @@ struct GenericPassword: GenericPasswordSecureStorable, CreateableSecureStorable,
     var isNegative: Bool?
     var label: String?
     var type: UInt?
+    var unasked: String?
+
+    func readPassword() throws -> PasswordResult? { try tryReadFromSecureStore() as GenericPasswordSecureStorableResultType? }
 }
 
 /// An internet password of which everything can be set.
-struct InternetPassword: InternetPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable,
-    Sendable
-{
+struct InternetPassword: InternetPasswordSecureStorable, Password {
     var account = "Skroob"
     var authenticationType = LocksmithInternetAuthenticationType.httpBasic
     var internetProtocol = LocksmithInternetProtocol.https
@@ -44,4 +82,7 @@ struct InternetPassword: InternetPasswordSecureStorable, CreateableSecureStorabl
     var path: String?
     var securityDomain: String?
     var type: UInt?
+    var unasked: String?
+
+    func readPassword() throws -> PasswordResult? { try tryReadFromSecureStore() as InternetPasswordSecureStorableResultType? }
 }
