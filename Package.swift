@@ -59,7 +59,7 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ]
         ),
-        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"]),
+        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
         .target(
             name: "KeychainEngine",
@@ -75,6 +75,7 @@ let package = Package(
 
         // C
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CSQLiteShims", dependencies: ["CSQLite"]),
         .target(name: "CKeychainShims"),
         // Without the trait its functions only say so: `swift build` here compiles every target, wanted or not.
         .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
@@ -83,7 +84,9 @@ let package = Package(
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
-        .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
+        .testTarget(
+            name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+        ),
         .testTarget(
             name: "KeychainTPMTests",
             dependencies: ["KeychainTPM", "KeychainCore", "KeychainTestSupport", "KeychainTestChild", "CTPMShims"]

@@ -10,6 +10,8 @@ final class StoreSession: @unchecked Sendable {
     let epoch: UInt64
     /// What is watched when the file is read without locks.
     let immutableFile: ImmutableFile?
+    /// Whether the store's pages have no checksums.
+    let isOldFormat: Bool
 
     /// The statement that stands on its end marker and so keeps the read transaction open.
     private var anchor: SQLiteStatement?
@@ -25,11 +27,12 @@ final class StoreSession: @unchecked Sendable {
     /// Only the writer keeps it.
     var pace = WritePace()
 
-    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?) {
+    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?, isOldFormat: Bool) {
         self.connection = connection
         self.file = file
         self.epoch = epoch
         self.immutableFile = immutableFile
+        self.isOldFormat = isOldFormat
     }
 
     var health: ConnectionHealth { connection.health }
@@ -104,7 +107,7 @@ final class StoreSession: @unchecked Sendable {
             try connection.run(.commit)
             isInTransaction = false
         } catch {
-            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly } ?? false
+            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly || $0.isDamage } ?? false
             undo()
             if isUndone { throw error }
             outcomeIsUnknown = true
