@@ -33,6 +33,7 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CSQLite", ["KeychainStore", "KeychainStoreTests", "FaultTests"], "only the store knows how rows lie on disk"),
     ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
+    ("CDiskRecorder", ["PowerCutWorkload"], "it takes the place of the C library's functions in whatever it is linked into"),
 ]
 
 let importRules: [Rule] = [
