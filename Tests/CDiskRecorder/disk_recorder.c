@@ -86,7 +86,7 @@ enum disk_fate disk_fate_of(unsigned kind, const char *name, const char *path) {
     call_count += 1;
     if (failing_number == 0 || call_count < failing_number || (call_count > failing_number && !failing_lasts)) return DISK_GOES_ON;
     if (call_count == failing_number) snprintf(failed_call, sizeof failed_call, "%s %s", name, path);
-    if (failing_error == 0) return DISK_IS_CUT_SHORT;
+    if (failing_error <= 0) return failing_error == 0 ? DISK_IS_CUT_SHORT : DISK_IS_SKIPPED;
     errno = failing_error;
     return DISK_FAILS;
 }

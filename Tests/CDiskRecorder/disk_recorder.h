@@ -31,7 +31,7 @@ enum disk_event {
 #define DISK_TRANSFERS DISK_RECORDER_TRANSFERS
 
 /* What becomes of a call. */
-enum disk_fate { DISK_GOES_ON, DISK_FAILS, DISK_IS_CUT_SHORT };
+enum disk_fate { DISK_GOES_ON, DISK_FAILS, DISK_IS_CUT_SHORT, DISK_IS_SKIPPED };
 
 typedef char disk_path[PATH_MAX];
 

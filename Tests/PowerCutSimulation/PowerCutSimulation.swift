@@ -29,6 +29,8 @@ package struct PowerCutSimulation: Sendable {
         /// How many images held no keychain, one without a passcode, and one with.
         package var absentCount = 0
         package var withPasscodeCount = 0
+        /// Where the log is, if something was lost.
+        package fileprivate(set) var keptLog: String?
         /// What the workload was refused.
         package var refusals: [String] = []
     }
@@ -36,24 +38,44 @@ package struct PowerCutSimulation: Sendable {
     private static let lossLimit = 5
 
     package let seed: UInt64
-    private let itemOperationCount: Int
+    private let size: WorkloadPlan.Size
     private let plan: WorkloadPlan
     private let fault: PlantedFault?
 
-    package init(seed: UInt64, fault: PlantedFault? = nil, itemOperationCount: Int = 9) {
+    package init(seed: UInt64, size: WorkloadPlan.Size, fault: PlantedFault? = nil) {
         self.seed = seed
+        self.size = size
         self.fault = fault
-        self.itemOperationCount = itemOperationCount
-        plan = WorkloadPlan(seed: seed, itemOperationCount: itemOperationCount)
+        plan = WorkloadPlan(seed: seed, size: size)
     }
 
     /// For every prefix of the log two images, and beside them so many with an arbitrary part of what was not flushed.
+    ///
+    /// A log in which a loss was found is kept, since each run has keys of its own.
     package func run(arbitraryImageCount: Int, endsAtFirstLoss: Bool = false) throws -> Report {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = try WorkloadPlace(directory)
             let log = try record(in: place)
-            return try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            try expectWhole(log, in: place)
+            var report = try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            if report.lossCount > 0, fault == nil { report.keptLog = try keepLog(of: place) }
+            return report
         }
+    }
+
+    /// The same once more for a run that was recorded before, by the same seed and size.
+    package func run(logPath: String, arbitraryImageCount: Int) throws -> Report {
+        let log = try DiskLog(contentsOfFile: logPath)
+        let place = try WorkloadPlace(withDisk: log.root)
+        defer { place.remove() }
+        return try examine(log, in: place, arbitraryImageCount, false)
+    }
+
+    private func keepLog(of place: WorkloadPlace) throws -> String {
+        let directory = FileManager.default.temporaryDirectory.path
+        let path = "\(directory)/power-cut-\(seed)-\(size.rawValue)-\(UInt32.random(in: 0 ... .max)).log"
+        try FileManager.default.copyItem(atPath: place.log, toPath: path)
+        return path
     }
 
     package enum Failure: Error {
@@ -65,7 +87,7 @@ package struct PowerCutSimulation: Sendable {
     private func record(in place: WorkloadPlace) throws -> DiskLog {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
-            ["record", place.disk, place.log, place.policy, String(seed), String(itemOperationCount)] + faultArguments,
+            ["record", place.disk, place.log, place.policy, String(seed), size.rawValue] + faultArguments,
             environment: ["KEYCHAIN_HOME": place.home])
         guard run.ending == .exited(0) else { throw Failure.workloadFailed(output: run.output) }
         return try DiskLog(contentsOfFile: place.log)
@@ -81,7 +103,6 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private func examine(_ log: DiskLog, in place: WorkloadPlace, _ arbitraryImageCount: Int, _ endsAtFirstLoss: Bool) throws -> Report {
-        try expectWhole(log, in: place)
         var examination = Examination(plan: plan, place: place, seed: seed)
         examination.report.eventCount = log.events.count
         var generator = SeededGenerator(seed: seed &+ 1)

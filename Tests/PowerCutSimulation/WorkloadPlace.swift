@@ -11,8 +11,23 @@ package struct WorkloadPlace {
     /// Rules for passcodes that make deriving cheap.
     package var policy: String { directory + "/policy.json" }
 
+    /// In a directory that is there.
     package init(_ directory: String) throws {
         self.directory = directory
+        try fill()
+    }
+
+    /// Where one was before: `disk` is its recorded root.
+    init(withDisk disk: String) throws {
+        directory = URL(filePath: disk).deletingLastPathComponent().path
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try fill()
+    }
+
+    func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+    private func fill() throws {
         try FileManager.default.createDirectory(
             atPath: disk, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         try #"{"passcodeMinimumLength": 4, "passcodeMemoryMiB": 1}"#.write(toFile: policy, atomically: true, encoding: .utf8)

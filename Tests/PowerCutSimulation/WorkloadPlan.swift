@@ -7,8 +7,25 @@ package struct WorkloadPlan: Sendable {
     /// Every passcode that is in force at some time.
     package let passcodes: [String]
 
-    /// Every kind of operation comes; their number grows with `itemOperationCount`, that of the sets and removals in each part.
-    package init(seed: UInt64, itemOperationCount: Int = 9) {
+    /// How long a run is.
+    package enum Size: String, CaseIterable, Sendable {
+        /// Without values so large that the -wal file is emptied in the midst of the work.
+        case small
+        case medium
+        case large
+
+        var itemOperationCount: Int {
+            switch self {
+            case .small: 2
+            case .medium: 4
+            case .large: 9
+            }
+        }
+    }
+
+    /// Every kind of operation comes, whatever the size.
+    package init(seed: UInt64, size: Size) {
+        let itemOperationCount = size.itemOperationCount
         var maker = Maker(generator: SeededGenerator(seed: seed))
         let passcodes = (1...2).map { "passcode \($0) of \(seed % 1_000_000)" }
         // Makes the keychain.
@@ -23,7 +40,7 @@ package struct WorkloadPlan: Sendable {
         maker.append(.removeAll(.afterFirstUnlock))
         maker.append(.migrate(from: .former, to: .afterFirstUnlock, removingOriginals: maker.flip()))
         // Enough for a checkpoint in the midst of the work.
-        for _ in 0..<2 { maker.setLarge() }
+        if size != .small { for _ in 0..<2 { maker.setLarge() } }
         maker.append(.removePasscode(passcodes[1]))
         maker.append(.reopen)
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }

@@ -13,9 +13,9 @@ struct BadArguments: Error {}
 
 /// Carries out a plan on the keychain of the environment.
 enum RecordedWorkload {
-    /// ROOT LOG POLICY SEED COUNT [synchronous-normal | no-flush ENDING | failing-flush NUMBER]: records one run.
+    /// ROOT LOG POLICY SEED SIZE [synchronous-normal | no-flush ENDING | failing-flush NUMBER]: records one run.
     static func run(_ arguments: [String]) throws {
-        guard arguments.count >= 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]),
+        guard arguments.count >= 5, let seed = UInt64(arguments[3]), let size = WorkloadPlan.Size(rawValue: arguments[4]),
             let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
         else { throw BadArguments() }
         let fault = arguments.dropFirst(5)
@@ -30,7 +30,7 @@ enum RecordedWorkload {
                 if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
             }
         }
-        for (index, operation) in WorkloadPlan(seed: seed, itemOperationCount: count).operations.enumerated() {
+        for (index, operation) in WorkloadPlan(seed: seed, size: size).operations.enumerated() {
             mark("begin \(index)")
             do {
                 try session.perform(operation)

@@ -7,6 +7,7 @@ let arguments = Array(CommandLine.arguments.dropFirst())
 do {
     switch arguments.first {
     case "record": try RecordedWorkload.run(Array(arguments.dropFirst()))
+    case "failing": try FailingWorkload.run(Array(arguments.dropFirst()))
     default: throw BadArguments()
     }
 } catch {

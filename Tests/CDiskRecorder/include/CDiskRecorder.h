@@ -29,7 +29,8 @@ enum {
 };
 
 /* Counts calls of these kinds below the root from one, and lets the one of that number fail with `error`; with `lasting` all
-   after it as well. Error 0: it moves half of the bytes. Number 0: none fails. What fails changes nothing. */
+   after it as well. Error 0: it moves half of the bytes. Error -1, for proving what this is used for: what it was to write is
+   lost, and nobody is told. Number 0: none fails. What fails changes nothing. */
 void disk_recorder_fail(unsigned kinds, uint64_t number, int error, bool lasting);
 
 /* How many calls were counted since. */

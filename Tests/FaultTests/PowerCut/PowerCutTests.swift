@@ -12,8 +12,11 @@ struct PowerCutTests {
         "After a power cut at any moment every acknowledged write is there, whole, and nothing else is",
         arguments: [1, UInt64.random(in: 0..<1_000_000_000)])
     func nothingLost(seed: UInt64) throws {
-        let report = try PowerCutSimulation(seed: seed, itemOperationCount: 4).run(arbitraryImageCount: Self.arbitraryImageCount)
-        #expect(report.losses.isEmpty, "swift run PowerCut --seed \(seed): \(report.lossCount) losses")
+        let report = try PowerCutSimulation(seed: seed, size: .medium).run(arbitraryImageCount: Self.arbitraryImageCount)
+        #expect(
+            report.losses.isEmpty,
+            "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size medium --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
+        )
         // The run was one, and came to all its parts.
         #expect(report.judgedCount > 1_000 && report.openedCount > 500, "\(report)")
         #expect(report.absentCount > 0 && report.withPasscodeCount > 100, "\(report)")
@@ -27,7 +30,7 @@ struct PowerCutTests {
             .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
         ])
     func findsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
-        let report = try PowerCutSimulation(seed: 1, fault: fault, itemOperationCount: 4)
+        let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)
             .run(arbitraryImageCount: Self.arbitraryImageCount, endsAtFirstLoss: true)
         #expect(report.lossCount > 0, "\(report)")
     }
