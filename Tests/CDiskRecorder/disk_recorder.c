@@ -130,7 +130,7 @@ int disk_recorder_start(const char *root_path, const char *log_path) {
     if (strlen(root_path) >= PATH_MAX) return ENAMETOOLONG;
     strcpy(root, root_path);
     root_length = strlen(root);
-    log_descriptor = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    log_descriptor = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log_descriptor < 0) return errno;
     struct stat facts;
     if (syscall(SYS_newfstatat, AT_FDCWD, root, &facts, 0) != 0) return errno;

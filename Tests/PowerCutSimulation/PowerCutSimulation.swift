@@ -10,7 +10,8 @@ package struct PowerCutSimulation: Sendable {
         /// Files whose names end so are never flushed; "/" means directories.
         case noFlush(ending: String)
         /// The flush of that number fails, and what it was to bring to the disk never comes there by another flush.
-        case failingFlush(number: Int)
+        /// `endsProcess`: once the failure was answered the process is gone, as after a crash, and another one goes on.
+        case failingFlush(number: Int, endsProcess: Bool)
     }
 
     /// A power cut after which something was not as it must be.
@@ -85,12 +86,21 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private func record(in place: WorkloadPlace) throws -> DiskLog {
+        // Another process goes on where the first one has ended.
+        guard let next = try record(in: place, from: 0, faultArguments), try record(in: place, from: next, []) != nil else {
+            return try DiskLog(contentsOfFile: place.log)
+        }
+        throw Failure.workloadFailed(output: "the second process has ended early")
+    }
+
+    /// Nil unless the workload is to be continued.
+    private func record(in place: WorkloadPlace, from first: Int, _ fault: [String]) throws -> Int? {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
-            ["record", place.disk, place.log, place.policy, String(seed), size.rawValue] + faultArguments,
+            ["record", place.disk, place.log, place.policy, String(seed), size.rawValue, String(first)] + fault,
             environment: ["KEYCHAIN_HOME": place.home])
         guard run.ending == .exited(0) else { throw Failure.workloadFailed(output: run.output) }
-        return try DiskLog(contentsOfFile: place.log)
+        return run.output.split(separator: "\n").first { $0.hasPrefix("next ") }.flatMap { Int($0.dropFirst("next ".count)) }
     }
 
     private var faultArguments: [String] {
@@ -98,7 +108,7 @@ package struct PowerCutSimulation: Sendable {
         case nil: []
         case .synchronousNormal: ["synchronous-normal"]
         case .noFlush(let ending): ["no-flush", ending]
-        case .failingFlush(let number): ["failing-flush", String(number)]
+        case .failingFlush(let number, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush", String(number)]
         }
     }
 

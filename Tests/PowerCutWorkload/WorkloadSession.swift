@@ -22,6 +22,14 @@ final class WorkloadSession {
     /// The files are closed when this returns.
     func close() { keychain = NotingKeychain(making()) }
 
+    /// In a process that finds a keychain with a passcode.
+    func unlock(trying passcodes: [String]) {
+        for passcode in passcodes {
+            // A wrong one, or none is set.
+            try? keychain.noting { local throws(KeychainFailure) in try local.unlock(with: passcode) }
+        }
+    }
+
     func perform(_ operation: WorkloadOperation) throws {
         keychain.forgetFailure()
         switch operation {

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Notes every change below `root`, a path without symbolic links, in a new file that is not below it. Returns 0 or an errno
-   value. The log ends with the process. */
+/* Notes every change below `root`, a path without symbolic links, at the end of a file that is not below it. Returns 0 or an
+   errno value. The log ends with the process. */
 int disk_recorder_start(const char *root, const char *log_path);
 
 /* Puts a line of the program's own between the changes. */
