@@ -34,7 +34,7 @@ struct FailingDiskTests {
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
         // Which of the flushes of a run: the first 13 make the keychain, and those that are always taken belong to its first writes.
-        let chosen = (14...17) + [Int.random(in: 1..<14), Int.random(in: 18..<60)]
+        let chosen = (10...17) + [Int.random(in: 1..<10), Int.random(in: 18..<60)]
         var refusalCount = 0
         for number in Self.stride == 1 ? Array(1..<60) : chosen {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
