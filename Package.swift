@@ -126,7 +126,8 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "KeychainTesting",
-                "KeychainTestSupport", "KeychainTestChild", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
+                .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
         // What a test that needs a second process runs in it. It must not link KeychainTesting.
@@ -139,6 +140,21 @@ let package = Package(
             path: "Tests/KeychainTestChild"
         ),
         .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
+        // Power cuts and failing disks. No test may depend on the workload: CDiskRecorder takes the place of the C library's functions
+        // in whatever it is linked into. Building the tests builds it all the same.
+        .target(name: "CDiskRecorder", path: "Tests/CDiskRecorder"),
+        .target(
+            name: "PowerCutSimulation", dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTestSupport"],
+            path: "Tests/PowerCutSimulation"
+        ),
+        .executableTarget(
+            name: "PowerCutWorkload",
+            dependencies: [
+                "Valet", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport", "PowerCutSimulation", "CDiskRecorder",
+            ],
+            path: "Tests/PowerCutWorkload"
+        ),
+        .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(
             name: "ArchitectureTests", dependencies: ["Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]

@@ -86,6 +86,13 @@ final class StoreSession: @unchecked Sendable {
         isInTransaction = true
     }
 
+    /// Before the first write of a connection: what others have left in the -wal file may only look durable.
+    func rewriteLog(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
+        try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
+        defer { undo() }
+        try connection.rewriteLog()
+    }
+
     func undo() {
         isInTransaction = false
         // SQLite ends the transaction by itself after some failures; then there is nothing left to undo.

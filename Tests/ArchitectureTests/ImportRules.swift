@@ -34,6 +34,7 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CSQLiteShims", ["KeychainStore", "KeychainStoreTests"], "only the store knows what is in a page"),
     ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
+    ("CDiskRecorder", ["PowerCutWorkload"], "it takes the place of the C library's functions in whatever it is linked into"),
 ]
 
 let importRules: [Rule] = [

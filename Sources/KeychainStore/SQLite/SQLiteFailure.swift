@@ -69,7 +69,7 @@ struct SQLiteFailure: Equatable {
         case SQLITE_NOMEM:
             KeychainFailure(.allocate, "no memory for the store (\(action))")
         case SQLITE_IOERR where code == Self.noRoomForSharedMemory:
-            KeychainFailure(.notAvailable, "the disk is full: there is no room for the -shm file; nothing was changed")
+            KeychainFailure(.notAvailable, "the disk is full, or it fails: the -shm file cannot be made longer; nothing was changed")
         case SQLITE_IOERR where code == Self.badChecksum:
             KeychainFailure(
                 .notAvailable, "the store is damaged: a page of its file is not what was written (\(action)); nothing was changed",
