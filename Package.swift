@@ -131,7 +131,7 @@ let package = Package(
             name: "KeychainTestChild",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainCore", "KeychainTestSupport",
-                "CKeychainTestShims",
+                "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"
         ),

@@ -5,12 +5,13 @@ internal import Synchronization
 
 /// A store in one SQLite file, shared by any number of threads and processes.
 ///
-/// Reads run side by side on a few connections; writes run one at a time on one more. Every wait ends at a deadline.
+/// Reads run side by side on a few connections; writes run one at a time on one more, and those that come at once share one flush.
+/// Every wait ends at a deadline.
 /// Should the file be replaced or removed, writes notice before they commit and reads within a second.
 package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
     private let opening: StoreOpening
-    private let writerTurn = TimedLock()
+    let turns = WriterTurns()
     private let pool: Mutex<ConnectionPool>
 
     var options: StoreOptions { opening.options }
@@ -30,7 +31,7 @@ package final class SQLiteItemStore: ItemStore {
         pool = Mutex(ConnectionPool(first: session))
         guard scrubPending else { return }
         // Who cannot now, leaves it to a later write or opening.
-        _ = try? withWriter { session, _ throws(KeychainFailure) in finishScrub(on: session) }
+        try? withWriter { session in finishScrub(on: session) }
     }
 
     /// Closes every connection as soon as its call has ended.
@@ -46,7 +47,7 @@ package final class SQLiteItemStore: ItemStore {
         KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
     }
 
-    private func refuseForkedChild() throws(KeychainFailure) {
+    func refuseForkedChild() throws(KeychainFailure) {
         guard !keychain_process_is_forked() else { throw Self.forkedChildFailure }
     }
 
@@ -112,81 +113,12 @@ package final class SQLiteItemStore: ItemStore {
         pool.withLock { $0.giveBack(reader: session) }
     }
 
-    // MARK: Writing
-
-    package func write<Result>(
-        ifKeybagGeneration expected: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> WriteOutcome<Result> {
-        try refuseForkedChild()
-        return try withWriter { session, deadline throws(KeychainFailure) in
-            let outcome = try transaction(on: session, deadlineNanoseconds: deadline) {
-                () throws(KeychainFailure) -> WriteOutcome<Result> in
-                guard try session.keybagGeneration() == expected else { return .keybagChanged }
-                return .written(try body(session))
-            }
-            finishScrub(on: session)
-            return outcome
-        }
-    }
-
-    package func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
-        try refuseForkedChild()
-        try withWriter { session, deadline throws(KeychainFailure) in
-            try transaction(on: session, deadlineNanoseconds: deadline) { () throws(KeychainFailure) in
-                try session.setLockEpoch(session.lockEpoch().advanced(by: extent))
-            }
-        }
-    }
-
-    /// Makes what `body` does durable, or undoes it when `body` throws.
-    private func transaction<Result>(
-        on session: StoreSession, deadlineNanoseconds: UInt64, _ body: () throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
-        do throws(KeychainFailure) {
-            try session.checkFormat()
-            let result = try body()
-            // A file without a name is gone when it is closed: nothing in it is durable.
-            guard session.isInPlace else {
-                session.health.breakConnection()
-                throw KeychainFailure(
-                    .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
-                    callsForReopening: true)
-            }
-            try session.commit()
-            return result
-        } catch {
-            session.undo()
-            throw error
-        }
-    }
-
-    func withWriter<Result>(
-        _ body: (_ session: StoreSession, _ deadlineNanoseconds: UInt64) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
-        guard writerTurn.take(untilNanoseconds: deadline) else {
-            throw KeychainFailure(
-                .notAvailable, "another thread has been writing to the store for \(options.busyTimeoutMilliseconds) ms")
-        }
-        defer { writerTurn.giveBack() }
-        let session = try takeWriter(deadlineNanoseconds: deadline)
-        defer {
-            if session.health.isBroken { drop(ifEpoch: session.epoch, outcomeIsUnknown: session.outcomeIsUnknown) }
-        }
-        do throws(KeychainFailure) {
-            return try body(session, deadline)
-        } catch {
-            guard session.health.transactionFailure?.isBusy == true else { throw error }
-            throw KeychainFailure(
-                .notAvailable, "another process has held the store's write lock for \(options.busyTimeoutMilliseconds) ms")
-        }
-    }
+    // MARK: Connections
 
     /// The writer's connection.
     ///
     /// The caller has the writer's turn.
-    private func takeWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
+    func takeWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
         let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
         if isClosed { throw Self.closedFailure }
         if let existing { return existing }
@@ -202,8 +134,6 @@ package final class SQLiteItemStore: ItemStore {
         pool.withLock { $0.put(writer: session) }
         return session
     }
-
-    // MARK: Connections
 
     /// Another thread found that the store has to be opened anew, and closed this one meanwhile.
     private static var closedFailure: KeychainFailure {
@@ -225,7 +155,7 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// The next call opens new ones, of the epoch that is answered.
     @discardableResult
-    private func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
+    func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
         let (dropped, epoch) = pool.withLock { pool in
             (pool.startNewEpoch(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.epoch)
         }

@@ -22,6 +22,8 @@ final class StoreSession: @unchecked Sendable {
     var mayOweScrub = true
     /// Whether that change was made here just now: then readers are waited for, if only briefly.
     var waitsForScrub = false
+    /// Only the writer keeps it.
+    var pace = WritePace()
 
     init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?) {
         self.connection = connection

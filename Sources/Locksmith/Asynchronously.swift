@@ -6,7 +6,7 @@
 ///
 /// The disk, and a keychain that somebody else writes to, are waited for on threads that are there for this, so neither a main actor nor
 /// other tasks are kept waiting. Results and errors are the same. Functions that differ from the others only by being asynchronous would hide
-/// those from asynchronous code.
+/// those from asynchronous code. What has begun is done, even if its task is cancelled meanwhile.
 public struct Asynchronously<Storable: Sendable>: Sendable {
     let storable: Storable
 }

@@ -66,14 +66,17 @@ extension SecureStorableResultType {
     /// - Parameter type: The type of the value.
     /// - Returns: The value.
     /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type; ``LocksmithError/key`` tells which part of it is not as it
-    ///   should be.
+    ///   should be, by the keys of the value.
     public func payload<Payload: Decodable>(as type: Payload.Type) throws -> Payload {
-        guard let json = data?[payloadKey] as? Data else { throw LocksmithError.decode }
+        guard let json = data?[payloadKey] as? Data else { throw LocksmithError.foreign }
         do {
             return try JSONDecoder().decode(type, from: json)
         } catch let error as DecodingError {
             // Only where: what the error says besides may quote the value.
             throw LocksmithError.decode(key: error.codingPath.readable)
+        } catch {
+            // The type's own, which may say anything.
+            throw LocksmithError.foreign
         }
     }
 }

@@ -47,7 +47,7 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws -> [String: Any]? {
         let item = StoredAccount(account: userAccount, service: service)
         guard let result = try await item.asynchronously.tryReadFromSecureStore() else { return nil }
-        guard let data = result.data else { throw LocksmithError.decode }
+        guard let data = result.data else { throw LocksmithError.foreign }
         return data
     }
 

@@ -88,7 +88,7 @@ public struct Locksmith {
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) throws -> [String: Any]? {
         guard let result = try UserAccount(account: userAccount, service: service).tryReadFromSecureStore() else { return nil }
-        guard let data = result.data else { throw LocksmithError.decode }
+        guard let data = result.data else { throw LocksmithError.foreign }
         return data
     }
 

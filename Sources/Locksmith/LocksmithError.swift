@@ -32,7 +32,8 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     public static let authFailed = LocksmithError("Authorization/Authentication failed.", status: errSecAuthFailed)
     /// What is stored is damaged, or is not what this library stores.
     ///
-    /// It does not mean that there is nothing.
+    /// It does not mean that there is nothing. Damage that the keychain found has a ``status``; what it delivered and is no archive of a
+    /// dictionary, or no value of the type it is read as, has none.
     public static let decode = LocksmithError("Unable to decode the provided data.", status: errSecDecode)
     /// There is such an item already.
     public static let duplicate = LocksmithError("The item already exists.", status: errSecDuplicateItem)
@@ -97,9 +98,12 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
         LocksmithError(unarchivable.rawValue, key: key)
     }
 
+    /// The error for what the keychain delivered and this library did not store.
+    static let foreign = LocksmithError(decode.rawValue)
+
     /// The error for a value that is not of the type it is read as.
     static func decode(key: String) -> LocksmithError {
-        LocksmithError(decode.rawValue, status: decode.status, key: key)
+        LocksmithError(decode.rawValue, key: key)
     }
 }
 

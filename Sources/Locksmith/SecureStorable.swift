@@ -32,7 +32,8 @@ public protocol CreateableSecureStorable: SecureStorable {
     /// What to store.
     ///
     /// Strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays and dictionaries of these, at most 100 deep. Elements of
-    /// sets and keys of dictionaries contain nothing else, and no two of them are equal numbers.
+    /// sets and keys of dictionaries contain nothing else, no two of them are equal numbers, and at most 1,000 in all are numbers or data.
+    /// There are at most 100,000 values in all.
     var data: [String: Any] { get }
     /// Performs the request that adds the item.
     ///
@@ -63,7 +64,8 @@ extension CreateableSecureStorable {
     ///
     /// At no moment is there none. The one that is there is found by what tells items apart: its account and service, or its account, server,
     /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are.
-    /// ``performUpdateRequestClosure`` changes it; ``performCreateRequestClosure`` is called if there is none.
+    /// ``performUpdateRequestClosure`` changes it; ``performCreateRequestClosure`` is called if there is none. Without an ``accessGroup``, every item
+    /// is changed that is told apart by its group alone.
     ///
     /// - Throws: A ``LocksmithError``. The item that was there is then still there.
     public func updateInSecureStore() throws {

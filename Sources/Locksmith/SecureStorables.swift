@@ -130,9 +130,9 @@ extension GenericPasswordSecureStorable {
 }
 
 extension InternetPasswordSecureStorable {
-    /// Nil: any path when reading and deleting, none when storing and updating.
+    /// Nil: none, and any path when reading and deleting where there is no item without one.
     public var path: String? { nil }
-    /// Nil: any domain when reading and deleting, none when storing and updating.
+    /// Nil: none, and any domain when reading and deleting where there is no item without one.
     public var securityDomain: String? { nil }
 }
 

@@ -11,12 +11,15 @@ import Valet
 enum ChildCommand {
     static let all: [String: @Sendable ([String]) throws -> Void] = [
         "acknowledged-sets": acknowledgedSets,
+        "acknowledged-sets-on-threads": acknowledgedSetsOnThreads,
         "sets-until-killed": setsUntilKilled,
         "sets-on-request": setsOnRequest,
         "hold-open": holdOpen,
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "leave-traces": leaveTraces,
+        "mixed-operations": mixedOperations,
+        "talk-of-everything": talkOfEverything,
         "session": session,
         "lock-cycles": lockCycles,
         "reads-until-told-to-end": readsUntilToldToEnd,

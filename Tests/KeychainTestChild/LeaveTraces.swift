@@ -9,15 +9,19 @@ extension ChildCommand {
     static func leaveTraces(_ arguments: [String]) throws {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
-            try valet.setString(Marker.overwrittenValue.rawValue, forKey: Marker.key.rawValue)
-            try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue)
-            try valet.setString(Marker.removedValue.rawValue, forKey: Marker.removedKey.rawValue)
-            try valet.removeObject(forKey: Marker.removedKey.rawValue)
-            try valet.setString(Marker.damagedValue.rawValue, forKey: "damaged")
-            guard try valet.string(forKey: Marker.key.rawValue) == Marker.value.rawValue else { throw BadArguments() }
-            try leaveTracesOfEveryAttribute()
+            try leaveTracesOnce(valet)
             say("ready")
         } while readLine() != nil
+    }
+
+    static func leaveTracesOnce(_ valet: Valet) throws {
+        try valet.setString(Marker.overwrittenValue.rawValue, forKey: Marker.key.rawValue)
+        try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue)
+        try valet.setString(Marker.removedValue.rawValue, forKey: Marker.removedKey.rawValue)
+        try valet.removeObject(forKey: Marker.removedKey.rawValue)
+        try valet.setString(Marker.damagedValue.rawValue, forKey: "damaged")
+        guard try valet.string(forKey: Marker.key.rawValue) == Marker.value.rawValue else { throw BadArguments() }
+        try leaveTracesOfEveryAttribute()
     }
 
     private static func leaveTracesOfEveryAttribute() throws {

@@ -101,6 +101,14 @@ extension ChildCommand {
             try keychain.changePasscode(
                 from: try Passcode(text: words[1]), to: try Passcode(text: words[2]), rotatingKeys: words[0] == "rotate",
                 autoLock: .standard)
+        // The passcode as hexadecimal digits: it lies nowhere but where it should.
+        case ("unlock-secret", 2): try keychain.unlock(try Passcode(normalized: SecretBytes(hexadecimal: words[1])), autoLock: .standard)
+        case ("set-secret", 2):
+            try keychain.setPasscode(try Passcode(normalized: SecretBytes(hexadecimal: words[1])), autoLock: .standard)
+        case ("change-secret", 3):
+            try keychain.changePasscode(
+                from: try Passcode(normalized: SecretBytes(hexadecimal: words[1])),
+                to: try Passcode(normalized: SecretBytes(hexadecimal: words[2])), rotatingKeys: false, autoLock: .standard)
         case ("remove", 2):
             try keychain.removePasscode(
                 try Passcode(text: words[1]), deleting: try keychain.passcodeRemoval(try Passcode(text: words[1])))
@@ -144,10 +152,16 @@ private final class PlantedSecret {
     private let secret: SecretBytes
 
     init(hexadecimal: String) throws(KeychainFailure) {
+        secret = try SecretBytes(hexadecimal: hexadecimal)
+    }
+}
+
+extension SecretBytes {
+    /// The bytes go straight to where keys lie, one by one: nothing else may hold them together.
+    fileprivate init(hexadecimal: String) throws(KeychainFailure) {
         let digits = Array(hexadecimal)
         guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { throw KeychainFailure(.parameter, "not hexadecimal") }
-        // The bytes go straight to where keys lie, one by one: nothing else may hold them together.
-        secret = try unsafe SecretBytes(byteCount: digits.count / 2) { buffer in
+        try unsafe self.init(byteCount: digits.count / 2) { buffer in
             for index in buffer.indices {
                 unsafe buffer[index] = UInt8(String(digits[2 * index...2 * index + 1]), radix: 16) ?? 0
             }

@@ -8,6 +8,8 @@ package enum Marker: String, CaseIterable {
     case overwrittenValue = "marked-overwritten-value-Bq6TgX2jMo"
     case removedValue = "marked-removed-value-Vy9cRf4LsDh"
     case damagedValue = "marked-damaged-value-Ne3wKz8PuQa"
+    case passcode = "marked-passcode-Hs5vPn8CtUk"
+    case wrongPasscode = "marked-wrong-passcode-Qe2jZf6AoLw"
     case valetIdentifier = "marked-identifier-Xt5mGb1ZkJr"
     case service = "marked-service-Jf2nQp7WvCs"
     case account = "marked-account-Lh6yTb9XdEg"

@@ -21,6 +21,15 @@ struct AsynchronousTests {
         #expect(try await locksmith.userAccounts() == ["Skroob"])
         try await locksmith.deleteDataForUserAccount("Skroob")
         await #expect(throws: LocksmithError.notFound) { try await locksmith.deleteDataForUserAccount("Skroob") }
+        try await locksmith.saveData([:], forUserAccount: "Skroob", inService: "Druidia")
+        try await locksmith.updateData(["combination": 1], forUserAccount: "Skroob", inService: "Druidia")
+        #expect(await locksmith.loadDataForUserAccount("Skroob", inService: "Druidia")?["combination"] as? Int == 1)
+        #expect(try await locksmith.tryLoadDataForUserAccount("Skroob") == nil)
+        #expect(try await locksmith.userAccounts(inService: "Druidia") == ["Skroob"])
+        try await locksmith.deleteDataForUserAccount("Skroob", inService: "Druidia")
+        #expect(try RawItems.all().isEmpty)
+        try #require(RawItems.add(GenericPassword().asDeleteableSecureStoragePropertyDictionary) == errSecSuccess)
+        await #expect(throws: LocksmithError.decode) { try await locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
         await #expect(throws: LocksmithError.unarchivable) {
             try await locksmith.saveData(["photo": NSObject()], forUserAccount: "Skroob")
         }

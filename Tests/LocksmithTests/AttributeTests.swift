@@ -74,6 +74,15 @@ struct AttributeTests {
         #expect(result?.data?["secret"] as? String == "54321")
     }
 
+    @Test("An update without an access group concerns the items of all the program's groups")
+    func bothGroups() throws {
+        for group in groups { try GenericPassword(accessGroup: group).createInSecureStore() }
+        try GenericPassword(secret: "54321").updateInSecureStore()
+        for group in groups {
+            #expect(try GenericPassword(accessGroup: group).tryReadFromSecureStore()?.data?["secret"] as? String == "54321")
+        }
+    }
+
     @Test("A number that no attribute holds is an error")
     func largeNumber() {
         #expect(throws: LocksmithError.param) { try GenericPassword(creator: .max).createInSecureStore() }

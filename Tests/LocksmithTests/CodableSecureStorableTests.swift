@@ -96,7 +96,27 @@ struct CodableSecureStorableTests {
         let error = #expect(throws: LocksmithError.decode) { try Codes().readPayloadFromSecureStore() }
         #expect(error?.key == key)
         #expect(error.map { String(reflecting: $0).contains("98765") } == false)
-        #expect(error?.status == errSecDecode)
+        #expect(error?.status == nil)
+    }
+
+    @Test("What a type's own decoding says is not passed on")
+    func ownError() throws {
+        struct Told: Error { let secret: String }
+        struct Talkative: Codable {
+            init() {}
+            init(from decoder: any Decoder) throws { throw Told(secret: try decoder.singleValueContainer().decode(String.self)) }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode("12345")
+            }
+        }
+        struct Account: CodableSecureStorable, GenericPasswordSecureStorable {
+            typealias Payload = Talkative
+            let account = "Skroob"
+            let service = "Talk"
+        }
+        try Account().createInSecureStore(payload: Talkative())
+        #expect(throws: LocksmithError.decode) { try Account().readPayloadFromSecureStore() }
     }
 
     @Test("Values go through the closures that a type gives")

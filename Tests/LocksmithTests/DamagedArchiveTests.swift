@@ -126,9 +126,16 @@ struct DamagedArchiveTests {
     }
 
     @Test("An object that contains itself is refused", arguments: [1, 2])
-    func cycle(start: UInt8) {
-        let bytes = TinyArchive.bytes(valueOfRoot: start)
-        #expect(read(bytes) == (start != 1))
+    func cycle(start: Int) {
+        // 1 is the dictionary itself, 2 its key.
+        var archive = RawArchive()
+        let root = archive.add(
+            archive.list.dictionary([
+                ("$class", archive.list.identifier(3)), ("NS.keys", archive.references([2])), ("NS.objects", archive.references([start])),
+            ]))
+        _ = archive.text("key")
+        _ = archive.classNamed("NSDictionary")
+        #expect(read(archive.data(root: root)) == (start != 1))
     }
 
     private struct SplitMix: RandomNumberGenerator {
@@ -141,37 +148,5 @@ struct DamagedArchiveTests {
             mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
             return mixed ^ (mixed >> 31)
         }
-    }
-}
-
-/// An archive of a dictionary with one entry, made byte by byte.
-private enum TinyArchive {
-    // `valueOfRoot`: the number of the object that is the entry's value. 1 is the dictionary itself, 2 its key.
-    static func bytes(valueOfRoot: UInt8) -> Data {
-        func text(_ text: String) -> [UInt8] {
-            (text.utf8.count < 15 ? [0x50 | UInt8(text.utf8.count)] : [0x5f, 0x10, UInt8(text.utf8.count)]) + text.utf8
-        }
-        let objects: [[UInt8]] = [
-            [0xd4, 1, 2, 3, 4, 5, 6, 7, 8],  // 0: the property list
-            text("$version"), text("$archiver"), text("$top"), text("$objects"),  // 1 to 4
-            [0x12, 0, 1, 0x86, 0xa0], text("NSKeyedArchiver"),  // 5, 6
-            [0xd1, 9, 10], [0xa4, 11, 12, 13, 14],  // 7: $top, 8: $objects
-            text("root"), [0x80, 1],  // 9, 10: UID 1
-            text("$null"), [0xd3, 15, 16, 17, 18, 19, 20], text("key"), [0xd1, 21, 22],  // 11 to 14: objects 0 to 3
-            text("NS.keys"), text("NS.objects"), text("$class"),  // 15 to 17
-            [0xa1, 23], [0xa1, 24], [0x80, 3],  // 18 to 20
-            text("$classname"), text("NSDictionary"),  // 21, 22
-            [0x80, 2], [0x80, valueOfRoot],  // 23, 24
-        ]
-        var bytes = Array("bplist00".utf8)
-        var offsets: [UInt8] = []
-        for object in objects {
-            offsets.append(UInt8(bytes.count))
-            bytes += object
-        }
-        let table = bytes.count
-        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
-        for number in [objects.count, 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(number)] }
-        return Data(bytes)
     }
 }

@@ -49,6 +49,19 @@ struct InternetAttributeTests {
         #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
     }
 
+    @Test("Without a path or a domain, an item that has none is read and deleted before one that has another")
+    func exactFirst() throws {
+        try InternetPassword(secret: "other path", path: "/a").createInSecureStore()
+        try InternetPassword(secret: "other domain", securityDomain: "a").createInSecureStore()
+        try InternetPassword(secret: "mine").updateInSecureStore()
+        #expect(try InternetPassword().tryReadFromSecureStore()?.data?["secret"] as? String == "mine")
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 3)
+        try InternetPassword().deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 2)
+        #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "other path")
+        #expect(try InternetPassword(securityDomain: "a").tryReadFromSecureStore()?.data?["secret"] as? String == "other domain")
+    }
+
     @Test("Without a path, a read finds an item of any, and a deletion takes those of all")
     func anyPath() throws {
         try InternetPassword(path: "/a").createInSecureStore()

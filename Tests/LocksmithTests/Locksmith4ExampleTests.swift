@@ -23,6 +23,51 @@ struct Locksmith4ExampleTests {
         #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount") == nil)
     }
 
+    @Test("Update writes data that is not there already")
+    func updateWrites() throws {
+        try Locksmith.updateData(data: ["some key": "another value"], forUserAccount: "myUserAccount")
+        #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount")?["some key"] as? String == "another value")
+    }
+
+    @Test("A Twitter account that can be created, and no more")
+    func create() throws {
+        struct TwitterAccount: CreateableSecureStorable, GenericPasswordSecureStorable {
+            let username: String
+            let password: String
+            let service = "Twitter"
+            var account: String { return username }
+            var data: [String: Any] {
+                return ["password": password]
+            }
+        }
+        try TwitterAccount(username: "_matthewpalmer", password: "my_password").createInSecureStore()
+        let account = Locksmith.loadDataForUserAccount(userAccount: "_matthewpalmer", inService: "Twitter")
+        #expect(account?["password"] as? String == "my_password")
+    }
+
+    @Test("A date stored is a date read, and every attribute of a generic password is in its result")
+    func results() throws {
+        struct Note: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable {
+            let account = "_matthewpalmer"
+            let service = "Notes"
+            let comment: String? = "comment"
+            let creator: UInt? = 1
+            let description: String? = "description"
+            let generic: Data? = Data([1])
+            let isInvisible: Bool? = true
+            let isNegative: Bool? = false
+            let label: String? = "label"
+            let type: UInt? = 2
+            var data: [String: Any] { return ["written": Date(timeIntervalSinceReferenceDate: 1.5)] }
+        }
+        try Note().createInSecureStore()
+        let result = Note().readFromSecureStore()
+        #expect(result?.data?["written"] as? Date == Date(timeIntervalSinceReferenceDate: 1.5))
+        #expect(result?.account == "_matthewpalmer" && result?.service == "Notes" && result?.comment == "comment")
+        #expect(result?.creator == 1 && result?.description == "description" && result?.generic == Data([1]))
+        #expect(result?.isInvisible == true && result?.isNegative == false && result?.label == "label" && result?.type == 2)
+    }
+
     @Test("Quick start with a service")
     func services() throws {
         try Locksmith.saveData(data: ["some key": "some value"], forUserAccount: "myUserAccount", inService: "myService")

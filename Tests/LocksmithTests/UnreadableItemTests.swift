@@ -60,6 +60,8 @@ struct UnreadableItemTests {
         try store()
         try keychain?.damageItems()
         try expectReading(.decode)
+        let error = #expect(throws: LocksmithError.decode) { try generic.tryReadFromSecureStore() }
+        #expect(error?.status == errSecDecode, "the keychain says so, not this library")
         try GenericPassword(secret: "54321").updateInSecureStore()
         #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "54321")
     }
@@ -77,6 +79,8 @@ struct UnreadableItemTests {
             try #require(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
         }
         try expectReading(.decode)
+        let error = #expect(throws: LocksmithError.decode) { try generic.tryReadFromSecureStore() }
+        #expect(error?.status == nil, "the keychain found nothing wrong")
         #expect(throws: LocksmithError.duplicate) { try generic.createInSecureStore() }
         try generic.updateInSecureStore()
         #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
@@ -92,6 +96,44 @@ struct UnreadableItemTests {
         // Data without a type of its own is not "nothing there": there is an item, and none can be added.
         #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
         #expect(throws: LocksmithError.decode) { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
+    }
+
+    @Test("An item that others add and remove meanwhile is stored all the same")
+    func race() throws {
+        final class Performed { var calls: [String] = [] }
+        struct Contested: GenericPasswordSecureStorable, CreateableSecureStorable {
+            let account = "Skroob"
+            let service = "Druidia"
+            let data: [String: Any] = [:]
+            let performed = Performed()
+            var performUpdateRequestClosure: PerformUpdateRequestClosureType {
+                { _, _ in
+                    performed.calls.append("update")
+                    return performed.calls.count < 4 ? errSecItemNotFound : errSecSuccess
+                }
+            }
+            var performCreateRequestClosure: PerformRequestClosureType {
+                { _, _ in
+                    performed.calls.append("add")
+                    return errSecDuplicateItem
+                }
+            }
+        }
+        let contested = Contested()
+        try contested.updateInSecureStore()
+        #expect(contested.performed.calls == ["update", "add", "update", "add", "update"])
+    }
+
+    @Test("A result that is printed shows nothing of what it holds")
+    func printing() throws {
+        try store()
+        for result in [try #require(generic.readFromSecureStore()) as Any, try #require(internet.readFromSecureStore()) as Any] {
+            var dumped = ""
+            dump(result, to: &dumped)
+            for text in ["\(result)", String(reflecting: result), dumped] {
+                #expect(text.contains("password") && !text.contains("12345") && !text.contains("Skroob"), "\(text)")
+            }
+        }
     }
 
     @Test("A keychain that cannot be used is told from a missing item, and a failed write throws")

@@ -17,6 +17,8 @@ enum Program {
             try send(LockMeasurement(sampleCount: numbers[0]).run())
         case ("first-read", _):
             try FileHandle.standardOutput.write(contentsOf: Data("\(LockMeasurement.firstRead())\n".utf8))
+        case ("threads", _):
+            try ConcurrentWrites().run(secondsPerRound: 1)
         case ("libsecret", let numbers) where numbers.count == 1:
             try send(LibsecretMeasurement.run(itemCount: numbers[0]))
         default:

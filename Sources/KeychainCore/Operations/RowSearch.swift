@@ -12,6 +12,9 @@ struct RowSearch {
     /// Whether the header alone cannot tell: then a locked row leaves the question open.
     var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
 
+    /// Whether it names so much of the primary key that only a few rows can match.
+    var findsFewRows: Bool { rowQuery.id != nil || rowQuery.serviceDigest != nil && rowQuery.accountDigest != nil }
+
     init(_ query: ItemQuery, groups: [String], using digests: DigestCache) throws(KeychainFailure) {
         let itemClass = query.itemClass
         let leading = PrimaryKey.leading(of: itemClass)

@@ -15,7 +15,7 @@ extension SealedKeychain {
         // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
         let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
         let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
-        let reference = try write { writing throws(KeychainFailure) in
+        let reference = try write(sharesFlush: isShort(secret: request.secret)) { writing throws(KeychainFailure) in
             guard let inherited = try clearWay(for: row, in: writing) else {
                 try writing.insert(row)
                 return fresh

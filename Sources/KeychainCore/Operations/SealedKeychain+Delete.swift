@@ -11,7 +11,7 @@ extension SealedKeychain {
         try query.itemClass.requirePassword()
         let search = try RowSearch(query, groups: groups, using: digests)
 
-        try write { writing throws(KeychainFailure) in
+        try write(sharesFlush: search.findsFewRows && isShort(secret: nil)) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }

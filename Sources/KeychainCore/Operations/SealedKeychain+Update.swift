@@ -15,7 +15,7 @@ extension SealedKeychain {
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
 
-        try write { writing throws(KeychainFailure) in
+        try write(sharesFlush: search.findsFewRows && isShort(secret: request.secret)) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }

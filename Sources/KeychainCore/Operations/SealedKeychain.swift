@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import FoundationEssentials
 
 /// A keychain over its ports: the rules of Keychain Services, applied to rows that only the cipher can read.
 package struct SealedKeychain: Keychain {
@@ -67,14 +68,23 @@ package struct SealedKeychain: Keychain {
     }
 
     package func write<Result>(
-        _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+        sharesFlush: Bool = false, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        switch try store.write(ifKeybagGeneration: keys.keybagGeneration, body) {
+        switch try store.write(ifKeybagGeneration: keys.keybagGeneration, sharesFlush: sharesFlush, body) {
         case .written(let result): return result
         case .keybagChanged:
             throw Self.keybagChanged
         }
     }
+
+    /// Whether a write of one item is so short that others may be kept waiting for it: no large value is moved, and no key is derived
+    /// from a password.
+    func isShort(secret: Data?) -> Bool {
+        constraintKeys.presence == nil && constraintKeys.applicationPassword == nil
+            && (secret?.count ?? 0) <= Self.largestShortSecretByteCount
+    }
+
+    private static let largestShortSecretByteCount = 64 << 10
 
     package static var keybagChanged: KeychainFailure {
         KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)

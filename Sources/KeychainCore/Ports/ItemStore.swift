@@ -16,10 +16,28 @@ package protocol ItemStore: Sendable {
         ifKeybagGeneration: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result>
 
+    /// The same, and with `sharesFlush` perhaps in one transaction with what other threads write at the same time: each `body` is undone
+    /// alone when it throws, and nobody is answered before all is durable.
+    ///
+    /// Such a `body` may run on another thread while the caller waits, and once more after what it did was undone: it is short, and
+    /// does not mind. When the outcome is unknown, it is so for all.
+    func write<Result>(
+        ifKeybagGeneration: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result>
+
     /// Counts one more lock, whatever the keybag is.
     ///
     /// Durable when this returns.
     func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure)
+}
+
+extension ItemStore {
+    /// Where there is nothing to share, every write is one of its own.
+    package func write<Result>(
+        ifKeybagGeneration generation: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result> {
+        try write(ifKeybagGeneration: generation, body)
+    }
 }
 
 /// What became of a write.

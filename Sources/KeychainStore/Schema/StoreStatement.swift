@@ -4,6 +4,7 @@ internal import KeychainCore
 /// Every statement that runs more than once on a connection.
 enum StoreStatement: Int, CaseIterable {
     case begin, beginImmediate, commit, rollback
+    case savepoint, releaseSavepoint, rollbackToSavepoint
     case formatVersion, keybagGeneration, keybag, keybagCopy
     // Few rows at the most, ended by a row of NULLs.
     case rowsByID, rowsByIDWithSecret
@@ -26,6 +27,9 @@ enum StoreStatement: Int, CaseIterable {
         case .beginImmediate: "BEGIN IMMEDIATE"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
+        case .savepoint: "SAVEPOINT request"
+        case .releaseSavepoint: "RELEASE request"
+        case .rollbackToSavepoint: "ROLLBACK TO request"
         case .formatVersion: "PRAGMA user_version"
         case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
         case .keybag: "SELECT bytes FROM keybag WHERE number = 1"

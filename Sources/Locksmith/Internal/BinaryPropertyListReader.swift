@@ -16,7 +16,10 @@ struct BinaryPropertyListReader {
     private var referenceSize = 0
     private var objectCount = 0
     private var tableOffset = 0
-    private var known: [Int: PropertyListNode] = [:]
+    /// What was read already, and how many levels it has: many objects may contain the same one.
+    private var known: [Int: (node: PropertyListNode, height: Int)] = [:]
+    /// The levels of the object that was read last.
+    private var height = 0
     /// How many elements and bytes may still be delivered.
     ///
     /// Each takes a byte of its own in an honest list, so objects that overlap are found out.
@@ -54,10 +57,15 @@ struct BinaryPropertyListReader {
     }
 
     private mutating func object(_ number: Int, depth: Int) throws(LocksmithError) -> PropertyListNode {
-        if let node = known[number] { return node }
+        if let found = known[number] {
+            guard depth + found.height < Self.greatestDepth else { throw .decode }
+            height = found.height
+            return found.node
+        }
         guard depth < Self.greatestDepth, number < objectCount else { throw .decode }
+        height = 0
         let node = try node(at: try integer(at: tableOffset + number * offsetSize, size: offsetSize), depth: depth)
-        known[number] = node
+        known[number] = (node, height)
         return node
     }
 
@@ -88,9 +96,12 @@ struct BinaryPropertyListReader {
 
     private mutating func objects(in range: Range<Int>, depth: Int) throws(LocksmithError) -> [PropertyListNode] {
         var elements: [PropertyListNode] = []
+        var greatest = 0
         for position in stride(from: range.lowerBound, to: range.upperBound, by: referenceSize) {
             elements.append(try object(try integer(at: position, size: referenceSize), depth: depth + 1))
+            greatest = max(greatest, height + 1)
         }
+        height = greatest
         return elements
     }
 
@@ -98,7 +109,9 @@ struct BinaryPropertyListReader {
     private mutating func dictionary(in range: Range<Int>, depth: Int) throws(LocksmithError) -> PropertyListNode {
         let middle = range.lowerBound + range.count / 2
         let keys = try objects(in: range.lowerBound..<middle, depth: depth)
+        let keyHeight = height
         let values = try objects(in: middle..<range.upperBound, depth: depth)
+        height = max(height, keyHeight)
         var entries: [String: PropertyListNode] = [:]
         for (key, value) in zip(keys, values) {
             guard let key = key.string, entries.updateValue(value, forKey: key) == nil else { throw .decode }

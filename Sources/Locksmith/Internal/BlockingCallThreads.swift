@@ -8,22 +8,26 @@ internal import Foundation
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 final class BlockingCallThreads: TaskExecutor, @unchecked Sendable {
     // Unchecked: everything that changes is touched only while `condition` is held.
-    static let shared = BlockingCallThreads()
+    static let shared = BlockingCallThreads(greatestThreadCount: 64, idleSeconds: 10)
 
-    private static let greatestThreadCount = 16
-    private static let idleSeconds = 10.0
-
+    private let greatestThreadCount: Int
+    private let idleSeconds: Double
     private let condition = NSCondition()
     private var jobs: [UnownedJob] = []
     private var threadCount = 0
     private var idleThreadCount = 0
+
+    init(greatestThreadCount: Int, idleSeconds: Double) {
+        self.greatestThreadCount = greatestThreadCount
+        self.idleSeconds = idleSeconds
+    }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         condition.lock()
         defer { condition.unlock() }
         jobs.append(job)
-        if idleThreadCount >= jobs.count || threadCount == Self.greatestThreadCount {
+        if idleThreadCount >= jobs.count || threadCount == greatestThreadCount {
             condition.signal()
         } else {
             threadCount += 1
@@ -35,17 +39,19 @@ final class BlockingCallThreads: TaskExecutor, @unchecked Sendable {
         while let job = nextJob() { unsafe job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 
-    /// Nil: the thread is to end.
+    /// The most urgent, and of those the one that waits longest; nil: the thread is to end.
     private func nextJob() -> UnownedJob? {
         condition.lock()
         defer { condition.unlock() }
         idleThreadCount += 1
         defer { idleThreadCount -= 1 }
-        let end = Date(timeIntervalSinceNow: Self.idleSeconds)
+        let end = Date(timeIntervalSinceNow: idleSeconds)
         while jobs.isEmpty {
             guard condition.wait(until: end) else { break }
         }
-        guard jobs.isEmpty else { return jobs.removeFirst() }
+        var next: Int?
+        for index in jobs.indices where next.map({ jobs[index].priority > jobs[$0].priority }) ?? true { next = index }
+        if let next { return jobs.remove(at: next) }
         threadCount -= 1
         return nil
     }

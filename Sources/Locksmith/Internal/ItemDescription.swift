@@ -101,12 +101,22 @@ struct ItemDescription {
         return request
     }
 
-    var readingRequest: [String: Any] {
+    var readingRequest: [String: Any] { Self.readingRequest(attributes) }
+
+    private static func readingRequest(_ attributes: [String: Any]) -> [String: Any] {
         attributes.merging([
             kSecMatchLimit as String: kSecMatchLimitOne as String,
             kSecReturnAttributes as String: true,
             kSecReturnData as String: true,
         ]) { $1 }
+    }
+
+    /// What is looked for, one after the other: first the item that an update of the same type would store, then any that fits.
+    ///
+    /// They differ for an internet password without a path or a security domain. An item with another path may be another secret.
+    private var searches: [[String: Any]] {
+        let exact = attributes.merging(identity) { $1 }
+        return exact.count == attributes.count ? [attributes] : [exact, attributes]
     }
 
     func create(_ value: Data, with closure: PerformRequestClosureType) throws(LocksmithError) {
@@ -121,11 +131,13 @@ struct ItemDescription {
         let addition = additionRequest(value)
         let changes = addition.filter { identity[$0.key] == nil }
         // One round is enough unless somebody else adds or removes the same item between two calls.
+        var isDamaged = false
         for _ in 0..<8 {
             switch SecItem.change(identity, to: changes, with: update) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
-            case errSecItemNotFound, errSecDecode: break
+            case errSecDecode: isDamaged = true
+            case errSecItemNotFound: isDamaged = false
             case let status: throw LocksmithError(status: status)
             }
             switch SecItem.perform(addition, with: add) {
@@ -134,28 +146,37 @@ struct ItemDescription {
             case let status: throw LocksmithError(status: status)
             }
         }
-        throw .duplicate
+        throw isDamaged ? .decode : .duplicate
     }
 
     /// Nil: there is no such item.
     func read(with closure: PerformRequestClosureType) throws(LocksmithError) -> FoundItem? {
         guard let attributes = try readAttributes(with: closure) else { return nil }
         guard let value = attributes[kSecValueData as String] else { return FoundItem(attributes: attributes, data: nil) }
-        guard let value = value as? Data else { throw .decode }
+        guard let value = value as? Data else { throw .foreign }
         return FoundItem(attributes: attributes, data: try KeyedArchiveReader.read(value))
     }
 
     private func readAttributes(with closure: PerformRequestClosureType) throws(LocksmithError) -> [String: Any]? {
-        switch SecItem.attributes(matching: readingRequest, with: closure) {
-        case (errSecSuccess, let attributes?): return attributes
-        case (errSecSuccess, nil): throw .decode
-        case (errSecItemNotFound, _): return nil
-        case (let status, _): throw LocksmithError(status: status)
+        for search in searches {
+            switch SecItem.attributes(matching: Self.readingRequest(search), with: closure) {
+            case (errSecSuccess, let attributes?): return attributes
+            case (errSecSuccess, nil): throw .foreign
+            case (errSecItemNotFound, _): continue
+            case (let status, _): throw LocksmithError(status: status)
+            }
         }
+        return nil
     }
 
     func delete(with closure: PerformRequestClosureType) throws(LocksmithError) {
-        let status = SecItem.perform(attributes, with: closure)
-        guard status == errSecSuccess else { throw LocksmithError(status: status) }
+        for search in searches {
+            switch SecItem.perform(search, with: closure) {
+            case errSecSuccess: return
+            case errSecItemNotFound: continue
+            case let status: throw LocksmithError(status: status)
+            }
+        }
+        throw .notFound
     }
 }

@@ -14,12 +14,24 @@ enum KeyedArchive {
     /// Whether a value may be a key of a dictionary or an element of a set: only what contains nothing else.
     static func canBeHashed(_ value: Any) -> Bool {
         switch value {
+        // First: a cast to one of Foundation's classes makes objects of all that a container contains.
+        case is [Any], is [AnyHashable: Any], is Set<AnyHashable>: false
         case is String, is NSNumber, is Data, is URL, is UUID, is NSNull: true
         // One that is no number is not equal to itself.
         case let date as Date: !date.timeIntervalSinceReferenceDate.isNaN
         default: false
         }
     }
+
+    /// Whether anybody can make many values of one hash: Foundation hashes numbers without a seed, and only the beginning of data.
+    static func isHashPredictable(_ value: Any) -> Bool {
+        value is NSNumber || value is Data
+    }
+
+    /// How many such values may be keys or elements of sets in one archive, since each might have to be compared with all others.
+    static let greatestPredictableHashCount = 1_000
+    /// How many objects are written; containers that hold the same one over and over would take for ever.
+    static let greatestObjectCount = 100_000
 
     static let name = "NSKeyedArchiver"
     static let version: Int64 = 100_000

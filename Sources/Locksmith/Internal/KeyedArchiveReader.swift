@@ -7,33 +7,54 @@ internal import Foundation
 /// say is ``LocksmithError/decode``.
 struct KeyedArchiveReader {
     private let objects: [PropertyListNode]
-    private var known: [Int: Any] = [:]
+    /// What was made already, and how many levels it has: many objects may contain the same one.
+    private var known: [Int: (object: Any, height: Int)] = [:]
+    /// The levels of the object that was made last.
+    private var height = 0
+    /// How many elements may still be delivered: in an honest archive each takes a byte of its own.
+    private var elementBudget: Int
+    private var hashedCount = 0
 
     private typealias Key = KeyedArchive.Key
 
     /// The archived dictionary.
     static func read(_ data: Data) throws(LocksmithError) -> [String: Any] {
+        do throws(LocksmithError) {
+            return try dictionary(in: data)
+        } catch {
+            // The keychain has delivered it: it is no damage that it knows of.
+            throw .foreign
+        }
+    }
+
+    private static func dictionary(in data: Data) throws(LocksmithError) -> [String: Any] {
         guard let archive = try BinaryPropertyListReader.read(data).dictionary,
             archive[Key.archiver]?.string == KeyedArchive.name,
             let objects = archive[Key.objects]?.array, objects.first?.string == KeyedArchive.null,
             let root = archive[Key.top]?.dictionary?[Key.root]
         else { throw .decode }
-        var reader = KeyedArchiveReader(objects: objects)
+        var reader = KeyedArchiveReader(objects: objects, elementBudget: data.count)
         guard let dictionary = try reader.object(root, depth: 0) as? [String: Any] else { throw .decode }
         return dictionary
     }
 
-    private init(objects: [PropertyListNode]) {
+    private init(objects: [PropertyListNode], elementBudget: Int) {
         self.objects = objects
+        self.elementBudget = elementBudget
     }
 
     private mutating func object(_ reference: PropertyListNode?, depth: Int) throws(LocksmithError) -> Any {
         guard let number = reference?.identifier, number > 0, number < objects.count, depth < KeyedArchive.greatestDepth else {
             throw .decode
         }
-        if let object = known[number] { return object }
+        if let found = known[number] {
+            guard depth + found.height < KeyedArchive.greatestDepth else { throw .decode }
+            height = found.height
+            return found.object
+        }
+        height = 0
         let object = try value(of: objects[number], depth: depth)
-        known[number] = object
+        known[number] = (object, height)
         return object
     }
 
@@ -85,21 +106,33 @@ struct KeyedArchiveReader {
     }
 
     /// Hashing a set costs all that it contains, at every level anew: a small archive of nested ones would take for ever.
-    private func hashable(_ value: Any) throws(LocksmithError) -> AnyHashable {
+    private mutating func hashable(_ value: Any) throws(LocksmithError) -> AnyHashable {
         guard KeyedArchive.canBeHashed(value), let hashable = value as? AnyHashable else { throw .decode }
+        if KeyedArchive.isHashPredictable(value) { hashedCount += 1 }
+        guard hashedCount <= KeyedArchive.greatestPredictableHashCount else { throw .decode }
         return hashable
     }
 
     private mutating func elements(_ references: PropertyListNode?, depth: Int) throws(LocksmithError) -> [Any] {
+        let references = try field(references?.array)
+        guard references.count <= elementBudget else { throw .decode }
+        elementBudget -= references.count
         var elements: [Any] = []
-        for reference in try field(references?.array) { elements.append(try object(reference, depth: depth + 1)) }
+        var greatest = 0
+        for reference in references {
+            elements.append(try object(reference, depth: depth + 1))
+            greatest = max(greatest, height + 1)
+        }
+        height = greatest
         return elements
     }
 
     /// A dictionary with keys that are strings, or of whatever else.
     private mutating func dictionary(_ fields: [String: PropertyListNode], depth: Int) throws(LocksmithError) -> Any {
         let keys = try elements(fields[Key.keys], depth: depth)
+        let keyHeight = height
         let values = try elements(fields[Key.values], depth: depth)
+        height = max(height, keyHeight)
         guard keys.count == values.count else { throw .decode }
         var byText: [String: Any] = [:]
         var byAnything: [AnyHashable: Any] = [:]
@@ -113,6 +146,8 @@ struct KeyedArchiveReader {
     private mutating func url(_ fields: [String: PropertyListNode], depth: Int) throws(LocksmithError) -> URL {
         guard let text = try object(fields[Key.relative], depth: depth + 1) as? String else { throw .decode }
         let reference = fields[Key.base]
+        height = 0
+        defer { height += 1 }
         let base = reference == nil || reference?.identifier == 0 ? nil : try field(try object(reference, depth: depth + 1) as? URL)
         return try field(URL(string: text, relativeTo: base))
     }

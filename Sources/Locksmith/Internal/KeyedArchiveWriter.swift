@@ -5,6 +5,7 @@ internal import Foundation
 struct KeyedArchiveWriter {
     private var objects: [PropertyListNode] = [.string(KeyedArchive.null)]
     private var classNumbers: [KeyedArchive.ArchivedClass: Int] = [:]
+    private var hashedCount = 0
 
     private typealias Key = KeyedArchive.Key
 
@@ -29,9 +30,18 @@ struct KeyedArchiveWriter {
     ///
     /// - Returns: Its number.
     private mutating func add(_ value: Any, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
-        guard depth < KeyedArchive.greatestDepth else { throw .unarchivable(key: path) }
+        guard depth < KeyedArchive.greatestDepth, objects.count < KeyedArchive.greatestObjectCount else {
+            throw .unarchivable(key: path)
+        }
         switch value {
         case let text as String: return append(.string(text))
+        // Before any class of Foundation's: a cast to one makes objects of all that a container contains, at every level anew.
+        case let elements as [Any]: return try append(.array, [Key.values: addElements(elements, path: path, depth: depth)])
+        case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
+        case let elements as Set<AnyHashable>:
+            let elements = elements.map(\.base)
+            guard areToldApart(elements) else { throw .unarchivable(key: path) }
+            return try append(.set, [Key.values: addElements(elements, path: path, depth: depth)])
         case let number as NSNumber: return append(try node(of: number, path: path))
         case let data as Data: return append(.data(data))
         case let date as Date: return append(.date, [Key.time: .real(date.timeIntervalSinceReferenceDate)])
@@ -41,12 +51,6 @@ struct KeyedArchiveWriter {
             // The bytes are copied while they are valid.
             return append(.uuid, [Key.uuid: .data(unsafe withUnsafeBytes(of: bytes) { unsafe Data($0) })])
         case is NSNull: return append(.null, [:])
-        case let elements as [Any]: return try append(.array, [Key.values: addElements(elements, path: path, depth: depth)])
-        case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
-        case let elements as Set<AnyHashable>:
-            let elements = elements.map(\.base)
-            guard Self.areToldApart(elements) else { throw .unarchivable(key: path) }
-            return try append(.set, [Key.values: addElements(elements, path: path, depth: depth)])
         default: throw .unarchivable(key: path)
         }
     }
@@ -63,7 +67,7 @@ struct KeyedArchiveWriter {
     {
         // In a settled order, so that of several values that have no form the same is named each time.
         let pairs = dictionary.map { (name: Self.name(of: $0.key.base), key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
-        guard Self.areToldApart(pairs.map(\.key)) else { throw .unarchivable(key: path) }
+        guard areToldApart(pairs.map(\.key)) else { throw .unarchivable(key: path) }
         var keys: [PropertyListNode] = []
         var values: [PropertyListNode] = []
         for pair in pairs {
@@ -86,7 +90,9 @@ struct KeyedArchiveWriter {
     }
 
     /// Whether these come back as they are, as keys or in a set: what a reader would refuse or take for one another is not written.
-    private static func areToldApart(_ values: [Any]) -> Bool {
+    private mutating func areToldApart(_ values: [Any]) -> Bool {
+        hashedCount += values.count(where: KeyedArchive.isHashPredictable)
+        guard hashedCount <= KeyedArchive.greatestPredictableHashCount else { return false }
         var numbers: Set<NSNumber> = []
         return values.allSatisfy { value in
             guard KeyedArchive.canBeHashed(value) else { return false }

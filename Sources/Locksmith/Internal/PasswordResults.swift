@@ -49,6 +49,17 @@ struct InternetPasswordResult: InternetPasswordSecureStorableResultType, @unchec
     }
 }
 
+/// Secrets that are printed by mistake: a result shows what it is, and nothing that it holds.
+extension GenericPasswordResult: CustomDebugStringConvertible, CustomReflectable {
+    var debugDescription: String { "a generic password" }
+    var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
+extension InternetPasswordResult: CustomDebugStringConvertible, CustomReflectable {
+    var debugDescription: String { "an internet password" }
+    var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}
+
 /// What a reading request found.
 struct FoundItem {
     let attributes: [String: Any]
@@ -61,7 +72,7 @@ struct FoundItem {
     /// is then taken to be the one that was asked for.
     func value<Value>(_ attribute: CFString, ifSilent asked: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
         guard let stored = attributes[attribute as String] else { return asked }
-        guard let value = read(stored) else { throw .decode }
+        guard let value = read(stored) else { throw .foreign }
         return value
     }
 

@@ -57,6 +57,11 @@ struct LeakSearch {
         }
     }
 
+    /// Every pattern in what a process said.
+    func hits(inText text: String) -> [Hit] {
+        hits(in: Data(text.utf8), place: "output")
+    }
+
     private func hits(in data: Data, place: String) -> [Hit] {
         patterns.filter { data.range(of: $0.bytes) != nil }.map { Hit(place: place, pattern: $0) }
     }

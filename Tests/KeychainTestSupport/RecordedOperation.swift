@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One call of a history: what was asked of a key, when, and what was answered.
+///
+/// Every value is written once only, so a value tells the call that wrote it.
+package struct RecordedOperation: Equatable, Sendable {
+    package enum Verb: String, Sendable, CaseIterable {
+        /// Stores, whether there is a value or not.
+        case set
+        /// Stores where there is none.
+        case add
+        /// Stores where there is one.
+        case update
+        case read, remove
+    }
+
+    package enum Answer: Equatable, Sendable {
+        case done
+        /// What a read found.
+        case value(Int)
+        case notFound
+        case duplicate
+        /// Anything else, as a status.
+        case failed(Int32)
+    }
+
+    package let key: String
+    package let verb: Verb
+    /// What is written; 0 for verbs that write nothing.
+    package let written: Int
+    package let answer: Answer
+    package let startNanoseconds: UInt64
+    package let endNanoseconds: UInt64
+
+    package init(key: String, verb: Verb, written: Int = 0, answer: Answer, startNanoseconds: UInt64, endNanoseconds: UInt64) {
+        self.key = key
+        self.verb = verb
+        self.written = written
+        self.answer = answer
+        self.startNanoseconds = startNanoseconds
+        self.endNanoseconds = endNanoseconds
+    }
+}
+
+/// As a line of a child's output; keys have no spaces.
+extension RecordedOperation: LosslessStringConvertible {
+    package var description: String {
+        let answer =
+            switch answer {
+            case .done: "done"
+            case .value(let value): "value:\(value)"
+            case .notFound: "notFound"
+            case .duplicate: "duplicate"
+            case .failed(let status): "failed:\(status)"
+            }
+        return "\(key) \(verb.rawValue) \(written) \(answer) \(startNanoseconds) \(endNanoseconds)"
+    }
+
+    package init?(_ line: String) {
+        let words = line.split(separator: " ").map(String.init)
+        guard words.count == 6, let verb = Verb(rawValue: words[1]), let written = Int(words[2]), let answer = Answer(words[3]),
+            let start = UInt64(words[4]), let end = UInt64(words[5])
+        else { return nil }
+        self.init(key: words[0], verb: verb, written: written, answer: answer, startNanoseconds: start, endNanoseconds: end)
+    }
+}
+
+extension RecordedOperation.Answer {
+    fileprivate init?(_ word: String) {
+        let parts = word.split(separator: ":")
+        let number = parts.count == 2 ? Int(parts[1]) : nil
+        switch (parts.first, number) {
+        case ("done", nil): self = .done
+        case ("notFound", nil): self = .notFound
+        case ("duplicate", nil): self = .duplicate
+        case ("value", let number?): self = .value(number)
+        case ("failed", let number?): self = .failed(Int32(truncatingIfNeeded: number))
+        default: return nil
+        }
+    }
+}
