@@ -1,9 +1,9 @@
 # Short names for what one does with this repository. `make` alone lists them.
 
 SWIFT ?= swift
-SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz Examples)
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples)
 
-.PHONY: help demo test build release lint format bench compare install-peers man completions install-dependencies clean
+.PHONY: help demo test build release lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ compare: release  ## set Valet beside the limits and other keychains: table, JSO
 
 install-peers:   ## install the other keychains that `make compare` measures, where they can be had
 	@Scripts/install-peers.sh
+
+fuzz: install-dependencies  ## fuzz what reads bytes that others wrote; FUZZ_SECONDS=600 for more than a minute each, FUZZ_TARGETS="row secitem" for some
+	@Scripts/fuzz.sh run $(FUZZ_TARGETS)
 
 man: install-dependencies  ## write the manual pages to .build/man
 	@Scripts/man.sh

@@ -21,6 +21,12 @@ static sqlite3_file *real(sqlite3_file *file) { return ours(file)->real; }
 
 static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->pMethods; }
 
+/* A disk that fails is not a file that is damaged, which SQLite takes this code for. */
+static int read_below(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
+    int code = below(file)->xRead(real(file), buffer, byte_count, offset);
+    return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code;
+}
+
 /* Whose file it is, from its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
 static void look_at_header(keychain_checksummed_file *file, const uint8_t *header) {
     if (file->state == KEYCHAIN_PAGES_CHECKED) return;
@@ -40,7 +46,7 @@ static void look_at_header(keychain_checksummed_file *file, const uint8_t *heade
 static int look_once(sqlite3_file *file) {
     if (ours(file)->state != KEYCHAIN_PAGES_UNKNOWN) return SQLITE_OK;
     uint8_t header[100];
-    int code = below(file)->xRead(real(file), header, sizeof header, 0);
+    int code = read_below(file, header, sizeof header, 0);
     if (code == SQLITE_OK) look_at_header(ours(file), header);
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
@@ -53,7 +59,7 @@ static bool is_valid(const uint8_t *page, sqlite3_int64 offset) {
 
 /* The page at `offset`, checked. A page wholly behind the end of the file is none, as SQLite expects; one that is cut off is damaged. */
 static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
-    int code = below(file)->xRead(real(file), page, PAGE, offset);
+    int code = read_below(file, page, PAGE, offset);
     if (code == SQLITE_OK) {
         if (offset == 0) look_at_header(ours(file), page);
         return ours(file)->state != KEYCHAIN_PAGES_CHECKED || is_valid(page, offset) ? SQLITE_OK : SQLITE_IOERR_DATA;
@@ -68,12 +74,12 @@ static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
 static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
     /* SQLite looks at the header, and at its count of changes, before it has a lock: another process may be writing the page. */
     bool is_header = (offset == 0 && byte_count <= 100) || (offset == 24 && byte_count == 16);
-    if (is_header) return below(file)->xRead(real(file), buffer, byte_count, offset);
+    if (is_header) return read_below(file, buffer, byte_count, offset);
     int code = look_once(file);
     if (code != SQLITE_OK) return code;
     sqlite3_int64 inset = offset % PAGE;
     if (inset == 0 && byte_count == PAGE) return read_page(file, buffer, offset);
-    if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return below(file)->xRead(real(file), buffer, byte_count, offset);
+    if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return read_below(file, buffer, byte_count, offset);
     /* A damaged header may give another size of a page. */
     if (inset + byte_count > PAGE) return SQLITE_IOERR_DATA;
     uint8_t page[PAGE];
@@ -106,7 +112,7 @@ static int stamp(sqlite3_file *file) {
     for (sqlite3_int64 offset = 0; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
         if (offset / PAGE + 1 == LOCKED_PAGE) continue;
         uint8_t page[PAGE];
-        code = below(file)->xRead(real(file), page, PAGE, offset);
+        code = read_below(file, page, PAGE, offset);
         if (code != SQLITE_OK || is_valid(page, offset)) continue;
         /* The file says that it was stamped before: a new checksum would make damage look sound. */
         if (state == KEYCHAIN_PAGES_CHECKED) return SQLITE_IOERR_DATA;
@@ -125,7 +131,7 @@ static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
     for (; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
         if (offset / PAGE + 1 == LOCKED_PAGE) continue;
         uint8_t page[PAGE];
-        code = below(file)->xRead(real(file), page, PAGE, offset);
+        code = read_below(file, page, PAGE, offset);
         if (code == SQLITE_OK && is_valid(page, offset)) continue;
         if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) {
             *number = offset / PAGE + 1;

@@ -69,14 +69,23 @@ extension RowCipher {
         _ attributes: ItemAttributes, _ secret: Data?, _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
         boundTo boundKey: [UInt8]
     ) throws(KeychainFailure) -> SealedRow {
-        var associatedData = associatedData(of: header, wrappedItemKey: boundKey)
         let content = secret ?? Data()
+        return try sealPlaintexts(
+            attributes: PartPadding.padded(attributes.encoded.span, isPresent: true),
+            secret: PartPadding.padded(content.span, isPresent: secret != nil), header, itemKey, wrappedItemKey: wrappedItemKey,
+            boundTo: boundKey)
+    }
+
+    /// As above, from the plaintexts of both parts, whatever they are: so that fuzzing gets past the seal.
+    func sealPlaintexts(
+        attributes: [UInt8], secret: [UInt8], _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
+        boundTo boundKey: [UInt8]
+    ) throws(KeychainFailure) -> SealedRow {
+        var associatedData = associatedData(of: header, wrappedItemKey: boundKey)
         var row = SealedRow(
             header: header, wrappedItemKey: wrappedItemKey,
-            sealedAttributes: try Self.seal(
-                .attributes, PartPadding.padded(attributes.encoded.span, isPresent: true), under: itemKey, &associatedData),
-            sealedSecret: try Self.seal(
-                .secret, PartPadding.padded(content.span, isPresent: secret != nil), under: itemKey, &associatedData),
+            sealedAttributes: try Self.seal(.attributes, attributes, under: itemKey, &associatedData),
+            sealedSecret: try Self.seal(.secret, secret, under: itemKey, &associatedData),
             tag: []
         )
         row.tag = Array(tag(of: row))

@@ -128,6 +128,33 @@ struct ConstraintVectorTests {
         #expect(ConstraintRecord(encoded: vector.bytes.bytes) == nil)
     }
 
+    @Test("A record that names two costs of the password, and would take as many derivations, is refused")
+    func twoCosts() {
+        func password(_ byte: UInt8) -> ConstraintRecord {
+            func bytes(_ count: Int) -> [UInt8] { Array(repeating: byte, count: count) }
+            typealias Record = ConstraintRecord.PasswordRecord
+            return .applicationPassword(
+                Record(salt: bytes(Record.saltByteCount), cost: bytes(Record.costByteCount), check: bytes(Record.checkByteCount)))
+        }
+        #expect(ConstraintRecord(encoded: ConstraintRecord.all([password(1), password(1)]).encoded) != nil)
+        #expect(ConstraintRecord(encoded: ConstraintRecord.all([password(1), password(2)]).encoded) == nil)
+        let branches = [password(1), password(2)].map { ConstraintRecord.Branch($0, wrappedKey: nil) }
+        #expect(ConstraintRecord(encoded: ConstraintRecord.any(branches).encoded) == nil)
+    }
+
+    @Test("A record longer than 4096 bytes is refused")
+    func longRecord() {
+        func presences(_ count: Int) -> ConstraintRecord {
+            .all(
+                Array(
+                    repeating: .presence(.userPresence, sealedKey: Array(repeating: 1, count: ConstraintRecord.sealedKeyByteCount)),
+                    count: count))
+        }
+        #expect(ConstraintRecord(encoded: ConstraintRecord.all([presences(16), presences(16), presences(16)]).encoded) != nil)
+        #expect(
+            ConstraintRecord(encoded: ConstraintRecord.all([presences(16), presences(16), presences(16), presences(16)]).encoded) == nil)
+    }
+
     @Test("Another generation's class key takes the place of the wrapping, and nothing else changes")
     func rewrapping() throws {
         let row = try #require(Self.cases.first).row.parsed()

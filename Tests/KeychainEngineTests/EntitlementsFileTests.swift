@@ -95,4 +95,39 @@ struct EntitlementsFileTests {
             #expect(failure?.reason.contains(path) == true)
         }
     }
+
+    @Test("A list whose arrays share what is in them is read as quickly as any")
+    func sharedArrays() throws {
+        // { a = ( ( … ), ( the same ) ) }, sixty deep: 2^60 strings, if each is made for itself.
+        let depth: UInt8 = 60
+        var objects: [[UInt8]] = [[0xd1, 1, 2], [0x51, UInt8(ascii: "a")]]
+        for number in 2..<(2 + depth) { objects.append([0xa2, number + 1, number + 1]) }
+        objects.append([0x51, UInt8(ascii: "b")])
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for object in objects {
+            offsets.append(UInt8(bytes.count))
+            bytes += object
+        }
+        let table = UInt8(bytes.count)
+        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+        for number in [UInt8(objects.count), 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, number] }
+        try withTemporaryDirectory { directory in
+            let path = directory + "/test.entitlements"
+            try Data(bytes).write(to: URL(filePath: path))
+            #expect(try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program").accessGroups == ["program"])
+        }
+    }
+
+    @Test("A pipe in the place of the file is an error, and is not waited for")
+    func pipe() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/test.entitlements"
+            // The path is copied by the call.
+            #expect(unsafe mkfifo(path, 0o600) == 0)
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) {
+                try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program")
+            }
+        }
+    }
 }

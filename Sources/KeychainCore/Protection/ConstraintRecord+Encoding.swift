@@ -13,6 +13,8 @@ extension ConstraintRecord {
     /// Far more than the flags of an access control can ask for.
     private static let largestDepth = 4
     private static let largestBranchCount = 16
+    /// Bounds how many keys opening one item can take.
+    private static let largestByteCount = 4_096
 
     private enum Kind: UInt8 {
         case userPresence = 1
@@ -58,8 +60,22 @@ extension ConstraintRecord {
     /// Parses `encoded`; nil for anything else: what a newer version wrote, or nobody.
     package init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
-        guard reader.readByte() == Self.version, let record = Self.node(from: &reader, depth: 1), reader.isAtEnd else { return nil }
+        guard encoded.count <= Self.largestByteCount, reader.readByte() == Self.version, let record = Self.node(from: &reader, depth: 1),
+            reader.isAtEnd, record.passwordCosts.count <= 1
+        else { return nil }
         self = record
+    }
+
+    /// What deriving from the application password costs, each cost once.
+    ///
+    /// Whoever writes a record derives once; one with many costs would have its reader derive as often.
+    package var passwordCosts: Set<[UInt8]> {
+        switch self {
+        case .presence, .unreleased: []
+        case .applicationPassword(let password): [password.cost]
+        case .any(let branches): branches.reduce(into: []) { $0.formUnion($1.record.passwordCosts) }
+        case .all(let records): records.reduce(into: []) { $0.formUnion($1.passwordCosts) }
+        }
     }
 
     private static func node(from reader: inout ByteReader, depth: Int) -> ConstraintRecord? {

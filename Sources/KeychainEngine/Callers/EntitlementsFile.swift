@@ -16,55 +16,86 @@ package enum EntitlementsFile {
     /// Throws `.missingEntitlement`, naming file and entry, when it is unreadable or not of this form: a program whose
     /// entitlements cannot be read has none.
     package static func entitlements(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
-        let dictionary = try propertyList(atPath: path)
-        let identifierOfMac = try text("com.apple.application-identifier", in: dictionary, path)
-        let identifier = try text("application-identifier", in: dictionary, path) ?? identifierOfMac
+        guard let data = RegularFile.contents(atPath: path, byteLimit: byteLimit) else { throw unreadable(path) }
+        return try entitlements(in: data, ofFile: path, defaultIdentifier: defaultIdentifier)
+    }
+
+    /// Reads what is in a file.
+    static func entitlements(
+        in data: Data, ofFile path: String, defaultIdentifier: String
+    ) throws(KeychainFailure) -> Entitlements {
+        let entries = try entries(in: data, path)
+        let identifierOfMac = try text("com.apple.application-identifier", in: entries, path)
+        let identifier = try text("application-identifier", in: entries, path) ?? identifierOfMac
         return Entitlements(
             applicationIdentifier: identifier ?? defaultIdentifier,
-            keychainAccessGroups: try list("keychain-access-groups", in: dictionary, path),
+            keychainAccessGroups: try list("keychain-access-groups", in: entries, path),
             associatedApplicationIdentifiers: try list(
-                "com.apple.developer.associated-application-identifier", in: dictionary, path),
-            applicationGroups: try list("com.apple.security.application-groups", in: dictionary, path),
-            isAppClip: dictionary["com.apple.developer.on-demand-install-capable"] as? Bool ?? false,
+                "com.apple.developer.associated-application-identifier", in: entries, path),
+            applicationGroups: try list("com.apple.security.application-groups", in: entries, path),
+            isAppClip: entries["com.apple.developer.on-demand-install-capable"] == .flag(true),
             origin: path
         )
     }
 
-    private static func propertyList(atPath path: String) throws(KeychainFailure) -> [String: Any] {
-        let parsed: Any
+    /// What an entry holds, of the kinds that entitlements have.
+    private enum Entry: Decodable, Equatable {
+        case text(String)
+        case list([String])
+        case flag(Bool)
+        case other
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let text = try? value.decode(String.self) {
+                self = .text(text)
+            } else if let list = try? value.decode([String].self) {
+                self = .list(list)
+            } else if let flag = try? value.decode(Bool.self) {
+                self = .flag(flag)
+            } else {
+                self = .other
+            }
+        }
+    }
+
+    /// By a decoder, which looks only at what it is asked for.
+    ///
+    /// `PropertyListSerialization` makes everything, and an array once for each place that refers to it: some two hundred bytes, in which
+    /// each array has the next one twice, keep it busy for ever.
+    private static func entries(in data: Data, _ path: String) throws(KeychainFailure) -> [String: Entry] {
         do {
-            let data = try Data(contentsOf: URL(fileURLWithPath: path))
-            guard data.count <= byteLimit else { throw CocoaError(.fileReadTooLarge) }
-            // Unsafe by its out-parameter for the format, which is not asked for.
-            parsed = try unsafe PropertyListSerialization.propertyList(from: data, format: nil)
-        } catch {
-            throw KeychainFailure(.missingEntitlement, "the entitlements file \(path) cannot be read as a property list")
-        }
-        guard let dictionary = parsed as? [String: Any] else {
+            return try PropertyListDecoder().decode([String: Entry].self, from: data)
+        } catch DecodingError.typeMismatch {
             throw KeychainFailure(.missingEntitlement, "the entitlements file \(path) is not a dictionary")
+        } catch {
+            throw unreadable(path)
         }
-        return dictionary
+    }
+
+    private static func unreadable(_ path: String) -> KeychainFailure {
+        KeychainFailure(.missingEntitlement, "the entitlements file \(path) cannot be read as a property list")
     }
 
     private static func text(
-        _ key: String, in dictionary: [String: Any], _ path: String
+        _ key: String, in entries: [String: Entry], _ path: String
     ) throws(KeychainFailure) -> String? {
-        guard let value = dictionary[key] else { return nil }
-        guard let text = value as? String else {
-            throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be a string")
+        switch entries[key] {
+        case nil: return nil
+        case .text(let text): return text
+        default: throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be a string")
         }
-        return text
     }
 
     /// A list, or one string that stands for a list of one.
     private static func list(
-        _ key: String, in dictionary: [String: Any], _ path: String
+        _ key: String, in entries: [String: Entry], _ path: String
     ) throws(KeychainFailure) -> [String] {
-        guard let value = dictionary[key] else { return [] }
-        if let single = value as? String { return [single] }
-        guard let list = value as? [String] else {
-            throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be an array of strings")
+        switch entries[key] {
+        case nil: return []
+        case .text(let single): return [single]
+        case .list(let list): return list
+        default: throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be an array of strings")
         }
-        return list
     }
 }

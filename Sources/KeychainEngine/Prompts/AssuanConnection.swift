@@ -17,7 +17,7 @@ struct AssuanConnection: ~Copyable {
         case data, status, inquiry, comment
     }
 
-    private let process: PinentryProcess
+    private let process: any AssuanServer
     private var received: SecretBuffer
     /// The data of the last answer, decoded.
     private(set) var data: SecretBuffer
@@ -27,7 +27,7 @@ struct AssuanConnection: ~Copyable {
     /// Nobody's answer needs as many lines.
     private static let lineLimit = 1_000
 
-    init(_ process: PinentryProcess) throws(PresenceRefusal) {
+    init(_ process: any AssuanServer) throws(PresenceRefusal) {
         let received = try SecretBuffer(capacity: AssuanRequest.lineByteLimit)
         let data = try SecretBuffer(capacity: Passcode.largestByteCount)
         self.process = process

@@ -4,7 +4,7 @@ internal import Glibc
 internal import KeychainCore
 
 /// A pinentry program that runs, and nothing of it when this is gone.
-@safe final class PinentryProcess {
+@safe final class PinentryProcess: AssuanServer {
     private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false)
     private var hasEnded = true
     /// Readable when the person at the terminal, or somebody else, ends the whole job; -1: nobody tells.
@@ -33,10 +33,8 @@ internal import KeychainCore
         unsafe keychain_child_close(&child)
     }
 
-    /// What the program writes, for reading without blocking.
     var output: Int32 { child.output }
 
-    /// Writes one line; the program reads each before it is sent another.
     func send(_ line: [UInt8]) throws(PresenceRefusal) {
         // As many bytes as the line has.
         guard unsafe keychain_pipe_write(child.input, line, line.count) == line.count else {
@@ -44,9 +42,6 @@ internal import KeychainCore
         }
     }
 
-    /// Waits for output or for the end of the program; false at the deadline.
-    ///
-    /// Throws `.canceled` when the job is to end.
     func wait(until deadline: PromptDeadline) throws(PresenceRefusal) -> Bool {
         var requests = [
             pollfd(fd: child.output, events: Int16(POLLIN), revents: 0), pollfd(fd: child.end, events: Int16(POLLIN), revents: 0),
@@ -61,7 +56,6 @@ internal import KeychainCore
         }
     }
 
-    /// Whether the program has ended by now.
     var isOver: Bool { waitForEnd(milliseconds: 0) }
 
     /// Whether the program had to be killed: then it left its terminal as it was.

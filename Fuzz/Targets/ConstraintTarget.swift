@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import Foundation
+
+@testable internal import Keybag
+@testable internal import KeychainCore
+
+/// Constraint records, below the row's tag: what they need is asked for, and nothing else happens.
+final class ConstraintTarget: FuzzTarget {
+    static let name = "constraint"
+
+    private let cipher: RowCipher
+    private let pair: PresenceKeyPair
+    private let keys: ConstraintKeys
+    private let itemKey = SymmetricKey(data: Data(repeating: 3, count: 32))
+    private let isFaultPlanted = Program.option("planted-fault") != nil
+
+    init() throws {
+        pair = try Self.keyPair()
+        cipher = try RowTarget.cipher(presencePublicKey: pair.publicKey)
+        let release = PresenceRelease(
+            storeID: FixedKeys.storeID, publicKey: pair.publicKey, privateKey: try FixedKeys.secret(6), classKeys: NoKeys(), classes: [])
+        keys = ConstraintKeys(presence: release, applicationPassword: try Self.password())
+    }
+
+    private static func keyPair() throws -> PresenceKeyPair { try PresenceKeyPair(privateKey: FixedKeys.secret(6)) }
+
+    private static func password() throws -> ApplicationPassword {
+        ApplicationPassword(try FixedKeys.secret(UInt8(ascii: "7"), byteCount: 4))
+    }
+
+    static func seeds() throws -> [[UInt8]] {
+        let sealing = ConstraintSealing(
+            storeID: FixedKeys.storeID, presencePublicKey: try keyPair().publicKey, applicationPassword: try password(),
+            applicationPasswordCost: try FixedKeys.cost())
+        let constraints: [AccessControl.Constraint] = [
+            .userPresence, .devicePasscode, .applicationPassword, .any([.biometryAny, .devicePasscode]),
+            .all([.devicePasscode, .applicationPassword]),
+            .all([.any([.companion, .biometryCurrentSet, .devicePasscode]), .applicationPassword]),
+        ]
+        return try constraints.map { try sealing.seal($0).record.encoded }
+    }
+
+    func run(_ input: [UInt8]) throws {
+        guard let record = ConstraintRecord(encoded: input) else { return }
+        expect(record.encoded == input, "a record is accepted in a form that nobody writes")
+        if isFaultPlanted, case .any(let branches) = record { expect(branches.count < 2, "the planted fault") }
+        expect(record.passwordCosts.count <= 1, "a record asks for more than one derivation")
+        let cost = record.passwordCosts.first.flatMap { PasscodeCost(encoded: $0) }
+        if let cost { FixedKeys.expectBounded(cost) }
+        guard cost.map(FixedKeys.isCheap) != false else { return }
+        try checkOpening(of: record)
+    }
+
+    /// A row opens with the key that its record gives, and with no other.
+    private func checkOpening(of record: ConstraintRecord) throws {
+        let opening = ConstraintOpening(storeID: FixedKeys.storeID, keys: keys)
+        let rootKey = attempt(expecting: Self.isRefusal) { () throws(KeychainFailure) in try opening.key(of: record) }
+        let attributes = ItemAttributes([.account: .string("Skroob")])
+        let classKey = try FixedKeys.classKey(ClassKeyID(.whenUnlocked, generation: 1))
+        let row = try cipher.seal(
+            attributes, secret: nil, header: RowTarget.header(constraints: record.encoded),
+            rootKey: try rootKey ?? SharedSecretBytes(FixedKeys.secret(7)), under: classKey, itemKey: itemKey)
+        let opened = attempt(expecting: Self.isRefusal) { () throws(KeychainFailure) in
+            try cipher.open(row, includingSecret: true, with: keys, under: classKey)
+        }
+        expect((opened != nil) == (rootKey != nil), "a row does not follow its record")
+        try checkNeeds(of: record, isOpen: rootKey != nil)
+        if let opened { expect(opened.attributes == attributes, "a row opens to something else") }
+    }
+
+    /// What the tree says it needs is needed.
+    private func checkNeeds(of record: ConstraintRecord, isOpen: Bool) throws {
+        let constraint = record.constraint
+        expect(constraint.isReleasable || !isOpen, "a record opens that nothing releases")
+        guard isOpen else { return }
+        func opens(_ keys: ConstraintKeys) -> Bool {
+            let opening = ConstraintOpening(storeID: FixedKeys.storeID, keys: keys)
+            return attempt(expecting: Self.isRefusal) { () throws(KeychainFailure) in try opening.key(of: record) } != nil
+        }
+        let withoutPresence = opens(ConstraintKeys(applicationPassword: keys.applicationPassword))
+        let withoutPassword = opens(ConstraintKeys(presence: keys.presence))
+        expect(!(withoutPresence && constraint.needsPresence), "a record opens without the passcode that it needs")
+        expect(!(withoutPassword && constraint.needsApplicationPassword), "a record opens without the password that it needs")
+    }
+
+    private static func isRefusal(_ failure: KeychainFailure) -> Bool {
+        failure.needs != nil || failure.status == .decode || failure.status == .authFailed
+    }
+}
+
+/// The class keys that an answer released: none, since no input gets that far.
+private struct NoKeys: KeyProvider {
+    var keybagGeneration: UInt64 { 1 }
+
+    func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 { throw Self.failure() }
+
+    func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability { .missing }
+
+    func withClassKey<Result>(
+        for accessibility: Accessibility, generation: UInt32, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        throw Self.failure()
+    }
+
+    func forOneCall() -> any KeyProvider { self }
+
+    private static func failure() -> KeychainFailure { KeychainFailure(.authFailed, "there are no keys here") }
+}

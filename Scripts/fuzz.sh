@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Fuzzes what reads bytes that others wrote; the targets are in Fuzz/Targets. `Scripts/fuzz.sh help` tells the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+    cat <<'TEXT'
+Scripts/fuzz.sh run [TARGET…]       fuzz each target (default: all) for FUZZ_SECONDS (60), or FUZZ_RUNS times
+Scripts/fuzz.sh smoke               the same for three seconds each, and prove first that a planted fault is found
+Scripts/fuzz.sh keep [TARGET…]      keep in Fuzz/Corpus, of what runs have found, the fewest inputs that reach as far
+Scripts/fuzz.sh targets             list the targets
+TEXT
+}
+
+build=Fuzz/.build
+program=$build/release/Fuzz
+findings=Fuzz/Findings
+
+build() {
+    swift build --package-path Fuzz -c release --product Fuzz
+}
+
+targets() {
+    find Fuzz/Corpus -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort
+}
+
+# What a run learns goes beside the build; the corpus of the repository is only read. An input that takes ten seconds or much memory is a
+# finding too. A library of the system's keeps what it allocates once, so leaks are not looked for.
+fuzz() {
+    local target=$1 log=$build/log/$1
+    shift
+    mkdir -p "$build/log" "$build/corpus/$target" "$findings"
+    if ! "$program" --target="$target" -detect_leaks=0 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=4096 \
+        -print_final_stats=1 -artifact_prefix="$findings/$target-" "$@" "$build/corpus/$target" "Fuzz/Corpus/$target" >"$log" 2>&1; then
+        tail -n 40 "$log"
+        printf '\nFOUND in %s. Again: %s --target=%s %s/%s-…\n' "$target" "$program" "$target" "$findings" "$target"
+        return 1
+    fi
+    awk -v target="$target" '
+        / cov: / { for (i = 1; i < NF; i++) { if ($i == "cov:") cov = $(i + 1); if ($i == "ft:") ft = $(i + 1); if ($i == "corp:") corp = $(i + 1) } }
+        /^Done / { runs = $2; seconds = $5 }
+        END { printf "%-16s %10d executions %6d s %8d/s   edges %5d   features %6d   inputs %s\n",
+              target, runs, seconds, runs / (seconds > 0 ? seconds : 1), cov, ft, corp }' "$log"
+}
+
+# From nothing, and by what it learns of the branches taken: a record of a version, a kind, a count and several nodes.
+prove() {
+    local empty log=$build/log/planted-fault
+    empty=$(mktemp -d)
+    mkdir -p "$build/log"
+    if "$program" --target=constraint --planted-fault=yes -max_total_time=20 -max_len=64 -artifact_prefix="$empty/" "$empty" >"$log" 2>&1 ||
+        ! grep -q 'the planted fault' "$log"; then
+        tail -n 40 "$log"
+        echo "The planted fault was not found: this fuzzing proves nothing."
+        return 1
+    fi
+    rm -rf "$empty"
+    echo "A planted fault is found."
+}
+
+command=${1:-help}
+[ $# -eq 0 ] || shift
+case $command in
+    run)
+        build
+        limit=(-max_total_time="${FUZZ_SECONDS:-60}")
+        if [ -n "${FUZZ_RUNS:-}" ]; then limit=(-runs="$FUZZ_RUNS"); fi
+        failed=0
+        for target in ${@:-$(targets)}; do fuzz "$target" "${limit[@]}" || failed=1; done
+        exit $failed
+        ;;
+    smoke)
+        build
+        prove
+        failed=0
+        for target in $(targets); do fuzz "$target" -max_total_time="${FUZZ_SECONDS:-3}" || failed=1; done
+        exit $failed
+        ;;
+    keep)
+        build
+        for target in ${@:-$(targets)}; do
+            kept=$(mktemp -d)
+            "$program" --target="$target" -merge=1 -max_len=4096 -detect_leaks=0 "$kept" "Fuzz/Corpus/$target" "$build/corpus/$target" 2>&1 | tail -n 1
+            # The file names are digests of what is in them.
+            find "Fuzz/Corpus/$target" -type f -delete
+            cp "$kept"/* "Fuzz/Corpus/$target/"
+            rm -rf "$kept"
+        done
+        ;;
+    targets) targets ;;
+    *) usage ;;
+esac
