@@ -43,7 +43,7 @@ fuzz() {
               target, runs, seconds, runs / (seconds > 0 ? seconds : 1), cov, ft, corp }' "$log"
 }
 
-# From nothing, and by what it learns of the branches taken: a record of a version, a kind, a count and several nodes.
+# From nothing, by what it learns of the branches taken: a record of the right version, kind, count and node, and nothing behind it.
 prove() {
     local empty log=$build/log/planted-fault
     empty=$(mktemp -d)
