@@ -1,9 +1,9 @@
 # Short names for what one does with this repository. `make` alone lists them.
 
 SWIFT ?= swift
-SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Fuzz/Package.swift Fuzz/Targets Examples)
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples)
 
-.PHONY: help demo test build release lint format bench fuzz man completions install-dependencies clean
+.PHONY: help demo test build release lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,14 @@ format:          ## put every Swift file into the style
 
 bench: release  ## measure, beside a raw SQLite lookup, a bare fdatasync and libsecret; BENCH_OPTIONS="--items 1000000" for more
 	$(SWIFT) run --package-path Benchmarks -c release Benchmarks $(BENCH_OPTIONS)
+
+# Build first: the run should have the machine to itself.
+compare: release  ## set Valet beside the limits and other keychains: table, JSON and chart; COMPARE_OPTIONS="--full" for a million items
+	$(SWIFT) build --package-path Benchmarks -c release
+	Benchmarks/.build/release/Benchmarks compare $(COMPARE_OPTIONS)
+
+install-peers:   ## install the other keychains that `make compare` measures, where they can be had
+	@Scripts/install-peers.sh
 
 fuzz: install-dependencies  ## fuzz what reads bytes that others wrote; FUZZ_SECONDS=600 for more than a minute each, FUZZ_TARGETS="row secitem" for some
 	@Scripts/fuzz.sh run $(FUZZ_TARGETS)

@@ -59,7 +59,7 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ]
         ),
-        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"]),
+        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
         .target(
             name: "KeychainEngine",
@@ -75,6 +75,7 @@ let package = Package(
 
         // C
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CSQLiteShims", dependencies: ["CSQLite"]),
         .target(name: "CKeychainShims"),
         // Without the trait its functions only say so: `swift build` here compiles every target, wanted or not.
         .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
@@ -83,7 +84,9 @@ let package = Package(
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
-        .testTarget(name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite"]),
+        .testTarget(
+            name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+        ),
         .testTarget(
             name: "KeychainTPMTests",
             dependencies: ["KeychainTPM", "KeychainCore", "KeychainTestSupport", "KeychainTestChild", "CTPMShims"]
@@ -123,7 +126,8 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "KeychainTesting",
-                "KeychainTestSupport", "KeychainTestChild", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
+                .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
         // What a test that needs a second process runs in it. It must not link KeychainTesting.
@@ -136,6 +140,21 @@ let package = Package(
             path: "Tests/KeychainTestChild"
         ),
         .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
+        // Power cuts and failing disks. No test may depend on the workload: CDiskRecorder takes the place of the C library's functions
+        // in whatever it is linked into. Building the tests builds it all the same.
+        .target(name: "CDiskRecorder", path: "Tests/CDiskRecorder"),
+        .target(
+            name: "PowerCutSimulation", dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTestSupport"],
+            path: "Tests/PowerCutSimulation"
+        ),
+        .executableTarget(
+            name: "PowerCutWorkload",
+            dependencies: [
+                "Valet", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport", "PowerCutSimulation", "CDiskRecorder",
+            ],
+            path: "Tests/PowerCutWorkload"
+        ),
+        .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
         .testTarget(
             name: "ArchitectureTests", dependencies: ["Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]

@@ -1117,6 +1117,36 @@ def recovery_vectors():
     }
 
 
+# Page checksums
+
+
+def page_checksum(content, number):
+    first = (int.from_bytes(b"EGAPNHCK", "little") + number) % 2**64
+    second = int.from_bytes(b"MUS NHCK", "little")
+    for (word,) in struct.iter_unpack("<I", content):
+        first = (first + word) % 2**64
+        second = (second + first) % 2**64
+    return u64(first) + u64(second)
+
+
+def page_checksum_vectors():
+    def case(name, pattern, number):
+        content = pattern * (4080 // len(pattern))
+        return {"name": name, "pattern": pattern.hex(), "page": number, "checksum": page_checksum(content, number).hex()}
+
+    return {
+        "format": "page checksum version 1",
+        "cases": [
+            case("zeros", b"\0", 1),
+            case("all bits set", b"\xff", 2),
+            case("random", fixed("page", 255), 3),
+            case("the same elsewhere", fixed("page", 255), 4),
+            case("the highest number", fixed("page", 255), 2**32 - 2),
+            case("no two words the same", fixed("another page", 4080), 5),
+        ],
+    }
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -1132,3 +1162,4 @@ if __name__ == "__main__":
     write("backup-v1.json", backup_vectors())
     write("constraints-v1.json", constraint_vectors())
     write("recovery-v1.json", recovery_vectors())
+    write("page-checksum-v1.json", page_checksum_vectors())

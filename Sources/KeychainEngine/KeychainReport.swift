@@ -106,18 +106,42 @@ extension LocalKeychain {
     ///
     /// Purges only when told to.
     package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
-        try naming { () throws(KeychainFailure) in
-            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
-                try Self.verify(opened, purgingQuarantine: purgingQuarantine)
+        do throws(KeychainFailure) {
+            let report = try naming { () throws(KeychainFailure) in
+                try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
+                    try Self.verify(opened, purgingQuarantine: purgingQuarantine)
+                }
             }
+            return report
+        } catch {
+            guard error.isDamage else { throw error }
+            throw namingDamagedPages(error)
         }
+    }
+
+    /// A store may be too damaged to be opened, and it can still be told where.
+    private func namingDamagedPages(_ failure: KeychainFailure) -> KeychainFailure {
+        let options = configuration.storeOptions
+        guard let pages = try? SQLiteItemStore.damagedPages(at: configuration.storePath, options: options), !pages.isEmpty else {
+            return failure
+        }
+        return failure.naming("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))")
     }
 
     private static func verify(
         _ opened: OpenedKeychain<SQLiteItemStore>, purgingQuarantine: Bool
     ) throws(KeychainFailure) -> VerificationReport {
-        var report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
+        var report = VerificationReport()
+        var unfinished: KeychainFailure?
+        do throws(KeychainFailure) {
+            report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
+        } catch {
+            // Where a page is damaged, the file's own problems tell more.
+            guard error.isDamage else { throw error }
+            unfinished = error
+        }
         report.structuralProblems = try opened.store.integrityProblems()
+        if let unfinished { report.structuralProblems.append("not all items could be looked at: \(unfinished.reason)") }
         report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
         // The same in other words; where both copies open, one is not what was written all the same.
         if let index = report.structuralProblems.firstIndex(of: SQLiteItemStore.differingKeybagCopies) {
@@ -127,7 +151,8 @@ extension LocalKeychain {
         if !opened.isKeybagCurrent {
             report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
         }
-        if purgingQuarantine { _ = try opened.keychain.purgeQuarantine() }
+        // What could not all be looked at is left as it is.
+        if purgingQuarantine, unfinished == nil { _ = try opened.keychain.purgeQuarantine() }
         return report
     }
 }

@@ -4,7 +4,8 @@ package import KeychainCore
 extension SQLiteItemStore {
     /// Copies the whole store, as it is at one moment, into a new file that opens as this store does.
     ///
-    /// Others may go on writing. What is damaged is copied as it is. The copy is published whole or not at all, and durable when
+    /// Others may go on writing. Damaged rows are copied as they are; with a damaged page there is no copy, for in the copy it would
+    /// look sound. The copy is published whole or not at all, and durable when
     /// this returns.
     ///
     /// Throws `.duplicateItem` when the file is there and `replacingExisting` is not said, `.readOnly` or `.notAvailable` where

@@ -72,6 +72,12 @@ package final class SQLiteItemStore: ItemStore {
     /// One of `integrityProblems`, which a replacement of the keybag repairs.
     package static let differingKeybagCopies = "the two copies of the keybag differ"
 
+    /// The numbers of the pages of a store's file that are not what was written, also of one that is too damaged to be opened.
+    package static func damagedPages(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> [Int64] {
+        guard keychain_mark_process(), !keychain_process_is_forked() else { throw forkedChildFailure }
+        return try StoreOpening(path: path, options: options).damagedPages()
+    }
+
     /// What is wrong with the file itself, a line each; empty when nothing is.
     package func integrityProblems() throws(KeychainFailure) -> [String] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
@@ -122,7 +128,8 @@ package final class SQLiteItemStore: ItemStore {
         let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
         if isClosed { throw Self.closedFailure }
         if let existing { return existing }
-        let session = try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
+        let session = try openWriter(epoch: epoch, mayUpgrade: !mustRewrite, deadlineNanoseconds: deadlineNanoseconds)
+        try session.rewriteLog(deadlineNanoseconds: deadlineNanoseconds)
         if mustRewrite {
             // What a failed flush left in the -wal may look written and not be on the disk. Behind it nothing would be durable,
             // so it is copied out and flushed elsewhere first.
@@ -133,6 +140,19 @@ package final class SQLiteItemStore: ItemStore {
         }
         pool.withLock { $0.put(writer: session) }
         return session
+    }
+
+    /// A store of an older format becomes one of the newest first, if nobody is at work on it.
+    private func openWriter(
+        epoch: UInt64, mayUpgrade: Bool, deadlineNanoseconds: UInt64
+    ) throws(KeychainFailure) -> StoreSession {
+        var session: StoreSession? = try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
+        if let session, !(session.isOldFormat && mayUpgrade) { return session }
+        // For the upgrade nobody may have the file open, this process neither.
+        session = nil
+        let epoch = drop(ifEpoch: epoch)
+        opening.upgradeFormat()
+        return try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
     }
 
     /// Another thread found that the store has to be opened anew, and closed this one meanwhile.

@@ -19,7 +19,8 @@ struct StoreOpening {
         let connection = try openConnection(file, immutableFile == nil ? .readWrite : .immutable)
         if let deadlineNanoseconds { connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds) }
         try connection.applySafetySettings()
-        try checkHeader(of: connection, path: file.location.path)
+        let formatVersion = try checkHeader(of: connection, path: file.location.path)
+        if formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
         try connection.apply(options.synchronous)
         switch role {
         case .reader: try connection.execute("PRAGMA query_only = ON")
@@ -41,7 +42,24 @@ struct StoreOpening {
             throw KeychainFailure(.notAvailable, "\(file.location.path) was replaced while it was being opened")
         }
         return StoreSession(
-            connection: connection, file: file, epoch: epoch, immutableFile: immutableFile)
+            connection: connection, file: file, epoch: epoch, immutableFile: immutableFile,
+            isOldFormat: formatVersion < StoreSchema.formatVersion)
+    }
+
+    /// Makes a store of an older format one of the newest, if that can be done now: else later, for the old one serves too.
+    ///
+    /// The caller has no connection to it.
+    func upgradeFormat() {
+        _ = try? upgrade()
+    }
+
+    private func upgrade() throws(KeychainFailure) -> Bool {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem), try ImmutableFile(file) == nil else { return false }
+        let connection = try openConnection(file, .readWrite)
+        try connection.applySafetySettings()
+        _ = try checkHeader(of: connection, path: file.location.path)
+        try connection.apply(options.synchronous)
+        return try FormatUpgrade(connection: connection).run()
     }
 
     /// Looks at a file that may be anybody's, without a lock and without leaving a trace.
@@ -56,17 +74,33 @@ struct StoreOpening {
         try check(StoreFileHeader(header), path: file.location.path)
     }
 
+    /// Looks at pages past SQLite, which may not understand a damaged file.
+    func damagedPages() throws(KeychainFailure) -> [Int64] {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return [] }
+        let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
+        guard let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount)),
+            header.formatVersion >= StoreSchema.formatVersion
+        else { return [] }
+        try connection.checkPages()
+        // A read transaction, if one can be begun: it tells what is in the -wal file.
+        _ = try? connection.execute("BEGIN; PRAGMA user_version")
+        return try connection.damagedPages()
+    }
+
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {
         try SQLiteConnection(
             path: file.location.path, access: access, vfsName: options.vfsName,
             busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
     }
 
-    private func checkHeader(of connection: SQLiteConnection, path: String) throws(KeychainFailure) {
+    /// Gives the format's version.
+    private func checkHeader(of connection: SQLiteConnection, path: String) throws(KeychainFailure) -> Int64 {
         do throws(KeychainFailure) {
             let applicationID = try connection.integer(of: "PRAGMA application_id")
             let version = try connection.integer(of: "PRAGMA user_version")
-            try check(StoreFileHeader(applicationID: applicationID ?? 0, formatVersion: version ?? 0), path: path)
+            let header = StoreFileHeader(applicationID: applicationID ?? 0, formatVersion: version ?? 0)
+            try check(header, path: path)
+            return header.formatVersion
         } catch {
             if connection.health.transactionFailure?.isNotADatabase == true { throw Self.foreign(path) }
             throw error
@@ -76,7 +110,7 @@ struct StoreOpening {
     private func check(_ header: StoreFileHeader?, path: String) throws(KeychainFailure) {
         guard let header, header.applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
         guard header.formatVersion <= StoreSchema.formatVersion else { throw Self.newer(header.formatVersion) }
-        guard header.formatVersion == StoreSchema.formatVersion else { throw Self.foreign(path) }
+        guard header.formatVersion >= StoreSchema.oldestFormatVersion else { throw Self.foreign(path) }
     }
 
     /// A newer version may have made rules that this one would break.

@@ -42,38 +42,4 @@ extension StoreSession {
         statement.bind(epoch.rawValue, at: 1)
         try statement.run()
     }
-
-    /// What is wrong with the file, a line each: SQLite's own check, then what SQLite cannot know.
-    func integrityProblems() throws(KeychainFailure) -> [String] {
-        try joinState()
-        var problems: [String] = []
-        try connection.query("PRAGMA integrity_check(100)") { problems.append($0.text(at: 0)) }
-        if problems == ["ok"] { problems = [] }
-        problems += try searchEntryProblems()
-        let copies = try keybag().copies
-        if copies.count < 2 || copies.first != copies.last { problems.append(SQLiteItemStore.differingKeybagCopies) }
-        return problems
-    }
-
-    /// Rows that a search by attribute would miss.
-    private func searchEntryProblems() throws(KeychainFailure) -> [String] {
-        let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
-        var problems: [String] = []
-        try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
-            guard let digests = row.attributeDigests(at: 1) else {
-                problems.append("row \(row.rowNumber): its search digests cannot be read")
-                return
-            }
-            for digest in digests {
-                entry.bind(Int64(digest.attribute.rawValue), at: 1)
-                entry.bind(digest.digest, at: 2)
-                entry.bind(row.rowNumber, at: 3)
-                defer { entry.reset() }
-                guard try !entry.step() else { continue }
-                problems.append("row \(row.rowNumber) is missing from the search index of its attributes")
-                return
-            }
-        }
-        return problems
-    }
 }

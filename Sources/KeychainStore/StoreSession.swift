@@ -10,6 +10,8 @@ final class StoreSession: @unchecked Sendable {
     let epoch: UInt64
     /// What is watched when the file is read without locks.
     let immutableFile: ImmutableFile?
+    /// Whether the store's pages have no checksums.
+    let isOldFormat: Bool
 
     /// The statement that stands on its end marker and so keeps the read transaction open.
     private var anchor: SQLiteStatement?
@@ -25,11 +27,12 @@ final class StoreSession: @unchecked Sendable {
     /// Only the writer keeps it.
     var pace = WritePace()
 
-    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?) {
+    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?, isOldFormat: Bool) {
         self.connection = connection
         self.file = file
         self.epoch = epoch
         self.immutableFile = immutableFile
+        self.isOldFormat = isOldFormat
     }
 
     var health: ConnectionHealth { connection.health }
@@ -83,6 +86,13 @@ final class StoreSession: @unchecked Sendable {
         isInTransaction = true
     }
 
+    /// Before the first write of a connection: what others have left in the -wal file may only look durable.
+    func rewriteLog(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
+        try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
+        defer { undo() }
+        try connection.rewriteLog()
+    }
+
     func undo() {
         isInTransaction = false
         // SQLite ends the transaction by itself after some failures; then there is nothing left to undo.
@@ -104,7 +114,7 @@ final class StoreSession: @unchecked Sendable {
             try connection.run(.commit)
             isInTransaction = false
         } catch {
-            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly } ?? false
+            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly || $0.isDamage } ?? false
             undo()
             if isUndone { throw error }
             outcomeIsUnknown = true

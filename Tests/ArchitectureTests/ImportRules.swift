@@ -8,7 +8,7 @@ private let allowedImports: [String: Set<String>] = [
     "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],
-    "KeychainStore": systemModules.union(["KeychainCore", "CSQLite", "CKeychainShims"]),
+    "KeychainStore": systemModules.union(["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
     "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
     "KeychainEngine": systemModules.union(["KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
     "Valet": ["KeychainServices", "Foundation"],
@@ -31,8 +31,10 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("Crypto", ["Keybag", "KeybagTests", "FaultTests"], "cryptography is reviewed in one place; FaultTests hashes what it looks for"),
     ("CryptoExtras", ["Keybag"], "cryptography is reviewed in one place"),
     ("CSQLite", ["KeychainStore", "KeychainStoreTests", "FaultTests"], "only the store knows how rows lie on disk"),
+    ("CSQLiteShims", ["KeychainStore", "KeychainStoreTests"], "only the store knows what is in a page"),
     ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
+    ("CDiskRecorder", ["PowerCutWorkload"], "it takes the place of the C library's functions in whatever it is linked into"),
 ]
 
 let importRules: [Rule] = [

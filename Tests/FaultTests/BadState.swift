@@ -62,14 +62,20 @@ struct BadState: Sendable, CustomTestStringConvertible {
         },
         BadState("another program's database", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
             try replaceStore(home, by: Data())
-            try RawDatabase(store(home)).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
+            try RawDatabase(store(home), stamps: false).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
         },
         BadState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
-            try RawDatabase(store(home)).execute("PRAGMA user_version = 2")
+            try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
         },
         BadState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
         BadState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
         BadState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
+        BadState("a page overwritten", mentions: ["STORE", "damaged", "page"]) { home, _ in
+            let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
+            try handle.seek(toOffset: 9 * 4_096 + 4_000)
+            try handle.write(contentsOf: Data([1]))
+            try handle.close()
+        },
         BadState("both copies of the keybag damaged", mentions: ["keybag"]) { home, _ in
             try RawDatabase(store(home)).execute(
                 "UPDATE keybag SET bytes = zeroblob(length(bytes)); UPDATE keybag_copy SET bytes = zeroblob(length(bytes))")

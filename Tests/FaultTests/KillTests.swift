@@ -9,12 +9,13 @@ import Valet
 
 @Suite("A process that is killed loses nothing it was told is stored")
 struct KillTests {
-    private let roundCount = 100
+    /// `KILL_ROUNDS=1000 swift test --filter KillTests` takes more.
+    private let roundCount = ProcessInfo.processInfo.environment["KILL_ROUNDS"].flatMap { Int($0) } ?? 100
 
     @Test("Killed at random, round after round on one keychain, every acknowledged write is there")
     func acknowledgedWritesSurvive() throws {
         let seed = UInt64.random(in: 0 ... .max)
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
             let program = try BuiltProgram.path(of: "KeychainTestChild")
@@ -56,18 +57,5 @@ struct KillTests {
             let counter = try Int(valet.string(forKey: "counter"))
             #expect(counter == last || counter == last + 1, comment)
         }
-    }
-}
-
-/// SplitMix64: the same seed gives the same run, so that a failure can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
     }
 }

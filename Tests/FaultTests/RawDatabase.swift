@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import KeychainStore
 
-/// A database as anybody with SQLite can open it, to put into a store's place or to tamper with one.
+/// A database as anybody can open it who knows the format, to tamper with it.
 @safe final class RawDatabase {
     struct Failure: Error {
         let code: Int32
@@ -10,8 +11,10 @@ import CSQLite
     // Never handed out; closed by deinit, when no statement is left.
     private var database: OpaquePointer?
 
-    init(_ path: String) throws {
-        try check(unsafe sqlite3_open(path, &database))
+    /// `stamps: false`: as anybody with SQLite can, who knows nothing of checksums.
+    init(_ path: String, stamps: Bool = true) throws {
+        let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
+        try check(unsafe sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName))
         try check(unsafe sqlite3_busy_timeout(database, 10_000))
     }
 

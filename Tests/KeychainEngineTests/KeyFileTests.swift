@@ -52,10 +52,20 @@ struct KeyFileTests {
 
     @Test("A secret whose maker died before confirming is found, and gets its name")
     func unconfirmed() throws {
-        try withKeyFile { keyFile, directory in
+        try withTemporaryDirectory { directory in
+            let keyFile = KeyFile(directory: directory, storePath: directory + "/keychain.db")
             try keyFile.prepare(secret(1), for: storeID)
             #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
+        }
+    }
+
+    @Test("It keeps its provisional name while it cannot be said that the store's name is on the disk")
+    func storeNameNotFlushed() throws {
+        try withKeyFile { keyFile, directory in
+            try keyFile.prepare(secret(1), for: storeID)
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key.new"])
         }
     }
 

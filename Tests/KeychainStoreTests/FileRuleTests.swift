@@ -64,7 +64,7 @@ struct FileRuleTests {
     @Test("Another program's database is refused and not touched", arguments: ["DELETE", "WAL"])
     func foreign(journalMode: String) throws {
         do {
-            let database = try RawDatabase(directory.storePath)
+            let database = try RawDatabase(directory.storePath, stamps: false)
             try database.run("PRAGMA journal_mode = \(journalMode); CREATE TABLE items (number); INSERT INTO items VALUES (1)")
         }
         try setMode(0o600, of: directory.storePath)
@@ -74,9 +74,9 @@ struct FileRuleTests {
     @Test("What another program left half done beside its database is not finished for it", arguments: [0, 0x4B43_484E])
     func foreignWithLog(applicationID: Int) throws {
         let other = try TemporaryDirectory()
-        let database = try RawDatabase(other.storePath)
+        let database = try RawDatabase(other.storePath, stamps: false)
         // With our own mark it is a store of a newer version.
-        try database.run("PRAGMA application_id = \(applicationID); PRAGMA user_version = 2; CREATE TABLE items (number)")
+        try database.run("PRAGMA application_id = \(applicationID); PRAGMA user_version = 3; CREATE TABLE items (number)")
         try database.run("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
         for name in ["keychain.db", "keychain.db-wal"] {
             try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
@@ -89,15 +89,15 @@ struct FileRuleTests {
     @Test("A store of a newer version is refused and not touched")
     func newer() throws {
         try directory.create()
-        try RawDatabase(directory.storePath).run("PRAGMA user_version = 2")
-        try expectRefusal(mentioning: ["newer version", "format 2"])
+        try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
+        try expectRefusal(mentioning: ["newer version", "format 3"])
     }
 
     @Test("A store that becomes newer while it is open takes no more writes")
     func newerMeanwhile() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        try RawDatabase(directory.storePath).run("PRAGMA user_version = 2")
+        try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
         #expect(failure?.reason.contains("newer version") == true)

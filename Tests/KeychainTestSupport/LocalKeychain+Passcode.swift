@@ -24,7 +24,7 @@ extension LocalKeychain {
         }
     }
 
-    package func set(_ passcode: String, autoLock: AutoLock = .standard) throws {
+    package func set(_ passcode: String, autoLock: AutoLock = .standard) throws(KeychainFailure) {
         try setPasscode(try Passcode(text: passcode), autoLock: autoLock)
     }
 

@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+import BenchmarkReport
 import Foundation
 
 /// The benchmark: measures in processes of its own, each with a keychain in a temporary folder, and prints one table.
+///
+/// `compare` sets everyone beside each other; without it, Valet is measured in more detail.
 @main
 enum Program {
     static let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
 
     static func main() throws {
+        // A process that ended early is an error of a write, not the end of this one.
+        signal(SIGPIPE, SIG_IGN)
         let arguments = Array(CommandLine.arguments.dropFirst())
-        switch (arguments.first, arguments.dropFirst().compactMap { Int($0) }) {
-        case ("fill", let numbers) where numbers.count == 1:
-            try ValetMeasurement(itemCount: numbers[0]).fill()
-        case ("measure", let numbers) where numbers.count == 2 && arguments.count == 4:
-            try send(ValetMeasurement(itemCount: numbers[0]).run(directory: arguments[3], sampleCount: numbers[1]))
-        case ("lock", let numbers) where numbers.count == 1:
-            try send(LockMeasurement(sampleCount: numbers[0]).run())
-        case ("first-read", _):
-            try FileHandle.standardOutput.write(contentsOf: Data("\(LockMeasurement.firstRead())\n".utf8))
-        case ("threads", _):
-            try ConcurrentWrites().run(secondsPerRound: 1)
-        case ("libsecret", let numbers) where numbers.count == 1:
-            try send(LibsecretMeasurement.run(itemCount: numbers[0]))
-        default:
-            guard let options = Options(arguments) else {
-                print(Options.usage)
-                exit(2)
-            }
-            try MeasuredRun(options: options).run()
+        if try Subprogram.run(arguments) { return }
+        if arguments.first == "compare" {
+            guard let options = CompareOptions(Array(arguments.dropFirst())) else { refuse(CompareOptions.usage) }
+            return try CompareRun.run(options)
+        }
+        guard let options = Options(arguments) else { refuse(Options.usage) }
+        try MeasuredRun.run(options)
+    }
+
+    /// What a measuring process is started with: a keychain of its own, and nothing of the person's.
+    static func environment(keychainHome: String) -> [String: String] {
+        let environment = ProcessInfo.processInfo.environment
+        return ["KEYCHAIN_HOME": keychainHome].merging(environment.filter { ["PATH", "LD_LIBRARY_PATH", "TMPDIR"].contains($0.key) }) {
+            own, _ in own
         }
     }
 
-    /// To the process that started this one.
-    private static func send(_ report: Report) throws {
-        try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(report))
+    static func progress(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data((text + "\n").utf8))
+    }
+
+    private static func refuse(_ usage: String) -> Never {
+        print(usage)
+        exit(2)
     }
 }

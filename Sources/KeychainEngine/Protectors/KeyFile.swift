@@ -40,7 +40,10 @@ package struct KeyFile: DeviceProtector {
             do throws(KeychainFailure) {
                 // The store was published and its maker died before the last step; the store is there, so the step is due.
                 let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
-                try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+                // The store's name first: a power cut must not leave the final name of a key file whose store is not there.
+                if (try? PrivateFile.synchronizeDirectory(of: storePath, what: "the keychain")) != nil {
+                    try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+                }
                 return secret
             } catch {
                 // Or its maker lives and has just taken the step.

@@ -25,6 +25,7 @@ internal import KeychainCore
     /// Never creates one and follows no symbolic link, so `path` must have none.
     init(path: String, access: Access, vfsName: String? = nil, busyTimeoutMilliseconds: Int) throws(KeychainFailure) {
         try Self.checkLibrary()
+        let vfsName = try PageChecksums.vfsName(over: vfsName)
         let name: String
         var flags = SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         switch access {

@@ -27,6 +27,9 @@ struct SQLiteFailure: Equatable {
 
     var isReadOnly: Bool { primaryCode == SQLITE_READONLY }
 
+    /// What is stored is not what was written.
+    var isDamage: Bool { primaryCode == SQLITE_CORRUPT || code == Self.badChecksum }
+
     /// The file holds no database of SQLite's at all.
     var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
 
@@ -46,6 +49,11 @@ struct SQLiteFailure: Equatable {
     /// SQLite gives it when the -shm file cannot be made longer.
     private static let noRoomForSharedMemory: Int32 = 10 | 19 << 8
 
+    /// SQLITE_IOERR_DATA: SQLITE_IOERR | (32<<8).
+    ///
+    /// The page checksums give it. The disk did answer, but not with what was written.
+    private static let badChecksum: Int32 = 10 | 32 << 8
+
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 
@@ -61,7 +69,11 @@ struct SQLiteFailure: Equatable {
         case SQLITE_NOMEM:
             KeychainFailure(.allocate, "no memory for the store (\(action))")
         case SQLITE_IOERR where code == Self.noRoomForSharedMemory:
-            KeychainFailure(.notAvailable, "the disk is full: there is no room for the -shm file; nothing was changed")
+            KeychainFailure(.notAvailable, "the disk is full, or it fails: the -shm file cannot be made longer; nothing was changed")
+        case SQLITE_IOERR where code == Self.badChecksum:
+            KeychainFailure(
+                .notAvailable, "the store is damaged: a page of its file is not what was written (\(action)); nothing was changed",
+                isDamage: true)
         case SQLITE_IOERR:
             KeychainFailure(.inputOutput, "the disk answered with an error (\(action), SQLite code \(code))")
         case SQLITE_FULL:

@@ -6,9 +6,12 @@
 enum StoreSchema {
     /// "KCHN", in the header field that says whose file this is.
     static let applicationID: Int64 = 0x4B43_484E
-    static let formatVersion: Int64 = 1
+    /// The format of new stores: every page of the file has a checksum.
+    static let formatVersion: Int64 = 2
+    /// The same tables, from before there were checksums.
+    static let oldestFormatVersion: Int64 = 1
     static let pageByteCount = 4096
-    /// Kept free at the end of each page for a checksum.
+    /// At the end of each page, for its checksum; format 1 keeps them free.
     static let reservedByteCountPerPage: Int32 = 16
     /// A value of 64 MiB, padded and sealed, with its attributes.
     static let largestRowByteCount: Int32 = 80 * 1024 * 1024

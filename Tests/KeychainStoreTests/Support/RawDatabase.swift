@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import KeychainStore
 import Testing
 
-/// A database opened behind the store's back, as another program would.
+/// A database opened behind the store's back, as a program of somebody would who knows the format.
 @safe final class RawDatabase {
     // Valid until `deinit`.
     private let handle: OpaquePointer
 
-    init(_ path: String) throws {
+    /// `stamps: false`: as a program would that knows nothing of checksums.
+    init(_ path: String, stamps: Bool = true) throws {
         var opened: OpaquePointer?
-        let code = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil)
+        let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
+        let code = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName)
         unsafe handle = try #require(unsafe code == SQLITE_OK ? opened : nil)
     }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Colours that stand out from white and from near black alike: the page, not the picture, has the background.
+enum ChartPalette {
+    static let text = "#757d86"
+    static let line = "#8b949e"
+    static let whisker = "#757d86"
+
+    static func bar(_ role: Contestant.Role) -> String {
+        switch role {
+        case .limit: "#8b949e"
+        case .ours: "#2f81f7"
+        case .peer: "#d4742c"
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who is measured.
+package enum Contestant: String, Codable, CaseIterable, Sendable {
+    case rawSQLite = "raw SQLite"
+    case bareAppend = "append + fdatasync"
+    case aesGCM = "AES-256-GCM"
+    case valet = "Valet"
+    case valetCommand = "valet"
+    case libsecret
+    case secretTool = "secret-tool"
+    case pythonKeyring = "python-keyring"
+    case keyringCommand = "python3 -m keyring"
+    case pass
+    case keePassXC = "keepassxc-cli"
+    case gnomeKeyringDaemon = "gnome-keyring-daemon"
+
+    /// What a contestant is to us.
+    package enum Role: Sendable {
+        /// What nobody can be faster than who does the same.
+        case limit
+        case ours
+        case peer
+    }
+
+    package var role: Role {
+        switch self {
+        case .rawSQLite, .bareAppend, .aesGCM: .limit
+        case .valet, .valetCommand: .ours
+        case .libsecret, .secretTool, .pythonKeyring, .keyringCommand, .pass, .keePassXC, .gnomeKeyringDaemon: .peer
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A number to reach, and what was measured.
+package struct Goal: Codable, Equatable, Sendable {
+    package enum Direction: String, Codable, Sendable {
+        case atMost
+        case atLeast
+    }
+
+    package let name: String
+    package let unit: String
+    package let direction: Direction
+    package let limit: Double
+    /// Nil: it could not be measured here.
+    package let measured: Double?
+
+    package init(_ name: String, _ direction: Direction, _ limit: Double, unit: String = "×", measured: Double?) {
+        self.name = name
+        self.direction = direction
+        self.limit = limit
+        self.unit = unit
+        self.measured = measured
+    }
+
+    /// Nil when it was not measured.
+    package var isMet: Bool? {
+        measured.map { direction == .atMost ? $0 <= limit : $0 >= limit }
+    }
+
+    /// By how much it is met or missed: 1 or more.
+    package var margin: Double? {
+        guard let measured, measured > 0, limit > 0 else { return nil }
+        return max(measured / limit, limit / measured)
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import BenchmarkReport
+import Foundation
+
+/// `pass`, with a key made for it, which has no passphrase.
+final class PassPeer: CommandPeer {
+    let contestant = Contestant.pass
+    let sampleCount = 15
+    private let environment: [String: String]
+
+    /// `home` is an empty folder.
+    init(home: String) throws {
+        try Peer.require(["pass", "gpg"], packages: "pass gnupg")
+        let (keys, store) = (home + "/gpg", home + "/store")
+        environment = Peer.environment(home: home, ["GNUPGHOME": keys, "PASSWORD_STORE_DIR": store])
+        try FileManager.default.createDirectory(
+            atPath: keys, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try Peer.attempt {
+            let noPassphrase = ["--pinentry-mode", "loopback", "--passphrase", ""]
+            try run("gpg", ["--batch", "--quiet"] + noPassphrase + ["--quick-generate-key", Peer.service, "default", "default", "never"])
+            try run("pass", ["init", Peer.service])
+            try run("pass", ["insert", "-m", "-f", FilledValet.key(0)], input: FilledValet.value + "\n")
+        }
+        // An entry is a file, and encrypting a thousand of them by one command each would take minutes.
+        for index in 1..<Peer.itemCount {
+            try FileManager.default.copyItem(
+                atPath: "\(store)/\(FilledValet.key(0)).gpg", toPath: "\(store)/\(FilledValet.key(index)).gpg")
+        }
+    }
+
+    /// Ends the agent that gpg has started, and removes its sockets where they are not below the folder.
+    func end() {
+        try? Command("gpgconf", ["--kill", "all"], environment: environment).run()
+        try? Command("gpgconf", ["--remove-socketdir"], environment: environment).run()
+    }
+
+    deinit { end() }
+
+    func command(_ operation: KeychainOperation, _ index: Int) -> Command? {
+        switch operation {
+        case .get: make(["show", FilledValet.key(index)])
+        case .setNew: make(["insert", "-m", "new-\(index)"], input: FilledValet.value + "\n")
+        case .overwrite: make(["insert", "-m", "-f", FilledValet.key(index)], input: FilledValet.value + "\n")
+        case .remove: make(["rm", "-f", "new-\(index)"])
+        // Its list is drawn as a tree by `tree`, where that is installed.
+        case .allKeys: Command.find("tree") == nil ? nil : make(["ls"])
+        case .contains: nil
+        }
+    }
+
+    private func make(_ arguments: [String], input: String = "") -> Command {
+        Command("pass", arguments, environment: environment, input: input)
+    }
+
+    private func run(_ program: String, _ arguments: [String], input: String = "") throws {
+        _ = try Command(program, arguments, environment: environment, input: input).output(timeoutSeconds: 120)
+    }
+}

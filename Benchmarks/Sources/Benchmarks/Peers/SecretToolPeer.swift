@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import BenchmarkReport
+
+/// libsecret's command, on the items that libsecret was measured with.
+struct SecretToolPeer: CommandPeer {
+    let contestant = Contestant.secretTool
+    let sampleCount = 50
+    private let session: SecretServiceSession
+
+    init(session: SecretServiceSession) throws {
+        try Peer.require(["secret-tool"], packages: "libsecret-tools")
+        self.session = session
+    }
+
+    func command(_ operation: KeychainOperation, _ index: Int) -> Command? {
+        switch operation {
+        case .get: make("lookup", FilledValet.key(index))
+        case .setNew: make("store", "--label=benchmark", "new-\(index)", input: FilledValet.value)
+        case .overwrite: make("store", "--label=benchmark", FilledValet.key(index), input: FilledValet.value)
+        case .remove: make("clear", "new-\(index)")
+        // Its search prints every secret too, which is another thing than listing.
+        case .contains, .allKeys: nil
+        }
+    }
+
+    private func make(_ words: String..., input: String = "") -> Command {
+        let name = words.last ?? ""
+        return Command(
+            "secret-tool", words.dropLast() + ["service", Peer.service, "username", name], environment: session.environment, input: input)
+    }
+}

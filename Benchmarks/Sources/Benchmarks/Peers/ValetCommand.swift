@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import BenchmarkReport
+import Foundation
+
+/// Our own command, on the keychain that Valet was measured with.
+struct ValetCommand: CommandPeer {
+    let contestant = Contestant.valetCommand
+    let sampleCount = 50
+    private let program: String
+    private let environment: [String: String]
+
+    init(keychainHome: String) throws {
+        program =
+            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/release/valet").path
+        guard FileManager.default.isExecutableFile(atPath: program) else {
+            throw Peer.Unavailable(reason: "\(program) is not there: run `make release`")
+        }
+        // The items belong to the program that made them, which is this one.
+        environment = [
+            "KEYCHAIN_HOME": keychainHome, "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
+            "VALET_IDENTIFIER": FilledValet.identifier, "VALET_ACCESSIBILITY": "when-unlocked",
+            "VALET_APP": URL(filePath: Program.path).lastPathComponent,
+        ]
+    }
+
+    func command(_ operation: KeychainOperation, _ index: Int) -> Command? {
+        switch operation {
+        case .get: make("get", FilledValet.key(index))
+        case .setNew: make("set", "new-\(index)", input: FilledValet.value)
+        case .overwrite: make("set", FilledValet.key(index), input: FilledValet.value)
+        case .remove: make("remove", "new-\(index)")
+        case .allKeys: make("list")
+        case .contains: nil
+        }
+    }
+
+    private func make(_ arguments: String..., input: String = "") -> Command {
+        Command(program, arguments, environment: environment, input: input)
+    }
+}

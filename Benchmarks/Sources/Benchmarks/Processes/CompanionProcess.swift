@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// A program that runs beside what is measured, says with one line that it is ready, and ends when its input does.
+final class CompanionProcess {
+    private let command: Command
+    private let process: SpawnedProcess
+    private var inputEnd: Int32
+    private let outputEnd: Int32
+
+    init(_ command: Command) throws {
+        let (standardInput, inputEnd) = try SpawnedProcess.pipe()
+        let (outputEnd, standardOutput) = try SpawnedProcess.pipe()
+        let nowhere = unsafe open("/dev/null", O_WRONLY | O_CLOEXEC)
+        defer { for descriptor in [standardInput, standardOutput, nowhere] { close(descriptor) } }
+        (self.command, self.inputEnd, self.outputEnd) = (command, inputEnd, outputEnd)
+        process = try SpawnedProcess(command, standardInput: standardInput, output: standardOutput, error: nowhere)
+        _ = unsafe write(inputEnd, command.input, command.input.utf8.count)
+    }
+
+    deinit { close(outputEnd) }
+
+    /// The line with which it says that it is ready.
+    func readLine(timeoutSeconds: Double = 60) throws -> String {
+        var bytes: [UInt8] = []
+        var byte: UInt8 = 0
+        while true {
+            var waited = pollfd(fd: outputEnd, events: Int16(POLLIN), revents: 0)
+            // One byte at a time: it is one short line, and no more than it is taken.
+            guard unsafe poll(&waited, 1, Int32(timeoutSeconds * 1_000)) == 1, unsafe read(outputEnd, &byte, 1) == 1 else {
+                throw Command.Failure(program: command.program, reason: "did not become ready")
+            }
+            if byte == UInt8(ascii: "\n") { return String(decoding: bytes, as: UTF8.self) }
+            bytes.append(byte)
+        }
+    }
+
+    /// Ends it and waits, but not for ever.
+    func end(timeoutSeconds: Double = 10) {
+        guard inputEnd >= 0 else { return }
+        close(inputEnd)
+        inputEnd = -1
+        _ = try? process.wait(timeoutSeconds: timeoutSeconds)
+    }
+}

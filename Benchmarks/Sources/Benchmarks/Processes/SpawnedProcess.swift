@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import CBenchmarkShims
+import Glibc
+
+/// A program that was started, and must be waited for.
+struct SpawnedProcess {
+    enum Ending: Equatable, CustomStringConvertible {
+        case code(Int32)
+        case signal(Int32)
+        case tooLate
+
+        var description: String {
+            switch self {
+            case .code(let code): "exit code \(code)"
+            case .signal(let signal): "ended by signal \(signal)"
+            case .tooLate: "took too long"
+            }
+        }
+    }
+
+    private let command: Command
+    private let processID: pid_t
+
+    /// Starts `command`; it writes to these descriptors and reads its input, or from `standardInput`.
+    init(_ command: Command, standardInput: Int32? = nil, output: Int32, error: Int32) throws {
+        Interruption.holdIfUnderway()
+        let (readEnd, writeEnd) = try Self.pipe()
+        defer { close(readEnd) }
+        let written = unsafe write(writeEnd, command.input, command.input.utf8.count)
+        close(writeEnd)
+        guard written == command.input.utf8.count else { throw Command.Failure(program: command.program, reason: "takes no input") }
+
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        for (target, source) in [standardInput ?? readEnd, output, error].enumerated() {
+            unsafe posix_spawn_file_actions_adddup2(&actions, source, Int32(target))
+        }
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        // What this process ignores, its children do not.
+        var heeded = sigset_t()
+        unsafe sigemptyset(&heeded)
+        for signal in Interruption.signals + [SIGPIPE] { unsafe sigaddset(&heeded, signal) }
+        unsafe posix_spawnattr_setsigdefault(&attributes, &heeded)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+
+        // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
+        let arguments = unsafe ([command.program] + command.arguments).map { unsafe strdup($0) }
+        let environment = unsafe command.environment.map { unsafe strdup("\($0.key)=\($0.value)") }
+        defer { _ = unsafe (arguments + environment).map { unsafe free($0) } }
+        var processID: pid_t = 0
+        let code = unsafe posix_spawnp(&processID, command.program, &actions, &attributes, arguments + [nil], environment + [nil])
+        guard code == 0 else { throw Command.Failure(program: command.program, reason: "cannot be started: error \(code)") }
+        self.command = command
+        self.processID = processID
+    }
+
+    /// Waits for its end, and kills it at the deadline.
+    func wait(timeoutSeconds: Double) throws -> Ending {
+        var status: Int32 = 0
+        let code = unsafe benchmark_wait(processID, Int32(timeoutSeconds * 1_000), &status)
+        Interruption.holdIfUnderway()
+        if code == ETIMEDOUT { return .tooLate }
+        guard code == 0 else { throw Command.Failure(program: command.program, reason: "was lost: error \(code)") }
+        // The layout of the status is that of wait(2): a signal in the low seven bits, an exit code in the next byte.
+        return status & 0x7f == 0 ? .code(status >> 8 & 0xff) : .signal(status & 0x7f)
+    }
+
+    /// A pipe of which no program that is started inherits an end by chance.
+    static func pipe() throws -> (readEnd: Int32, writeEnd: Int32) {
+        var descriptors: [Int32] = [-1, -1]
+        guard unsafe Glibc.pipe(&descriptors) == 0 else { throw Command.Failure(program: "pipe", reason: "error \(errno)") }
+        for descriptor in descriptors { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        return (descriptors[0], descriptors[1])
+    }
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls on a main database file. Only those that read, write or control it do more than to pass on. */
+#include "page_checksums_file.h"
+
+#include <string.h>
+
+#define PAGE KEYCHAIN_PAGE_BYTE_COUNT
+#define CONTENT (KEYCHAIN_PAGE_BYTE_COUNT - KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT)
+
+/* The page of this number holds the byte that SQLite locks, and nothing else: it is neither written nor read. */
+#define LOCKED_PAGE (0x40000000 / PAGE + 1)
+
+/* Newer libraries may read a part of a page past their cache; they ask here whether that works. */
+#ifndef SQLITE_IOCAP_SUBPAGE_READ
+#define SQLITE_IOCAP_SUBPAGE_READ 0x00008000
+#endif
+
+static keychain_checksummed_file *ours(sqlite3_file *file) { return (keychain_checksummed_file *)file; }
+
+static sqlite3_file *real(sqlite3_file *file) { return ours(file)->real; }
+
+static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->pMethods; }
+
+/* A disk that fails is not a file that is damaged, which SQLite takes this code for. */
+static int read_below(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
+    int code = below(file)->xRead(real(file), buffer, byte_count, offset);
+    return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code;
+}
+
+/* Whose file it is, from its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
+static void look_at_header(keychain_checksummed_file *file, const uint8_t *header) {
+    if (file->state == KEYCHAIN_PAGES_CHECKED) return;
+    const uint8_t *version = header + 60;
+    if (memcmp(header, "SQLite format 3", 16) != 0 || memcmp(header + 68, "KCHN", 4) != 0) {
+        file->state = KEYCHAIN_PAGES_FOREIGN;
+    } else if (version[0] == 0 && version[1] == 0 && version[2] == 0 && version[3] < 2) {
+        /* Where no room is kept, what would be written over is content. */
+        bool has_room = header[16] << 8 == PAGE && header[17] == 0 && header[20] == KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT;
+        file->state = has_room ? KEYCHAIN_PAGES_STAMPED : KEYCHAIN_PAGES_FOREIGN;
+    } else {
+        file->state = KEYCHAIN_PAGES_CHECKED;
+    }
+}
+
+/* A file that is empty is asked again at the next call. */
+static int look_once(sqlite3_file *file) {
+    if (ours(file)->state != KEYCHAIN_PAGES_UNKNOWN) return SQLITE_OK;
+    uint8_t header[100];
+    int code = read_below(file, header, sizeof header, 0);
+    if (code == SQLITE_OK) look_at_header(ours(file), header);
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+static bool is_valid(const uint8_t *page, sqlite3_int64 offset) {
+    uint8_t checksum[KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT];
+    keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), checksum);
+    return memcmp(page + CONTENT, checksum, sizeof checksum) == 0;
+}
+
+/* The page at `offset`, checked. A page wholly behind the end of the file is none, as SQLite expects; one that is cut off is damaged. */
+static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
+    int code = read_below(file, page, PAGE, offset);
+    if (code == SQLITE_OK) {
+        if (offset == 0) look_at_header(ours(file), page);
+        return ours(file)->state != KEYCHAIN_PAGES_CHECKED || is_valid(page, offset) ? SQLITE_OK : SQLITE_IOERR_DATA;
+    }
+    if (code != SQLITE_IOERR_SHORT_READ || ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
+    sqlite3_int64 byte_count = 0;
+    int sized = below(file)->xFileSize(real(file), &byte_count);
+    if (sized != SQLITE_OK) return sized;
+    return byte_count > offset ? SQLITE_IOERR_DATA : code;
+}
+
+static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
+    /* SQLite looks at the header, and at its count of changes, before it has a lock: another process may be writing the page. */
+    bool is_header = (offset == 0 && byte_count <= 100) || (offset == 24 && byte_count == 16);
+    if (is_header) return read_below(file, buffer, byte_count, offset);
+    int code = look_once(file);
+    if (code != SQLITE_OK) return code;
+    sqlite3_int64 inset = offset % PAGE;
+    if (inset == 0 && byte_count == PAGE) return read_page(file, buffer, offset);
+    if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return read_below(file, buffer, byte_count, offset);
+    /* A damaged header may give another size of a page. */
+    if (inset + byte_count > PAGE) return SQLITE_IOERR_DATA;
+    uint8_t page[PAGE];
+    code = read_page(file, page, offset - inset);
+    if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) memcpy(buffer, page + inset, (size_t)byte_count);
+    return code;
+}
+
+static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
+    int code = look_once(file);
+    if (code != SQLITE_OK) return code;
+    if (offset == 0 && byte_count == PAGE) look_at_header(ours(file), buffer);
+    if (ours(file)->state == KEYCHAIN_PAGES_FOREIGN) return below(file)->xWrite(real(file), buffer, byte_count, offset);
+    if (byte_count != PAGE || offset % PAGE != 0) return SQLITE_IOERR_WRITE;
+    /* The buffer is SQLite's, which may be reading it elsewhere. */
+    uint8_t page[PAGE];
+    memcpy(page, buffer, CONTENT);
+    keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
+    return below(file)->xWrite(real(file), page, PAGE, offset);
+}
+
+static int stamp(sqlite3_file *file) {
+    int looked = look_once(file);
+    if (looked != SQLITE_OK) return looked;
+    enum keychain_page_state state = ours(file)->state;
+    if (state != KEYCHAIN_PAGES_STAMPED && state != KEYCHAIN_PAGES_CHECKED) return SQLITE_MISUSE;
+    sqlite3_int64 byte_count = 0;
+    int code = below(file)->xFileSize(real(file), &byte_count);
+    if (code == SQLITE_OK && byte_count % PAGE != 0) code = SQLITE_CORRUPT;
+    for (sqlite3_int64 offset = 0; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
+        if (offset / PAGE + 1 == LOCKED_PAGE) continue;
+        uint8_t page[PAGE];
+        code = read_below(file, page, PAGE, offset);
+        if (code != SQLITE_OK || is_valid(page, offset)) continue;
+        /* The file says that it was stamped before: a new checksum would make damage look sound. */
+        if (state == KEYCHAIN_PAGES_CHECKED) return SQLITE_IOERR_DATA;
+        keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
+        code = below(file)->xWrite(real(file), page + CONTENT, PAGE - CONTENT, offset + CONTENT);
+    }
+    return code == SQLITE_OK ? below(file)->xSync(real(file), SQLITE_SYNC_FULL) : code;
+}
+
+static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
+    sqlite3_int64 offset = *number * PAGE, byte_count = 0;
+    *number = 0;
+    int code = look_once(file);
+    if (code == SQLITE_OK) code = below(file)->xFileSize(real(file), &byte_count);
+    if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
+    for (; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
+        if (offset / PAGE + 1 == LOCKED_PAGE) continue;
+        uint8_t page[PAGE];
+        code = read_below(file, page, PAGE, offset);
+        if (code == SQLITE_OK && is_valid(page, offset)) continue;
+        if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) {
+            *number = offset / PAGE + 1;
+            return SQLITE_OK;
+        }
+    }
+    return code;
+}
+
+static int control_file(sqlite3_file *file, int operation, void *argument) {
+    switch (operation) {
+    case KEYCHAIN_FILE_CONTROL_CHECK: ours(file)->state = KEYCHAIN_PAGES_CHECKED; return SQLITE_OK;
+    case KEYCHAIN_FILE_CONTROL_STAMP: return stamp(file);
+    case KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED: return find_next_damaged(file, argument);
+    default: return below(file)->xFileControl(real(file), operation, argument);
+    }
+}
+
+static int characteristics(sqlite3_file *file) {
+    return below(file)->xDeviceCharacteristics(real(file)) & ~SQLITE_IOCAP_SUBPAGE_READ;
+}
+
+/* What is passed on as it is. */
+
+static int close_file(sqlite3_file *file) {
+    int code = below(file)->xClose(real(file));
+    file->pMethods = NULL;
+    return code;
+}
+
+static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) { return below(file)->xTruncate(real(file), byte_count); }
+static int sync_file(sqlite3_file *file, int flags) { return below(file)->xSync(real(file), flags); }
+static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
+static int lock_file(sqlite3_file *file, int level) { return below(file)->xLock(real(file), level); }
+static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }
+static int check_lock(sqlite3_file *file, int *is_held) { return below(file)->xCheckReservedLock(real(file), is_held); }
+static int sector_size(sqlite3_file *file) { return below(file)->xSectorSize(real(file)); }
+
+static int map_shared(sqlite3_file *file, int region, int byte_count, int extends, void volatile **memory) {
+    return below(file)->xShmMap(real(file), region, byte_count, extends, memory);
+}
+static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
+    return below(file)->xShmLock(real(file), first, count, flags);
+}
+static void barrier_shared(sqlite3_file *file) { below(file)->xShmBarrier(real(file)); }
+static int unmap_shared(sqlite3_file *file, int removes) { return below(file)->xShmUnmap(real(file), removes); }
+
+#define COMMON                                                                                                                    \
+    .xClose = close_file, .xRead = read_file, .xWrite = write_file, .xTruncate = truncate_file, .xSync = sync_file,               \
+    .xFileSize = file_size, .xLock = lock_file, .xUnlock = unlock_file, .xCheckReservedLock = check_lock,                         \
+    .xFileControl = control_file, .xSectorSize = sector_size, .xDeviceCharacteristics = characteristics
+
+/* Version 3 would let SQLite read the file through a mapping, past us. */
+static const sqlite3_io_methods without_shared_memory = {.iVersion = 1, COMMON};
+static const sqlite3_io_methods with_shared_memory = {
+    .iVersion = 2, COMMON, .xShmMap = map_shared, .xShmLock = lock_shared, .xShmBarrier = barrier_shared, .xShmUnmap = unmap_shared};
+
+void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real_file) {
+    bool shares = real_file->pMethods->iVersion >= 2 && real_file->pMethods->xShmMap != NULL;
+    file->base.pMethods = shares ? &with_shared_memory : &without_shared_memory;
+    file->real = real_file;
+    file->state = KEYCHAIN_PAGES_UNKNOWN;
+}

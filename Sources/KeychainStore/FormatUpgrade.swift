@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Makes a store of format 1 one whose pages have checksums.
+///
+/// Only while nobody else has the store open: a program that knows format 1 alone would go on and write pages without checksums.
+/// Whatever interrupts it leaves a store of the one format or of the other.
+struct FormatUpgrade {
+    let connection: SQLiteConnection
+
+    /// False when somebody else has the store open; nobody is waited for.
+    func run() throws(KeychainFailure) -> Bool {
+        connection.busyWait.neverWait()
+        try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        guard try leaveLog() else { return false }
+        // Nobody else reads or writes until the connection is closed.
+        try connection.execute("BEGIN EXCLUSIVE")
+        // Another process may have been faster.
+        if try connection.integer(of: "PRAGMA user_version") == StoreSchema.oldestFormatVersion {
+            // In format 1 these bytes mean nothing, so there is no harm in having written some of them.
+            try connection.stampPages()
+            try connection.execute("PRAGMA user_version = \(StoreSchema.formatVersion)")
+        }
+        try connection.execute("COMMIT")
+        return true
+    }
+
+    /// Brings what is in the -wal file into the database, and removes it; SQLite does that for the last connection alone.
+    private func leaveLog() throws(KeychainFailure) -> Bool {
+        var mode = ""
+        do throws(KeychainFailure) {
+            try connection.query("PRAGMA journal_mode = DELETE") { mode = $0.text(at: 0) }
+        } catch {
+            guard connection.health.transactionFailure?.isBusy == true else { throw error }
+            return false
+        }
+        return mode == "delete"
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CSQLiteShims
+package import KeychainCore
+
+/// The layer below SQLite that gives each page of a store's file a checksum, and refuses a page that has not the right one.
+///
+/// Without it one damaged byte can make a row vanish: SQLite takes what it reads for what was written.
+package enum PageChecksums {
+    /// The name under which SQLite knows the layer over the one named `base`; nil is the system's own.
+    package static func vfsName(over base: String?) throws(KeychainFailure) -> String {
+        // The name lives as long as the process.
+        guard let name = unsafe keychain_page_checksums_vfs(base) else {
+            throw KeychainFailure(.allocate, "SQLite's layer for files cannot be set up")
+        }
+        return unsafe String(cString: name)
+    }
+}
+
+extension SQLiteConnection {
+    /// Has every page of the file checked, also while its first page in the file is not yet the one in the -wal file.
+    func checkPages() throws(KeychainFailure) {
+        try expectSuccess(unsafe keychain_page_checksums_check(handle), "setting up")
+    }
+
+    /// Gives every page of the file its checksum and flushes them.
+    ///
+    /// The caller has locked the file for itself.
+    func stampPages() throws(KeychainFailure) {
+        try expectSuccess(unsafe keychain_page_checksums_stamp(handle), "writing checksums")
+    }
+
+    /// The numbers of the pages that are not what was written, those aside whose content is in the -wal file.
+    ///
+    /// Only within a read transaction.
+    func damagedPages() throws(KeychainFailure) -> [Int64] {
+        var pages: [Int64] = []
+        var page: Int64 = 0
+        repeat {
+            try expectSuccess(unsafe keychain_page_checksums_next_damaged(handle, page, &page), "checking pages")
+            if page > 0 { pages.append(page) }
+        } while page > 0
+        return pages
+    }
+
+    private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {
+        guard code == 0 else { throw health.record(SQLiteFailure(code: code, action: action)) }
+    }
+}

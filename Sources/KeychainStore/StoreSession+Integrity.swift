@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// What is wrong with a store's file.
+extension StoreSession {
+    /// A line for each damaged page, then SQLite's own check, then what SQLite cannot know.
+    ///
+    /// What keeps one of them from being looked at is reported, and keeps none of the others.
+    func integrityProblems() throws(KeychainFailure) -> [String] {
+        try joinState()
+        // The transaction begins with the first read.
+        _ = try singleInteger(.formatVersion)
+        var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
+        try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
+            var found: [String] = []
+            try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
+            return found == ["ok"] ? [] : found
+        }
+        try note("the search index of the attributes", in: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
+        try note("the keybag", in: &problems) { () throws(KeychainFailure) in
+            let copies = try keybag().copies
+            return copies.count == 2 && copies.first == copies.last ? [] : [SQLiteItemStore.differingKeybagCopies]
+        }
+        return problems
+    }
+
+    /// Of a page with which a table or an index begins, which that is.
+    private func contentOfPage(_ page: Int64) -> String {
+        if page == 1 { return " (the list of tables)" }
+        var name: String?
+        // Only to say more.
+        try? connection.query("SELECT name FROM sqlite_schema WHERE rootpage = \(page)") { name = $0.text(at: 0) }
+        return name.map { " (\($0))" } ?? ""
+    }
+
+    private func note(
+        _ subject: String, in problems: inout [String], _ look: () throws(KeychainFailure) -> [String]
+    ) throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            problems += try look()
+        } catch {
+            guard error.isDamage else { throw error }
+            problems.append("\(subject): not looked at whole, for \(error.reason)")
+        }
+    }
+
+    /// Rows that a search by attribute would miss.
+    private func searchEntryProblems() throws(KeychainFailure) -> [String] {
+        let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
+        var problems: [String] = []
+        try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
+            guard let digests = row.attributeDigests(at: 1) else {
+                problems.append("row \(row.rowNumber): its search digests cannot be read")
+                return
+            }
+            for digest in digests {
+                entry.bind(Int64(digest.attribute.rawValue), at: 1)
+                entry.bind(digest.digest, at: 2)
+                entry.bind(row.rowNumber, at: 3)
+                defer { entry.reset() }
+                guard try !entry.step() else { continue }
+                problems.append("row \(row.rowNumber) is missing from the search index of its attributes")
+                return
+            }
+        }
+        return problems
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainTestSupport
+import PowerCutSimulation
+import Testing
+
+@Suite("A disk that fails is said to fail, and takes nothing that was acknowledged")
+struct FailingDiskTests {
+    /// `FAILING_CALLS=all swift test --filter FailingDiskTests` lets every call fail instead of every so many.
+    private static let stride = ProcessInfo.processInfo.environment["FAILING_CALLS"] == "all" ? 1 : 5
+
+    @Test(
+        "Each call fails in turn: the answer is a clear one, the keychain opens afterwards, and what was acknowledged is there",
+        arguments: ["EIO", "ENOSPC", "EROFS", "short"], ["once", "lasting"])
+    func eachCall(_ failure: String, _ duration: String) throws {
+        let offset = Int.random(in: 0..<Self.stride)
+        let lines = try Self.run(failure, duration, stride: Self.stride, offset: offset)
+        let wrong = lines.filter { $0.hasPrefix("wrong: ") }
+        #expect(wrong.isEmpty, "\(failure) \(duration), calls that leave \(offset) when divided by \(Self.stride)")
+        let refusedCount = lines.count { $0.contains(" refused: ") }
+        // Half of the bytes are no failure: the other half follows.
+        #expect((refusedCount == 0) == (failure == "short"), "\(lines)")
+        #expect(lines.last?.hasPrefix("calls ") == true, "\(lines.suffix(3))")
+    }
+
+    @Test("The same check finds what is missing when a disk loses a write and says nothing")
+    func findsLoss() throws {
+        let lines = try Self.run("lying", "once", stride: 10, offset: 0)
+        #expect(lines.contains { $0.hasPrefix("wrong: ") }, "\(lines)")
+    }
+
+    @Test(
+        "A flush that fails, and then seems to succeed without having written anything, takes nothing that is acknowledged afterwards",
+        arguments: [false, true])
+    func flushFailsOnce(endsProcess: Bool) throws {
+        // Which of the flushes of a run: the first 13 make the keychain, and those that are always taken belong to its first writes.
+        let chosen = (10...17) + [Int.random(in: 1..<10), Int.random(in: 18..<60)]
+        var refusalCount = 0
+        for number in Self.stride == 1 ? Array(1..<60) : chosen {
+            let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
+            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: 50)
+            #expect(report.losses.isEmpty, "flush \(number) failed: \(report.lossCount) losses")
+            refusalCount += report.refusals.count
+        }
+        // The flush of a checkpoint may fail unnoticed: the next checkpoint does it again.
+        #expect(refusalCount > 0)
+    }
+
+    private static func run(_ failure: String, _ duration: String, stride: Int, offset: Int) throws -> [Substring] {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let place = try WorkloadPlace(directory)
+            let run = try ChildProcess.run(
+                BuiltProgram.path(of: "PowerCutWorkload"),
+                ["failing", place.disk, place.log, place.policy, failure, duration, String(stride), String(offset)])
+            #expect(run.ending == .exited(0), "\(run.output)")
+            return run.output.split(separator: "\n")
+        }
+    }
+}

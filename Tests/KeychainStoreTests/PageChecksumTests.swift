@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+import CSQLiteShims
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Synchronization
+import Testing
+
+@Suite("Page checksums", .timeLimit(.minutes(2)))
+struct PageChecksumTests {
+    private static let pageByteCount = 4_096
+    private static let contentByteCount = 4_080
+
+    static func checksum(_ page: [UInt8], number: UInt64) -> [UInt8] {
+        var checksum = [UInt8](repeating: 0, count: 16)
+        // A page and its checksum have the lengths that the function asks for.
+        unsafe keychain_page_checksum(page, number, &checksum)
+        return checksum
+    }
+
+    /// The numbers of the pages whose checksum is wrong; only while no store is open there.
+    static func wrongPages(_ path: String) throws -> [Int] {
+        let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
+        #expect(!bytes.isEmpty && bytes.count % pageByteCount == 0)
+        return (0..<bytes.count / pageByteCount).filter { page in
+            let start = page * pageByteCount
+            let content = Array(bytes[start..<start + pageByteCount])
+            return checksum(content, number: UInt64(page + 1)) != Array(content.suffix(16))
+        }.map { $0 + 1 }
+    }
+
+    private struct Vectors: Decodable {
+        struct Case: Decodable {
+            let name: String
+            let pattern: String
+            let page: UInt64
+            let checksum: String
+        }
+
+        let cases: [Case]
+    }
+
+    @Test("They are what another implementation of the format computes")
+    func vectors() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let file = root.appendingPathComponent("TestVectors/page-checksum-v1.json")
+        let vectors = try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
+        #expect(vectors.cases.count == 6)
+        for vector in vectors.cases {
+            let digits = Array(vector.pattern.utf8)
+            let pattern = try stride(from: 0, to: digits.count, by: 2).map { start in
+                try #require(UInt8(String(decoding: digits[start..<start + 2], as: UTF8.self), radix: 16))
+            }
+            var page = (0..<Self.contentByteCount).map { pattern[$0 % pattern.count] }
+            page += [UInt8](repeating: 0, count: 16)
+            let found = Self.checksum(page, number: vector.page).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            #expect(found == vector.checksum, "\(vector.name)")
+        }
+    }
+
+    @Test("Any change of one bit, any two flipped bits and any two words in each other's place show")
+    func changes() {
+        let page = (0..<Self.pageByteCount).map { _ in UInt8.random(in: 0 ... .max) }
+        let expected = Self.checksum(page, number: 9)
+        #expect(Self.checksum(page, number: 10) != expected)
+        var missed = 0
+        for byte in 0..<Self.contentByteCount {
+            var changed = page
+            changed[byte] ^= 1 << UInt8.random(in: 0..<8)
+            if Self.checksum(changed, number: 9) == expected { missed += 1 }
+            changed[Int.random(in: 0..<Self.contentByteCount)] ^= 0x80
+            if changed != page, Self.checksum(changed, number: 9) == expected { missed += 1 }
+        }
+        // Words that differ in their highest bit alone, far apart: where sums overflow this goes unseen.
+        for distance in [4, 8, 16, 64, 1_024, 4_064] {
+            var first = page
+            first.replaceSubrange(distance..<distance + 4, with: first[0..<4])
+            first[distance + 3] ^= 0x80
+            var second = first
+            second[3] ^= 0x80
+            second[distance + 3] ^= 0x80
+            if Self.checksum(first, number: 9) == Self.checksum(second, number: 9) { missed += 1 }
+        }
+        #expect(missed == 0)
+    }
+
+    @Test("Every page of a store has one: new, written to, and copied as a snapshot")
+    func everyPage() throws {
+        let directory = try TemporaryDirectory()
+        try directory.create()
+        #expect(try Self.wrongPages(directory.storePath) == [])
+        let snapshot = directory.path + "/snapshot.db"
+        do {
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            for batch in 0..<5 as Range<UInt64> {
+                try store.insert((1...60).map { SampleRows.row(account: batch * 100 + $0, secretByteCount: 5_000) })
+            }
+            _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+                for number in 1...150 as ClosedRange<Int64> { try writing.remove(number: number) }
+            }
+            try store.snapshot(to: snapshot)
+        }
+        #expect(try Self.wrongPages(directory.storePath) == [])
+        #expect(try Self.wrongPages(snapshot) == [])
+    }
+
+    @Test("A page that is newer in the -wal file is neither read from the database nor reported")
+    func superseded() throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.makeStore()
+        try store.insert((1...3).map { SampleRows.row(account: $0) })
+        // As after a kill, with the rows in the -wal file alone: page 2 is the root of the table.
+        let copies = try FileCopies(of: directory)
+        let handle = try #require(FileHandle(forUpdatingAtPath: copies.directory.storePath))
+        try handle.seek(toOffset: UInt64(Self.pageByteCount) + 50)
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: 200))
+        try handle.close()
+        do {
+            let copy = try SQLiteItemStore(openingAt: copies.directory.storePath)
+            #expect(try copy.integrityProblems() == [])
+            #expect(try copy.rows().count == 3)
+        }
+        #expect(try Self.wrongPages(copies.directory.storePath) == [])
+    }
+
+    @Test("While others write, no page is taken for damaged")
+    func besideWriters() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.makeStore()
+        let writer = try SQLiteItemStore(openingAt: directory.storePath)
+        let done = Mutex(false)
+        let writing = Task.detached {
+            var number: UInt64 = 0
+            while !done.withLock({ $0 }) {
+                await Task.yield()
+                number += 1
+                // More than is copied from the -wal file at once, so that pages are written while they are looked at.
+                try writer.insert([SampleRows.row(account: number, secretByteCount: 60_000)])
+            }
+        }
+        for _ in 0..<30 { #expect(try store.integrityProblems() == []) }
+        done.withLock { $0 = true }
+        try await writing.value
+    }
+
+    @Test("A write that meets a damaged page changes nothing, and says that it is damage")
+    func writing() throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = try directory.makeStore()
+            try store.insert((1...200).map { SampleRows.row(account: $0) })
+        }
+        let handle = try #require(FileHandle(forUpdatingAtPath: directory.storePath))
+        let end = try handle.seekToEnd()
+        for page in 11...end / 4_096 {
+            try handle.seek(toOffset: (page - 1) * 4_096 + 2_000)
+            try handle.write(contentsOf: Data("scratched".utf8))
+        }
+        try handle.close()
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.remove(number: 100) }
+        }
+        #expect(failure?.status == .notAvailable && failure?.isDamage == true)
+        #expect(failure?.reason.contains("unknown") == false)
+        #expect(failure?.reason.contains("nothing was changed") == true)
+        let problems = try store.integrityProblems()
+        for page in 11...end / 4_096 { #expect(problems.contains { $0.contains("page \(page) of the file") }) }
+        #expect(throws: KeychainFailure.self) { try store.snapshot(to: directory.path + "/snapshot.db") }
+        #expect(try directory.names.contains("snapshot.db") == false)
+    }
+}

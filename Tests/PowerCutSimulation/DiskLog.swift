@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+
+/// What the recorder of a program's changes has written, in the order in which they happened.
+package struct DiskLog {
+    package enum Failure: Error {
+        case cutOff(atByte: Int)
+        case unknownEvent(UInt32)
+        /// The program changed something in a way that is not modelled, so that the images would be wrong.
+        case unknownChange(call: String, path: String)
+    }
+
+    /// The path below which changes were recorded.
+    package let root: String
+    package let rootInode: UInt64
+    package let events: [DiskEvent]
+
+    package init(contentsOfFile path: String) throws { try self.init(Data(contentsOf: URL(filePath: path))) }
+
+    init(_ data: Data) throws {
+        var reader = Reader(data: data)
+        var root = ""
+        var rootInode: UInt64 = 0
+        var events: [DiskEvent] = []
+        while !reader.isAtEnd {
+            let record = try reader.record()
+            let inode = record.inode
+            switch record.event {
+            case 1: (root, rootInode) = (record.path, inode)
+            case 2: events.append(.mark(record.path))
+            case 3: events.append(.fileMade(path: record.path, inode: inode))
+            case 4: events.append(.directoryMade(path: record.path, inode: inode))
+            case 5: events.append(.written(inode: inode, offset: record.position, bytes: record.bytes))
+            case 6: events.append(.truncated(inode: inode, byteCount: record.position))
+            case 7: events.append(.flushed(inode: inode))
+            case 8: events.append(.flushFailed(inode: inode))
+            case 9: events.append(.linked(from: record.path, to: record.second))
+            case 10: events.append(.renamed(from: record.path, to: record.second))
+            case 11: events.append(.removed(path: record.path))
+            case 12: throw Failure.unknownChange(call: record.path, path: record.second)
+            default: throw Failure.unknownEvent(record.event)
+            }
+        }
+        self.root = root
+        self.rootInode = rootInode
+        self.events = events
+    }
+
+    /// A record: event, three byte counts, inode, position; then path, second path, bytes.
+    private struct Reader {
+        let data: Data
+        private var position = 0
+
+        init(data: Data) {
+            self.data = data
+        }
+
+        struct Record {
+            let event: UInt32
+            let inode: UInt64
+            let position: Int
+            let path: String
+            let second: String
+            let bytes: [UInt8]
+        }
+
+        var isAtEnd: Bool { position == data.count }
+
+        mutating func record() throws -> Record {
+            let event = try UInt32(number(byteCount: 4))
+            let (pathCount, secondCount, byteCount) = try (number(byteCount: 4), number(byteCount: 4), number(byteCount: 4))
+            let (inode, offset) = try (number(byteCount: 8), number(byteCount: 8))
+            return Record(
+                event: event, inode: inode, position: Int(offset), path: String(decoding: try take(Int(pathCount)), as: UTF8.self),
+                second: String(decoding: try take(Int(secondCount)), as: UTF8.self), bytes: [UInt8](try take(Int(byteCount))))
+        }
+
+        private mutating func take(_ count: Int) throws -> Data {
+            guard count <= data.count - position else { throw Failure.cutOff(atByte: position) }
+            defer { position += count }
+            return data[data.startIndex + position..<data.startIndex + position + count]
+        }
+
+        /// Little-endian, as every machine is that this runs on.
+        private mutating func number(byteCount: Int) throws -> UInt64 {
+            try take(byteCount).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+}

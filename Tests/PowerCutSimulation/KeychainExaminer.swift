@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+internal import Keybag
+internal import KeychainCore
+package import KeychainEngine
+internal import KeychainStore
+internal import KeychainTestSupport
+
+/// Opens one keychain after the other below one path, as a program would after the restart.
+package final class KeychainExaminer {
+    private static let entitlements = Entitlements(applicationIdentifier: "KeychainTestChild")
+    private static let probe = "probe after the restart"
+    /// Every so many keychains with a known keybag are unlocked all the same.
+    private static let unlockInterval = 20
+
+    private let home: String
+    private let policyPath: String
+    /// What passcodes open: deriving takes longer than everything else, and the same keybag comes up again and again.
+    private var unlocked: [[[UInt8]]: (passcode: String, keys: UnlockedKeys)] = [:]
+    private var knownCount = 0
+
+    package init(home: String, policyPath: String) {
+        self.home = home
+        self.policyPath = policyPath
+    }
+
+    /// The keychain below `home` as the workload and whoever looks after it use it.
+    package static func keychain(
+        home: String, policyPath: String, configure: (inout KeychainConfiguration) -> Void = { _ in }
+    ) -> LocalKeychain {
+        LocalKeychain(home: home) { configuration in
+            configuration.policyPath = policyPath
+            configuration.acceptsOwnPolicy = true
+            // The same store comes up again and again, in more than one process at a time: nothing of it may stay in the kernel.
+            configuration.keyHolder = .processMemory
+            configure(&configuration)
+        }
+    }
+
+    /// Reads everything, checks that it is sound, and stores something; `passcodes` are tried in turn where one is set.
+    package func look(passcodes: [String]) -> FoundKeychain {
+        let keychain = Self.keychain(home: home, policyPath: policyPath)
+        do {
+            guard try keychain.sessionStatus().isPasscodeSet else { return try look(in: keychain, keychain, passcode: nil) }
+            return try lookUnlocked(in: keychain, passcodes)
+        } catch let failure as KeychainFailure {
+            return .unusable("\(failure.status.rawValue) \(failure.reason)")
+        } catch {
+            return .unusable("\(error)")
+        }
+    }
+
+    private func lookUnlocked(in keychain: LocalKeychain, _ passcodes: [String]) throws -> FoundKeychain {
+        let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
+        defer { store.close() }
+        let copies = try store.keybag().copies
+        let secret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
+        let keybag = try OpenKeybag(copies: copies, storeID: store.storeID, deviceSecret: secret)
+        knownCount += 1
+        if let (passcode, keys) = unlocked[copies], knownCount % Self.unlockInterval != 0 {
+            let view = SealedKeychain(
+                store: store, keys: keys, cipher: keybag.cipher, clock: SystemClock(), entitlements: Self.entitlements, log: { _ in })
+            return try look(in: keychain, view, passcode: passcode)
+        }
+        guard let passcode = try passcodes.first(where: { try opens(keychain, $0) }) else {
+            return .unusable("none of the passcodes opens it")
+        }
+        defer { keychain.forgetKeys() }
+        unlocked[copies] = (passcode, try keybag.unlockedKeys(passcode: Passcode(text: passcode), deviceSecret: secret))
+        return try look(in: keychain, keychain, passcode: passcode)
+    }
+
+    /// `view` is the keychain as it is seen once unlocked.
+    private func look(in keychain: LocalKeychain, _ view: any Keychain, passcode: String?) throws -> FoundKeychain {
+        var world = KeychainWorld()
+        world.passcode = passcode
+        do throws(KeychainFailure) {
+            for (name, value) in try Self.items(in: view) { world.set(name, to: value) }
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            guard try keychain.report().store != nil else { return makeKeychain(keychain) }
+        }
+        let report = try keychain.verify(purgingQuarantine: false)
+        guard report.isSound, report.quarantinedCount == 0 else { return .unusable("not sound: \(report)") }
+        return try Self.stores(view) ? .world(world) : .unusable("it gives back another value than was stored")
+    }
+
+    private func makeKeychain(_ keychain: LocalKeychain) -> FoundKeychain {
+        do throws(KeychainFailure) {
+            return try Self.stores(keychain) ? .absent : .unusable("a new keychain gives back another value than was stored")
+        } catch {
+            return .unusable("no new keychain can be made: \(error.status.rawValue) \(error.reason)")
+        }
+    }
+
+    private func opens(_ keychain: LocalKeychain, _ passcode: String) throws -> Bool {
+        do throws(KeychainFailure) {
+            try keychain.unlock(with: passcode)
+            return true
+        } catch {
+            guard error.status == .authFailed else { throw error }
+            return false
+        }
+    }
+
+    private static func stores(_ keychain: any Keychain) throws(KeychainFailure) -> Bool {
+        let attributes = ItemAttributes([.account: .string(probe), .service: .string(probe)])
+        let secret = Data(probe.utf8)
+        _ = try keychain.add(AddRequest(itemClass: .genericPassword, attributes: attributes, secret: secret, accessControl: nil))
+        let query = ItemQuery(itemClass: .genericPassword, attributes: attributes)
+        return try keychain.copyMatching(MatchRequest(query: query, includesSecrets: true)).first?.secret == secret
+    }
+
+    private static func items(in keychain: any Keychain) throws(KeychainFailure) -> [String: String] {
+        let found = try keychain.copyMatching(
+            MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
+        var items: [String: String] = [:]
+        for item in found {
+            let service = item.attributes.text(.service) ?? ""
+            // As other versions of Valet would find it: the valet's name is a part of the service.
+            let valet = WorkloadValet.allCases.first { service.contains("_\($0.rawValue)_") }
+            items["\(valet?.rawValue ?? service)/\(item.attributes.text(.account) ?? "")"] = String(
+                decoding: item.secret ?? Data(), as: UTF8.self)
+        }
+        return items
+    }
+}

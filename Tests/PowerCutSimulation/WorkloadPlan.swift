@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainTestSupport
+
+/// What the workload does, in order: a number decides, and the same number always gives the same.
+package struct WorkloadPlan: Sendable {
+    package let operations: [WorkloadOperation]
+    /// Every passcode that is in force at some time.
+    package let passcodes: [String]
+
+    /// How long a run is.
+    package enum Size: String, CaseIterable, Sendable {
+        /// Without values so large that the -wal file is emptied in the midst of the work.
+        case small
+        case medium
+        case large
+
+        var itemOperationCount: Int {
+            switch self {
+            case .small: 2
+            case .medium: 4
+            case .large: 9
+            }
+        }
+    }
+
+    /// Every kind of operation comes, whatever the size.
+    package init(seed: UInt64, size: Size) {
+        let itemOperationCount = size.itemOperationCount
+        var maker = Maker(generator: SeededGenerator(seed: seed))
+        let passcodes = (1...2).map { "passcode \($0) of \(seed % 1_000_000)" }
+        // Makes the keychain.
+        maker.setSomething()
+        for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
+        maker.append(.setPasscode(passcodes[0]))
+        maker.set(WorkloadItem(valet: .withPasscode, key: "bound"))
+        for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .withPasscode]) }
+        maker.append(.reopen)
+        maker.append(.changePasscode(from: passcodes[0], to: passcodes[1], rotatingKeys: maker.flip()))
+        for _ in 0..<2 { maker.set(WorkloadItem(valet: .former, key: "key \(maker.number(below: 4))")) }
+        maker.append(.removeAll(.afterFirstUnlock))
+        maker.append(.migrate(from: .former, to: .afterFirstUnlock, removingOriginals: maker.flip()))
+        // Enough for a checkpoint in the midst of the work.
+        if size != .small { for _ in 0..<2 { maker.setLarge() } }
+        maker.append(.removePasscode(passcodes[1]))
+        maker.append(.reopen)
+        for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
+        operations = maker.operations
+        self.passcodes = passcodes
+    }
+
+    package init(operations: [WorkloadOperation]) {
+        self.operations = operations
+        passcodes = []
+    }
+
+    private struct Maker {
+        var generator: SeededGenerator
+        var world = KeychainWorld()
+        var operations: [WorkloadOperation] = []
+
+        mutating func append(_ operation: WorkloadOperation) {
+            operations.append(operation)
+            world = world.after(operation)
+        }
+
+        mutating func number(below limit: Int) -> Int { Int.random(in: 0..<limit, using: &generator) }
+
+        mutating func flip() -> Bool { Bool.random(using: &generator) }
+
+        mutating func setSomething() { set(WorkloadItem(valet: .everyday, key: "key \(number(below: 5))")) }
+
+        mutating func set(_ item: WorkloadItem) {
+            // Mostly of the size that passwords and tokens have; now and then one of several pages.
+            let byteCount = number(below: 6) == 0 ? number(below: 20_000) : 8 + number(below: 200)
+            append(.set(item, to: value(byteCount: byteCount)))
+        }
+
+        mutating func setLarge() {
+            let item = WorkloadItem(valet: .everyday, key: "large \(number(below: 2))")
+            append(.set(item, to: value(byteCount: 440_000 + number(below: 60_000))))
+        }
+
+        /// Overwrites more often than it adds.
+        mutating func changeSomething(_ valets: [WorkloadValet]) {
+            let item = WorkloadItem(valet: valets[number(below: valets.count)], key: "key \(number(below: 4))")
+            if world.items[item.description] != nil, number(below: 4) == 0 {
+                append(.remove(item))
+            } else {
+                set(item)
+            }
+        }
+
+        /// Unlike every other one.
+        private mutating func value(byteCount: Int) -> String {
+            let head = "value \(operations.count): "
+            let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
+            return head + String((0..<byteCount).map { _ in letters[Int(generator.next() & 31)] })
+        }
+    }
+}

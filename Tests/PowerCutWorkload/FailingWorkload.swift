@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import CDiskRecorder
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import PowerCutSimulation
+
+/// Carries out one small plan again and again, each time with another call that fails, and looks at what is left.
+enum FailingWorkload {
+    /// ROOT LOG POLICY FAILURE once|lasting STRIDE OFFSET: says on a line each what was refused, and what is wrong.
+    ///
+    /// Each call fails in turn whose number leaves OFFSET when divided by STRIDE. At last it says how many calls there were.
+    static func run(_ arguments: [String]) throws {
+        guard arguments.count == 7, let disk = FailingDisk(rawValue: arguments[3]), let stride = UInt64(arguments[5]),
+            let offset = UInt64(arguments[6]), stride > 0
+        else { throw BadArguments() }
+        guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
+        let round = Round(root: arguments[0], policyPath: arguments[2], disk: disk, isLasting: arguments[4] == "lasting")
+        guard let callCount = try round.countCalls() else { throw BadArguments() }
+        var refusals: [String: Int] = [:]
+        var runCount = 0
+        for number in 1...callCount where number % stride == offset {
+            runCount += 1
+            for refusal in try round.run(failingCall: number) { refusals[refusal, default: 0] += 1 }
+        }
+        for (refusal, count) in refusals.sorted(by: { $0.key < $1.key }) { print("\(count) refused: \(refusal)") }
+        print("calls \(callCount), rounds \(runCount)")
+    }
+
+    /// Making a keychain, adding, overwriting, removing, a value of several pages, reading, closing, and all of it again after opening.
+    private static let plan: WorkloadPlan = {
+        let (one, two) = (WorkloadItem(valet: .everyday, key: "one"), WorkloadItem(valet: .everyday, key: "two"))
+        return WorkloadPlan(operations: [
+            .set(one, to: "first value"), .set(two, to: "second value"), .set(one, to: "another first value"), .remove(two),
+            .set(two, to: String(repeating: "a long value ", count: 1_200)), .reopen, .set(one, to: "the last value"), .reopen,
+        ])
+    }()
+
+    private struct Round {
+        let root: String
+        let policyPath: String
+        let disk: FailingDisk
+        let isLasting: Bool
+
+        private var home: String { root + "/home" }
+
+        func countCalls() throws -> UInt64? {
+            try DiskImage().write(to: root)
+            var expectation = PowerCutExpectation(plan)
+            disk.begin(atCall: 0, lasting: false)
+            let refusals = try carryOut(&expectation)
+            let count = FailingDisk.callCount
+            _ = FailingDisk.end()
+            guard refusals.isEmpty, complaint(expectation) == nil else { return nil }
+            return count
+        }
+
+        /// Gives each refusal's status and the first words of its reason.
+        func run(failingCall number: UInt64) throws -> [String] {
+            try DiskImage().write(to: root)
+            var expectation = PowerCutExpectation(plan)
+            disk.begin(atCall: number, lasting: isLasting)
+            let refusals = try carryOut(&expectation)
+            let call = FailingDisk.end()
+            for refusal in refusals {
+                if let objection = refusal.objection { print("wrong: call \(number), \(call ?? "none"): \(objection)") }
+            }
+            if let complaint = complaint(expectation) {
+                print("wrong: call \(number), \(call ?? "none"), refused \(refusals.map(\.text)): \(complaint)")
+            }
+            return refusals.map { "\($0.text) <- \(call.map(Self.brief) ?? "nothing")" }
+        }
+
+        /// The name of the call and of the file, without what is random in it.
+        private static func brief(_ call: String) -> String {
+            let words = call.split(separator: " ")
+            let name = words.last?.split(separator: "/").last ?? ""
+            let parts = name.split(separator: ".", omittingEmptySubsequences: false).map { $0.count == 32 ? "ID" : $0 }
+            return (words.dropLast() + [parts.joined(separator: ".")[...]]).joined(separator: " ")
+        }
+
+        private func carryOut(_ expectation: inout PowerCutExpectation) throws -> [Refusal] {
+            var refusals: [Refusal] = []
+            let session = WorkloadSession { KeychainExaminer.keychain(home: home, policyPath: policyPath) }
+            for (index, operation) in plan.operations.enumerated() {
+                try expectation.apply(mark: "begin \(index)")
+                do {
+                    try session.perform(operation)
+                    try expectation.apply(mark: "acknowledged \(index)")
+                } catch {
+                    try expectation.apply(mark: "failed \(index)")
+                    refusals.append(
+                        Refusal(operation: operation, status: session.lastStatus, reason: session.lastReason, error: "\(error)"))
+                }
+            }
+            session.close()
+            return refusals
+        }
+
+        private func complaint(_ expectation: PowerCutExpectation) -> String? {
+            expectation.complaint(about: KeychainExaminer(home: home, policyPath: policyPath).look(passcodes: []))
+        }
+    }
+
+    /// What the keychain answered instead of doing what it was asked.
+    private struct Refusal {
+        let operation: WorkloadOperation
+        let status: Int32
+        let reason: String
+        let error: String
+
+        /// Paths and names of temporary files left out, so that equal ones are equal.
+        var text: String {
+            let words = reason.split(separator: " ").map { $0.contains("/") ? "PATH" : String($0) }.joined(separator: " ")
+            return "\(status) \(words)"
+        }
+
+        /// Not available, read-only or failed, each with a reason.
+        ///
+        /// Anything else claims something about items.
+        var objection: String? {
+            let allowed: Set<Int32> = [
+                KeychainStatus.notAvailable.rawValue, KeychainStatus.readOnly.rawValue, KeychainStatus.inputOutput.rawValue,
+            ]
+            guard !allowed.contains(status) || reason.isEmpty else { return nil }
+            return "\(operation) was answered with \(status) \(reason) (\(error))"
+        }
+    }
+}

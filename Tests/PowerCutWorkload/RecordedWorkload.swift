@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import CDiskRecorder
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainTestSupport
+import PowerCutSimulation
+import Valet
+
+struct BadArguments: Error {}
+
+/// Carries out a plan on the keychain of the environment.
+enum RecordedWorkload {
+    /// ROOT LOG POLICY SEED SIZE FIRST [synchronous-normal | no-flush ENDING | failing-flush NUMBER | ending-flush NUMBER]: records.
+    ///
+    /// FIRST is the operation to begin with. After `ending-flush` the process ends without closing anything as soon as the failure was
+    /// answered, and says `next INDEX`: another process is to go on there.
+    static func run(_ arguments: [String]) throws {
+        guard arguments.count >= 6, let seed = UInt64(arguments[3]), let size = WorkloadPlan.Size(rawValue: arguments[4]),
+            let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
+        else { throw BadArguments() }
+        let fault = arguments.dropFirst(6)
+        // Never freed: flushes are compared with it until the end.
+        if fault.first == "no-flush", let ending = fault.last { unsafe disk_recorder_ignore_flushes(strdup(ending)) }
+        guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
+        if fault.first?.hasSuffix("ing-flush") == true, let number = fault.last.flatMap({ UInt64($0) }) {
+            disk_recorder_fail(UInt32(DISK_RECORDER_FLUSHES), number, EIO, false)
+        }
+        let plan = WorkloadPlan(seed: seed, size: size)
+        let session = WorkloadSession {
+            KeychainExaminer.keychain(home: home, policyPath: arguments[2]) { configuration in
+                if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
+            }
+        }
+        if first > 0 { session.unlock(trying: plan.passcodes) }
+        // Whoever else has the keychain open keeps SQLite from emptying the -wal file when the failed connection is closed.
+        let bystander = KeychainExaminer.keychain(home: home, policyPath: arguments[2])
+        for index in plan.operations.indices.dropFirst(first) {
+            mark("begin \(index)")
+            do {
+                try session.perform(plan.operations[index])
+                mark("acknowledged \(index)")
+                if fault.first == "ending-flush" { _ = try bystander.sessionStatus() }
+            } catch {
+                mark("failed \(index) \(session.lastStatus) \(error)")
+                // What follows a failure may be refused as well, such as an item for which the passcode was not set.
+                guard fault.first != "ending-flush" else {
+                    print("next \(index + 1)")
+                    fflush(nil)
+                    _exit(0)
+                }
+                guard fault.first == "failing-flush" || first > 0 else { throw error }
+            }
+        }
+        session.close()
+    }
+
+    private static func mark(_ text: String) {
+        // Copied before it returns.
+        unsafe disk_recorder_mark(text)
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import PowerCutSimulation
+import Valet
+
+/// A program that uses a keychain through Valet.
+final class WorkloadSession {
+    private let making: () -> LocalKeychain
+    private var keychain: NotingKeychain
+
+    /// What the engine answered last when it refused, of which Valet says only the kind.
+    var lastStatus: Int32 { keychain.lastFailure?.status.rawValue ?? 0 }
+    var lastReason: String { keychain.lastFailure?.reason ?? "" }
+
+    init(_ making: @escaping () -> LocalKeychain) {
+        self.making = making
+        keychain = NotingKeychain(making())
+    }
+
+    /// The files are closed when this returns.
+    func close() { keychain = NotingKeychain(making()) }
+
+    /// In a process that finds a keychain with a passcode.
+    func unlock(trying passcodes: [String]) {
+        for passcode in passcodes {
+            // A wrong one, or none is set.
+            try? keychain.noting { local throws(KeychainFailure) in try local.unlock(with: passcode) }
+        }
+    }
+
+    func perform(_ operation: WorkloadOperation) throws {
+        keychain.forgetFailure()
+        switch operation {
+        case .set(let item, let value): try with(item.valet) { try $0.setString(value, forKey: item.key) }
+        case .remove(let item): try with(item.valet) { try $0.removeObject(forKey: item.key) }
+        case .removeAll(let valet): try with(valet) { try $0.removeAllObjects() }
+        case .migrate(let source, let destination, let removesOriginals):
+            try with(destination) {
+                try $0.migrateObjects(from: Self.valet(source), removeOnCompletion: removesOriginals)
+            }
+        case .setPasscode(let passcode): try keychain.noting { local throws(KeychainFailure) in try local.set(passcode) }
+        case .changePasscode(let current, let new, let rotates):
+            try keychain.noting { local throws(KeychainFailure) in
+                try local.changePasscode(
+                    from: try Passcode(text: current), to: try Passcode(text: new), rotatingKeys: rotates, autoLock: .standard)
+            }
+        case .removePasscode(let passcode):
+            try keychain.noting { local throws(KeychainFailure) in
+                try local.removePasscode(
+                    try Passcode(text: passcode), deleting: try local.passcodeRemoval(try Passcode(text: passcode)))
+            }
+        case .reopen: close()
+        }
+    }
+
+    private func with(_ valet: WorkloadValet, _ body: (Valet) throws -> Void) throws {
+        try CurrentKeychain.with(keychain) { try body(Self.valet(valet)) }
+    }
+
+    private static func valet(_ valet: WorkloadValet) throws -> Valet {
+        guard let identifier = Identifier(nonEmpty: valet.rawValue) else { throw BadArguments() }
+        switch valet {
+        case .everyday, .former: return Valet.valet(with: identifier, accessibility: .whenUnlocked)
+        case .afterFirstUnlock: return Valet.valet(with: identifier, accessibility: .afterFirstUnlock)
+        case .withPasscode: return Valet.valet(with: identifier, accessibility: .whenPasscodeSetThisDeviceOnly)
+        }
+    }
+}
