@@ -84,7 +84,7 @@ case $command in
         for target in ${@:-$(targets)}; do
             kept=$(mktemp -d)
             # By branches alone, not by how often each is taken: a few dozen small files reach them all.
-            "$program" --target="$target" -set_cover_merge=1 -use_counters=0 -max_len=4096 -detect_leaks=0 "$kept" "Fuzz/Corpus/$target" \
+            "$program" --target="$target" -set_cover_merge=1 -use_counters=0 -detect_leaks=0 "$kept" "Fuzz/Corpus/$target" \
                 "$build/corpus/$target" >"$build/log/keep" 2>&1 || { tail -n 20 "$build/log/keep"; exit 1; }
             # Files with a name, and not with a digest for one, were put there by somebody.
             find "Fuzz/Corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
