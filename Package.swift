@@ -135,7 +135,7 @@ let package = Package(
             name: "KeychainTestChild",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainCore", "KeychainTestSupport",
-                "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
+                "CKeychainTestShims", "CSQLite", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"
         ),

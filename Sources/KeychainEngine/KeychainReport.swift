@@ -152,7 +152,7 @@ extension LocalKeychain {
             report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
         }
         // What could not all be looked at is left as it is.
-        if purgingQuarantine, unfinished == nil { _ = try opened.keychain.purgeQuarantine() }
+        if purgingQuarantine, unfinished == nil, report.hiddenCount == 0 { _ = try opened.keychain.purgeQuarantine() }
         return report
     }
 }

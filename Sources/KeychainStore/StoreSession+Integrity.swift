@@ -11,12 +11,15 @@ extension StoreSession {
         // The transaction begins with the first read.
         _ = try singleInteger(.formatVersion)
         var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
-        try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
-            var found: [String] = []
-            try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
-            return found == ["ok"] ? [] : found
+        // Behind a damaged page nothing can be compared with anything: more would only repeat that there is one.
+        if problems.isEmpty {
+            try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
+                var found: [String] = []
+                try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
+                return found == ["ok"] ? [] : found
+            }
+            try note("the search index of the attributes", in: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
         }
-        try note("the search index of the attributes", in: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
         try note("the keybag", in: &problems) { () throws(KeychainFailure) in
             let copies = try keybag().copies
             return copies.count == 2 && copies.first == copies.last ? [] : [SQLiteItemStore.differingKeybagCopies]

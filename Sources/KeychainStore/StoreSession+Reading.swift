@@ -27,6 +27,72 @@ extension StoreSession: ItemReading {
         }
     }
 
+    func forEachReadableRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) -> Int {
+        var last: Int64?
+        do throws(KeychainFailure) {
+            try forEachRow(matching: query, includingSecrets: includingSecrets) { row throws(KeychainFailure) in
+                last = row.number
+                return try body(row)
+            }
+            return 0
+        } catch {
+            guard error.isDamage, health.transactionFailure?.isDamage == true else { throw error }
+        }
+        return try salvage(matching: query, includingSecrets: includingSecrets, after: last, body)
+    }
+
+    /// Goes on where a damaged page ended a search: an index tells which rows there are, and each is read by itself.
+    ///
+    /// Rows come in ascending order of their number, so those behind the last one that was handed over are left.
+    private func salvage(
+        matching query: RowQuery, includingSecrets: Bool, after last: Int64?, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) -> Int {
+        var hiddenCount = 0
+        for number in try indexedNumbers(query).sorted() where number > last ?? .min {
+            health.transactionBegins()
+            var found: SealedRow?
+            do throws(KeychainFailure) {
+                found = try row(number, matching: query, includingSecrets: includingSecrets)
+            } catch {
+                guard error.isDamage else { throw error }
+                do throws(KeychainFailure) {
+                    guard includingSecrets else { throw error }
+                    found = try row(number, matching: query, includingSecrets: false)
+                } catch {
+                    guard error.isDamage else { throw error }
+                    hiddenCount += 1
+                }
+            }
+            guard let row = found else { continue }
+            guard try body(row) == .proceed else { break }
+        }
+        return hiddenCount
+    }
+
+    /// The numbers of all rows that may match, from indices alone: a table's pages may be damaged.
+    private func indexedNumbers(_ query: RowQuery) throws(KeychainFailure) -> [Int64] {
+        switch SearchPlan(query, includingSecrets: false) {
+        case .byNumbers(let name, let parameters) where name != .numbersByClass && name != .allNumbers:
+            return try numbers(name, parameters)
+        case .fewRows:
+            try joinState()
+            let statement = try connection.statement(query.id == nil ? .indexedNumbersByKey : .indexedNumbersByID)
+            defer { statement.reset() }
+            if let id = query.id { statement.bind(id, at: 1) }
+            if query.id == nil, let service = query.serviceDigest, let account = query.accountDigest {
+                statement.bind(service, at: 1)
+                statement.bind(account, at: 2)
+            }
+            var numbers: [Int64] = []
+            while try statement.step() { numbers.append(statement.rowNumber) }
+            return numbers
+        case .byNumbers:
+            return try numbers(.allIndexedNumbers, .none)
+        }
+    }
+
     /// The first row that matches, and the numbers of the others, which are rare.
     private func fewRows(
         _ name: StoreStatement, matching query: RowQuery, includingSecrets: Bool

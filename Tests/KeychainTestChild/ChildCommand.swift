@@ -17,6 +17,7 @@ enum ChildCommand {
         "hold-open": holdOpen,
         "attempt": attempt,
         "count-descriptors": countDescriptors,
+        "edit-database": editDatabase,
         "leave-traces": leaveTraces,
         "mixed-operations": mixedOperations,
         "talk-of-everything": talkOfEverything,

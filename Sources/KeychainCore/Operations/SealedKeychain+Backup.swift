@@ -13,7 +13,8 @@ extension SealedKeychain {
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             let query = RowQuery(isTombstone: false)
-            try reading.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
+            summary.unreadableCount += try reading.forEachReadableRow(matching: query, includingSecrets: true) {
+                row throws(KeychainFailure) in
                 let header = row.header
                 if header.accessibility.isThisDeviceOnly {
                     summary.thisDeviceOnlyCount += 1

@@ -20,7 +20,9 @@ extension SealedKeychain {
         var needs = AuthenticationNeeds()
         var guardedCount = 0
         try store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: search.rowQuery, includingSecrets: request.includesSecrets) {
+            let hiddenCount = try reading.forEachReadableRow(
+                matching: search.rowQuery, includingSecrets: request.includesSecrets
+            ) {
                 row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
                 if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
@@ -58,6 +60,9 @@ extension SealedKeychain {
                     throw failure
                 }
             }
+            guard hiddenCount > 0 else { return }
+            unreadableCount += hiddenCount
+            firstUnreadable = firstUnreadable ?? Self.hiddenRow
         }
         guard needs.isEmpty else { throw .needing(needs) }
         guard items.isEmpty else {

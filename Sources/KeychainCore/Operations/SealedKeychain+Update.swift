@@ -14,6 +14,10 @@ extension SealedKeychain {
         try entitlements.requireNoToken(request.changes)
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
+        let absence = KeychainFailure(.itemNotFound, "no such item to update")
+        if search.findsFewRows {
+            guard try hasRows(search) else { throw absence }
+        }
 
         try write(sharesFlush: search.findsFewRows && isShort(secret: request.secret)) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
@@ -31,7 +35,7 @@ extension SealedKeychain {
                 found.append((row, opening))
                 return .proceed
             }
-            guard !found.isEmpty else { throw KeychainFailure(.itemNotFound, "no such item to update") }
+            guard !found.isEmpty else { throw absence }
             for (row, opening) in found {
                 switch opening {
                 case .opened(let opened): try rewrite(row, opened, as: request, in: writing)
@@ -40,6 +44,20 @@ extension SealedKeychain {
                 case .unsupported(let failure), .locked(let failure): throw failure
                 }
             }
+        }
+    }
+
+    /// Whether any row may be meant: what is not there needs no turn to write, and waits for nobody's flush.
+    private func hasRows(_ search: RowSearch) throws(KeychainFailure) -> Bool {
+        try store.read { reading throws(KeychainFailure) in
+            var isFound = false
+            try reading.forEachRow(matching: search.rowQuery, includingSecrets: false) { row throws(KeychainFailure) in
+                isFound = search.accepts(row.header)
+                return isFound ? .stop : .proceed
+            }
+            if isFound { return true }
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            return false
         }
     }
 

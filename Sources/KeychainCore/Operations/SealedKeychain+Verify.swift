@@ -15,6 +15,8 @@ package struct VerificationReport: Sendable {
     /// Rows whose class is locked, or that somebody would have to be asked for: their tag was checked, their contents were not.
     package var lockedCount = 0
     package var findings: [Finding] = []
+    /// Rows that lie in damaged pages, of which nothing can be read.
+    package var hiddenCount = 0
     package var quarantinedCount = 0
     /// What the database itself says about its structure; empty when it is sound.
     package var structuralProblems: [String] = []
@@ -23,7 +25,7 @@ package struct VerificationReport: Sendable {
 
     package init() {}
 
-    package var isSound: Bool { findings.isEmpty && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
+    package var isSound: Bool { findings.isEmpty && hiddenCount == 0 && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
 }
 
 extension SealedKeychain {
@@ -42,11 +44,14 @@ extension SealedKeychain {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             }
             report.quarantinedCount = try reading.quarantinedRows().count
-            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+            let hiddenCount = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
+                row throws(KeychainFailure) in
                 report.checkedCount += 1
                 if let finding = try check(row, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
                 return .proceed
             }
+            report.checkedCount += hiddenCount
+            report.hiddenCount = hiddenCount
         }
         return report
     }

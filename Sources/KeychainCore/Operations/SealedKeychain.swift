@@ -86,6 +86,11 @@ package struct SealedKeychain: Keychain {
 
     private static let largestShortSecretByteCount = 64 << 10
 
+    /// An item that is there, but of which nothing can be read.
+    static var hiddenRow: KeychainFailure {
+        KeychainFailure(.decode, "an item lies in a damaged part of the keychain's file, and is kept as it is", isDamage: true)
+    }
+
     package static var keybagChanged: KeychainFailure {
         KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
     }

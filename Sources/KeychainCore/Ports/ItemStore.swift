@@ -40,6 +40,16 @@ extension ItemStore {
     }
 }
 
+extension ItemReading {
+    /// Where nothing can be damaged, or all is damaged together.
+    package func forEachReadableRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) -> Int {
+        try forEachRow(matching: query, includingSecrets: includingSecrets, body)
+        return 0
+    }
+}
+
 /// What became of a write.
 package enum WriteOutcome<Result> {
     case written(Result)
@@ -55,6 +65,14 @@ package protocol ItemReading {
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure)
+
+    /// The same where a damaged part of the store hides no other row: a row of which only the secret lies there comes with an empty
+    /// `sealedSecret`, which no key opens.
+    ///
+    /// Returns how many rows are there, or may be, of which nothing could be read.
+    func forEachReadableRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) -> Int
 
     /// How many rows there are, tombstones left out.
     func itemCount() throws(KeychainFailure) -> Int

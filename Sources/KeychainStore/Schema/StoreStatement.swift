@@ -12,6 +12,7 @@ enum StoreStatement: Int, CaseIterable {
     case rowsByPrimaryKey, rowsByPrimaryKeyWithSecret
     case rowByNumber, rowByNumberWithSecret
     case numbersByService, numbersByAccount, numbersByAttribute, numbersByClass, allNumbers
+    case indexedNumbersByID, indexedNumbersByKey, allIndexedNumbers
     case itemCount, quarantinedRows
     case insert, replaceContent, replaceAll, remove, indexedColumns
     case insertAttribute, removeAttribute
@@ -47,6 +48,9 @@ enum StoreStatement: Int, CaseIterable {
         case .numbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2 ORDER BY item"
         case .numbersByClass: "SELECT number FROM items NOT INDEXED WHERE class = ?1 ORDER BY number"
         case .allNumbers: "SELECT number FROM items NOT INDEXED ORDER BY number"
+        case .indexedNumbersByID: "SELECT number FROM items INDEXED BY items_id WHERE id = ?1"
+        case .indexedNumbersByKey: "SELECT number FROM items INDEXED BY items_primary_key WHERE \(Self.leadingKeyCondition)"
+        case .allIndexedNumbers: "SELECT number FROM items INDEXED BY items_id"
         case .itemCount: "SELECT count(*) FROM items WHERE is_tombstone = 0"
         case .quarantinedRows: "SELECT NULL, \(RowColumn.list(withSecret: true)), seconds FROM quarantine ORDER BY number"
         case .insert: "INSERT INTO items (\(RowColumn.list(withSecret: true))) VALUES (\(RowColumn.parameters))"

@@ -26,6 +26,9 @@ struct VerifyCommand: ParsableCommand {
             return try StandardOutput.writeLine("There is no keychain yet, so nothing is damaged.")
         }
         for finding in report.findings { try StandardOutput.writeLine(Self.line(finding)) }
+        if report.hiddenCount > 0 {
+            try StandardOutput.writeLine("\(report.hiddenCount) in damaged pages of the file: not even a name can be read")
+        }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
         if report.quarantinedCount > 0 {
@@ -41,15 +44,20 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure? {
-        if !report.findings.isEmpty {
-            return CommandFailure(
-                .damaged, "\(checked), \(report.findings.count) damaged, and kept as it is",
-                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`.")
-        }
+        let damagedCount = report.findings.count + report.hiddenCount
         if !report.structuralProblems.isEmpty {
+            let items =
+                damagedCount == 0 ? "none damaged, but the keychain's file is" : "\(damagedCount) damaged, and so is the keychain's file"
             return CommandFailure(
-                .damaged, "\(checked), none damaged, but the keychain's file is, and is kept as it is",
-                advice: "Make a backup of what can be read, then put back a sound copy of the file.")
+                .damaged, "\(checked), \(items); it is kept as it is",
+                advice:
+                    "Save what can be read with `valet backup create`, then put back a sound copy of the file, or begin anew with that backup."
+            )
+        }
+        if damagedCount > 0 {
+            return CommandFailure(
+                .damaged, "\(checked), \(damagedCount) damaged, and kept as it is",
+                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`.")
         }
         guard report.damagedKeybagCopyCount > 0 else { return nil }
         return CommandFailure(
