@@ -31,7 +31,11 @@ let package = Package(
             ],
             path: "Sources/Keybag"
         ),
-        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CKeychainShims"], path: "Sources/KeychainStore"),
+        .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
+        .target(
+            name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"],
+            path: "Sources/KeychainStore"
+        ),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"], path: "Sources/KeychainTPM"),
         .target(
             name: "KeychainEngine",

@@ -14,8 +14,9 @@ struct EntitlementsTarget: FuzzTarget {
             "com.apple.security.application-groups": "group.druidia", "com.apple.developer.on-demand-install-capable": true,
             "n": 7, "r": 0.5, "d": Date(timeIntervalSinceReferenceDate: 0), "b": Data([1, 2]), "a": [["k": ["v"]]],
         ]
-        let formats: [PropertyListSerialization.PropertyListFormat] = [.xml, .binary]
-        return try formats.map { [UInt8](try PropertyListSerialization.data(fromPropertyList: list, format: $0, options: 0)) } + [
+        let xml = try PropertyListSerialization.data(fromPropertyList: list, format: .xml, options: 0)
+        return [
+            Array(xml), Array(String(decoding: xml, as: UTF8.self).data(using: .utf16) ?? Data()),
             Array("{ \"keychain-access-groups\" = (a, \"b\\U00e9\"); x = <0a0b>; /* c */ }".utf8),
             Array("<plist><dict><key>keychain-access-groups</key><array><string>&#x41;<![CDATA[b]]></string></array></dict></plist>".utf8),
             Array("<plist><dict><key>CF$UID</key><integer>1</integer></dict></plist>".utf8),

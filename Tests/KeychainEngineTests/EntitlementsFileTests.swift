@@ -96,26 +96,20 @@ struct EntitlementsFileTests {
         }
     }
 
-    @Test("A list whose arrays share what is in them is read as quickly as any")
-    func sharedArrays() throws {
-        // { a = ( ( … ), ( the same ) ) }, sixty deep: 2^60 strings, if each is made for itself.
-        let depth: UInt8 = 60
-        var objects: [[UInt8]] = [[0xd1, 1, 2], [0x51, UInt8(ascii: "a")]]
-        for number in 2..<(2 + depth) { objects.append([0xa2, number + 1, number + 1]) }
-        objects.append([0x51, UInt8(ascii: "b")])
-        var bytes = Array("bplist00".utf8)
-        var offsets: [UInt8] = []
-        for object in objects {
-            offsets.append(UInt8(bytes.count))
-            bytes += object
-        }
-        let table = UInt8(bytes.count)
-        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
-        for number in [UInt8(objects.count), 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, number] }
-        try withTemporaryDirectory { directory in
-            let path = directory + "/test.entitlements"
-            try Data(bytes).write(to: URL(filePath: path))
-            #expect(try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program").accessGroups == ["program"])
+    @Test("A binary property list is refused with the way out, and not read: a damaged one could end the program or keep it busy for ever")
+    func binary() throws {
+        let whole = try PropertyListSerialization.data(
+            fromPropertyList: ["keychain-access-groups": ["T.shared"]], format: .binary, options: 0)
+        for content in [whole, whole.dropLast(40), Data("bplist".utf8)] {
+            try withTemporaryDirectory { directory in
+                let path = directory + "/test.entitlements"
+                try content.write(to: URL(filePath: path))
+                let failure = #expect(throws: KeychainFailure.self) {
+                    try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program")
+                }
+                #expect(failure?.status == .missingEntitlement)
+                #expect(failure?.reason.contains("XML") == true)
+            }
         }
     }
 

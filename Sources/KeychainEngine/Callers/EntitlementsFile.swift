@@ -59,11 +59,14 @@ package enum EntitlementsFile {
         }
     }
 
-    /// By a decoder, which looks only at what it is asked for.
+    /// Of the forms that a property list has, the binary one is refused: Foundation reads no damaged one safely.
     ///
-    /// `PropertyListSerialization` makes everything, and an array once for each place that refers to it: some two hundred bytes, in which
-    /// each array has the next one twice, keep it busy for ever.
+    /// `PropertyListDecoder` ends the program where a text of it goes beyond the end. `PropertyListSerialization` makes an array once for
+    /// each place that refers to it: two hundred bytes, in which each array has the next one twice, keep it busy for ever.
     private static func entries(in data: Data, _ path: String) throws(KeychainFailure) -> [String: Entry] {
+        guard !data.starts(with: Array("bplist".utf8)) else {
+            throw KeychainFailure(.missingEntitlement, "the entitlements file \(path) is a binary property list: save it as XML")
+        }
         do {
             return try PropertyListDecoder().decode([String: Entry].self, from: data)
         } catch DecodingError.typeMismatch {
