@@ -3,9 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples)
 
-NOT_SANITIZED := MemorySearch|MemoryTests|FlushTests|PowerCut|FailingDisk|SecretMemory|Descriptor
-
-.PHONY: help demo test sanitize build release lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test build release lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,11 +15,6 @@ demo: install-dependencies  ## store a secret and read it back, in a throw-away 
 test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it
 	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --filter 'TPM|Protector|Recovery'
 	$(SWIFT) test
-
-# Left out: what searches the memory of a process, which a sanitizer fills with copies, and what traces or counts the calls of one.
-sanitize: install-dependencies  ## run the tests under Address Sanitizer and Thread Sanitizer; SANITIZE_FILTER=KeychainStoreTests for some
-	$(SWIFT) test --sanitize address --scratch-path .build/with-address-sanitizer $(SANITIZE_FILTER:%=--filter '%') --skip '$(NOT_SANITIZED)'
-	$(SWIFT) test --sanitize thread --scratch-path .build/with-thread-sanitizer $(SANITIZE_FILTER:%=--filter '%') --skip '$(NOT_SANITIZED)'
 
 build: install-dependencies  ## build everything, tests too
 	$(SWIFT) build --build-tests
