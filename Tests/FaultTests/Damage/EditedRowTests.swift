@@ -66,7 +66,9 @@ struct EditedRowTests {
         try Self.withEdit("UPDATE items SET \(edit.column) = \(edit.value) WHERE number = 2", stamps: false) { keychain throws in
             for number in 1...3 {
                 let failure = #expect(throws: KeychainFailure.self) { try keychain.secret(of: "account \(number)") }
-                #expect(failure?.status == .notAvailable && failure?.isDamage == true, "\(String(describing: failure))")
+                // An index that can still be read tells that the item is there; where it is damaged itself, nothing can be told.
+                let isHonest = failure?.status == .decode || failure?.status == .notAvailable
+                #expect(isHonest && failure?.isDamage == true, "\(String(describing: failure))")
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("account 4", "secret 4") }
             #expect(failure?.status == .notAvailable && failure?.reason.contains("unknown") == false)
