@@ -90,13 +90,15 @@ struct RawArchive {
     }
 
     /// The archive of a dictionary that holds `value` under "key".
-    mutating func data(value: Int) -> Data { data(root: dictionary([text("key")], [value])) }
+    mutating func data(value: Int, beside extra: Int? = nil) -> Data { data(root: dictionary([text("key")], [value]), beside: extra) }
 
-    mutating func data(root: Int) -> Data {
+    /// `extra`: a value of the property list that is read with it and that the archive does not use.
+    mutating func data(root: Int, beside extra: Int? = nil) -> Data {
         let objects = list.array(objects)
-        let top = list.dictionary([
+        let entries = [
             ("$archiver", list.text(archiver)), ("$top", list.dictionary([("root", list.identifier(root))])), ("$objects", objects),
-        ])
+        ]
+        let top = list.dictionary(entries + (extra.map { [("extra", $0)] } ?? []))
         return list.data(top: top)
     }
 }
