@@ -3,7 +3,7 @@ internal import KeychainCore
 
 /// What is wrong with a store's file.
 extension StoreSession {
-    /// A line for each damaged page, then SQLite's own check, then what SQLite cannot know.
+    /// A line for each damaged page, or where there is none what SQLite's own check finds and what SQLite cannot know; then the keybag.
     ///
     /// What keeps one of them from being looked at is reported, and keeps none of the others.
     func integrityProblems() throws(KeychainFailure) -> [String] {

@@ -51,24 +51,28 @@ extension StoreSession: ItemReading {
     ) throws(KeychainFailure) -> Int {
         var hiddenCount = 0
         for number in try indexedNumbers(query).sorted() where number > last ?? .min {
-            health.transactionBegins()
-            var found: SealedRow?
-            do throws(KeychainFailure) {
-                found = try row(number, matching: query, includingSecrets: includingSecrets)
-            } catch {
-                guard error.isDamage else { throw error }
-                do throws(KeychainFailure) {
-                    guard includingSecrets else { throw error }
-                    found = try row(number, matching: query, includingSecrets: false)
-                } catch {
-                    guard error.isDamage else { throw error }
-                    hiddenCount += 1
-                }
+            switch try readable(number, matching: query, includingSecrets: includingSecrets) {
+            case .hidden: hiddenCount += 1
+            case .found(nil): continue
+            case .found(let row?): guard try body(row) == .proceed else { return hiddenCount }
             }
-            guard let row = found else { continue }
-            guard try body(row) == .proceed else { break }
         }
         return hiddenCount
+    }
+
+    private enum Readable {
+        case found(SealedRow?)
+        case hidden
+    }
+
+    /// The row of that number: without its secret where that alone cannot be read.
+    private func readable(_ number: Int64, matching query: RowQuery, includingSecrets: Bool) throws(KeychainFailure) -> Readable {
+        do throws(KeychainFailure) {
+            return .found(try row(number, matching: query, includingSecrets: includingSecrets))
+        } catch {
+            guard error.isDamage else { throw error }
+            return includingSecrets ? try readable(number, matching: query, includingSecrets: false) : .hidden
+        }
     }
 
     /// The numbers of all rows that may match, from indices alone: a table's pages may be damaged.

@@ -85,6 +85,11 @@ struct EntitlementsFileTests {
         "What is not a property list of a dictionary is an error that names the file",
         arguments: [Data(), Data("{".utf8), Data("<plist><array/></plist>".utf8), Data([0xff, 0xfe, 0x00]), Data(count: (1 << 20) + 1)])
     func notADictionary(_ content: Data) throws {
+        try expectRefused(content)
+    }
+
+    /// The error names the file, and what more is given.
+    private func expectRefused(_ content: Data, naming reason: String = "") throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/test.entitlements"
             try content.write(to: URL(filePath: path))
@@ -93,6 +98,7 @@ struct EntitlementsFileTests {
             }
             #expect(failure?.status == .missingEntitlement)
             #expect(failure?.reason.contains(path) == true)
+            #expect(reason.isEmpty || failure?.reason.contains(reason) == true)
         }
     }
 
@@ -100,17 +106,7 @@ struct EntitlementsFileTests {
     func binary() throws {
         let whole = try PropertyListSerialization.data(
             fromPropertyList: ["keychain-access-groups": ["T.shared"]], format: .binary, options: 0)
-        for content in [whole, whole.dropLast(40), Data("bplist".utf8)] {
-            try withTemporaryDirectory { directory in
-                let path = directory + "/test.entitlements"
-                try content.write(to: URL(filePath: path))
-                let failure = #expect(throws: KeychainFailure.self) {
-                    try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program")
-                }
-                #expect(failure?.status == .missingEntitlement)
-                #expect(failure?.reason.contains("XML") == true)
-            }
-        }
+        for content in [whole, whole.dropLast(40), Data("bplist".utf8)] { try expectRefused(content, naming: "XML") }
     }
 
     @Test("A pipe in the place of the file is an error, and is not waited for")
