@@ -79,7 +79,8 @@ struct SQLiteFailure: Equatable {
                 isDamage: true)
         case SQLITE_IOERR where code == Self.damagedLog:
             KeychainFailure(
-                .notAvailable, "the store is damaged: changes stored last are in its -wal file, behind a place that is not what was written",
+                .notAvailable,
+                "the store is damaged: changes stored last are in its -wal file, behind a place that is not what was written",
                 isDamage: true)
         case SQLITE_IOERR:
             KeychainFailure(.inputOutput, "the disk answered with an error (\(action), SQLite code \(code))")
