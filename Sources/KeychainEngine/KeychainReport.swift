@@ -141,6 +141,7 @@ extension LocalKeychain {
             unfinished = error
         }
         report.structuralProblems = try opened.store.integrityProblems()
+        if !report.structuralProblems.isEmpty { report.hasRefusedPages = try opened.store.hasDamagedPages() }
         if let unfinished { report.structuralProblems.append("not all items could be looked at: \(unfinished.reason)") }
         report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
         // The same in other words; where both copies open, one is not what was written all the same.

@@ -83,6 +83,11 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 
+    /// Whether pages of the file are not what was written, as far as their checksums tell.
+    package func hasDamagedPages() throws(KeychainFailure) -> Bool {
+        try withReader { session throws(KeychainFailure) in try session.hasDamagedPages() }
+    }
+
     func withReader<Result>(
         _ body: (StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
