@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "log_frames.h"
 #include "page_checksums_file.h"
 
 int keychain_page_checksums_check(sqlite3 *database) {
@@ -18,25 +19,47 @@ static int64_t big_endian(const uint8_t *bytes) {
     return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Whether the -wal file has that page: then the one in the database is out of date, and may be half written just now.
-   Source: SQLite, "Database File Format", section 4. */
+/* The -wal file that SQLite has open, past our layer, or NULL. */
+static int find_log(sqlite3 *database, sqlite3_file **log) {
+    *log = NULL;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, log);
+    *log = code == SQLITE_OK && *log && (*log)->pMethods ? keychain_log_file_below(*log) : NULL;
+    return code;
+}
+
+/* Whether the -wal file has that page: then the one in the database is out of date, and may be half written just now. */
 static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
-    const int header_byte_count = 32, frame_byte_count = 24 + KEYCHAIN_PAGE_BYTE_COUNT;
-    sqlite3_file *log = NULL;
-    uint8_t header[32], frame[24];
+    sqlite3_file *log;
+    uint8_t header[KEYCHAIN_LOG_HEADER_BYTE_COUNT], frame[KEYCHAIN_FRAME_HEADER_BYTE_COUNT];
     *is_there = false;
-    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (code != SQLITE_OK || !log || !log->pMethods) return code;
+    int code = find_log(database, &log);
+    if (!log) return code;
     code = log->pMethods->xRead(log, header, sizeof header, 0);
     if (code == SQLITE_OK && memcmp(header, "\x37\x7f\x06", 3) != 0) return SQLITE_OK;
-    for (sqlite3_int64 offset = header_byte_count; code == SQLITE_OK; offset += frame_byte_count) {
-        code = log->pMethods->xRead(log, frame, sizeof frame, offset);
+    for (sqlite3_int64 number = 1; code == SQLITE_OK; number++) {
+        code = log->pMethods->xRead(log, frame, sizeof frame, keychain_frame_offset(number));
         /* Behind the last frame lie those of an earlier log, which have other salts. */
         if (code != SQLITE_OK || memcmp(frame + 8, header + 16, 8) != 0) break;
         if (big_endian(frame) == page) {
             *is_there = true;
             break;
         }
+    }
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+int keychain_log_damage(sqlite3 *database, int64_t *cut_off_count) {
+    sqlite3_file *log;
+    *cut_off_count = 0;
+    int code = find_log(database, &log);
+    /* Somebody may begin the file anew during the look at it, and changes the header first. */
+    for (int attempt = 0; log && code == SQLITE_OK && attempt < 10; attempt++) {
+        uint8_t before[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0}, after[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0};
+        code = log->pMethods->xRead(log, before, sizeof before, 0);
+        if (code == SQLITE_OK) code = keychain_log_count_cut_off(log, cut_off_count);
+        if (code == SQLITE_OK) code = log->pMethods->xRead(log, after, sizeof after, 0);
+        if (code != SQLITE_OK || *cut_off_count == 0 || memcmp(before, after, sizeof before) == 0) break;
+        *cut_off_count = 0;
     }
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }

@@ -156,6 +156,15 @@ static int characteristics(sqlite3_file *file) {
     return below(file)->xDeviceCharacteristics(real(file)) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
 
+/* Which of the locks on the shared memory a writer has. Source: SQLite, "WAL-mode File Format", section 2.3. */
+enum { WRITE_LOCK = 0 };
+
+static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
+    bool ends_transaction = first == WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) && (flags & SQLITE_SHM_EXCLUSIVE);
+    if (ends_transaction && ours(file)->log) keychain_log_file_settle(ours(file)->log);
+    return below(file)->xShmLock(real(file), first, count, flags);
+}
+
 /* What is passed on as it is. */
 
 static int close_file(sqlite3_file *file) {
@@ -175,9 +184,6 @@ static int sector_size(sqlite3_file *file) { return below(file)->xSectorSize(rea
 static int map_shared(sqlite3_file *file, int region, int byte_count, int extends, void volatile **memory) {
     return below(file)->xShmMap(real(file), region, byte_count, extends, memory);
 }
-static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
-    return below(file)->xShmLock(real(file), first, count, flags);
-}
 static void barrier_shared(sqlite3_file *file) { below(file)->xShmBarrier(real(file)); }
 static int unmap_shared(sqlite3_file *file, int removes) { return below(file)->xShmUnmap(real(file), removes); }
 
@@ -191,9 +197,14 @@ static const sqlite3_io_methods without_shared_memory = {.iVersion = 1, COMMON};
 static const sqlite3_io_methods with_shared_memory = {
     .iVersion = 2, COMMON, .xShmMap = map_shared, .xShmLock = lock_shared, .xShmBarrier = barrier_shared, .xShmUnmap = unmap_shared};
 
+bool keychain_checksummed_file_is_ours(const sqlite3_file *file) {
+    return file && (file->pMethods == &with_shared_memory || file->pMethods == &without_shared_memory);
+}
+
 void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real_file) {
     bool shares = real_file->pMethods->iVersion >= 2 && real_file->pMethods->xShmMap != NULL;
     file->base.pMethods = shares ? &with_shared_memory : &without_shared_memory;
     file->real = real_file;
     file->state = KEYCHAIN_PAGES_UNKNOWN;
+    file->log = NULL;
 }

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "log_file.h"
 #include "page_checksums.h"
 
 enum keychain_page_state {
@@ -23,6 +24,8 @@ typedef struct {
     /* The file of the layer below; it lies behind this one. */
     sqlite3_file *real;
     enum keychain_page_state state;
+    /* Its -wal file, while that is open. */
+    keychain_log_file *log;
 } keychain_checksummed_file;
 
 /* Operations of xFileControl; SQLite leaves all above 100 to others. */
@@ -32,6 +35,9 @@ enum {
     /* Takes a page number, and sets it to that of the next page whose checksum is wrong, or to 0. */
     KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED
 };
+
+/* Whether the file is one that was made ours. */
+bool keychain_checksummed_file_is_ours(const sqlite3_file *file);
 
 /* Makes the file ours, once the one below it is open. */
 void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer as a whole: it opens main files as ours, and passes everything else on. */
+/* The layer as a whole: it opens main files and their -wal files as ours, and passes everything else on. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,31 @@
 #define NAME "keychain-checksums"
 
 /* The file below lies behind ours, where any type may lie. */
-#define HEAD_BYTE_COUNT (((int)sizeof(keychain_checksummed_file) + 15) / 16 * 16)
+typedef union {
+    keychain_checksummed_file main;
+    keychain_log_file log;
+} head;
+#define HEAD_BYTE_COUNT (((int)sizeof(head) + 15) / 16 * 16)
 
 static sqlite3_vfs *below(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
+static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, int flags) {
+    if (flags & SQLITE_OPEN_MAIN_DB) {
+        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real);
+        return;
+    }
+    sqlite3_file *main_file = sqlite3_database_file_object(name);
+    bool is_ours = keychain_checksummed_file_is_ours(main_file);
+    keychain_log_file_wrap((keychain_log_file *)file, real, is_ours ? &((keychain_checksummed_file *)main_file)->log : NULL);
+}
+
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened_flags) {
-    if (!(flags & SQLITE_OPEN_MAIN_DB)) return below(vfs)->xOpen(below(vfs), name, file, flags, opened_flags);
+    if (!(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL))) return below(vfs)->xOpen(below(vfs), name, file, flags, opened_flags);
     sqlite3_file *real = (sqlite3_file *)((char *)file + HEAD_BYTE_COUNT);
     memset(file, 0, (size_t)vfs->szOsFile);
     int code = below(vfs)->xOpen(below(vfs), name, real, flags, opened_flags);
     /* A file that has methods is closed by SQLite, also after a failure. */
-    if (real->pMethods) keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real);
+    if (real->pMethods) wrap(file, real, name, flags);
     return code;
 }
 

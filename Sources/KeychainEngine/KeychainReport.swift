@@ -115,17 +115,14 @@ extension LocalKeychain {
             return report
         } catch {
             guard error.isDamage else { throw error }
-            throw namingDamagedPages(error)
+            throw namingDamage(error)
         }
     }
 
     /// A store may be too damaged to be opened, and it can still be told where.
-    private func namingDamagedPages(_ failure: KeychainFailure) -> KeychainFailure {
-        let options = configuration.storeOptions
-        guard let pages = try? SQLiteItemStore.damagedPages(at: configuration.storePath, options: options), !pages.isEmpty else {
-            return failure
-        }
-        return failure.naming("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))")
+    private func namingDamage(_ failure: KeychainFailure) -> KeychainFailure {
+        let damage = try? SQLiteItemStore.damage(at: configuration.storePath, options: configuration.storeOptions)
+        return damage?.description.map(failure.naming) ?? failure
     }
 
     private static func verify(

@@ -72,10 +72,10 @@ package final class SQLiteItemStore: ItemStore {
     /// One of `integrityProblems`, which a replacement of the keybag repairs.
     package static let differingKeybagCopies = "the two copies of the keybag differ"
 
-    /// The numbers of the pages of a store's file that are not what was written, also of one that is too damaged to be opened.
-    package static func damagedPages(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> [Int64] {
+    /// What of a store's files is not what was written, also of one that is too damaged to be opened.
+    package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
         guard keychain_mark_process(), !keychain_process_is_forked() else { throw forkedChildFailure }
-        return try StoreOpening(path: path, options: options).damagedPages()
+        return try StoreOpening(path: path, options: options).damage()
     }
 
     /// What is wrong with the file itself, a line each; empty when nothing is.

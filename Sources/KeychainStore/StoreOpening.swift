@@ -76,16 +76,16 @@ struct StoreOpening {
     }
 
     /// Looks at pages past SQLite, which may not understand a damaged file.
-    func damagedPages() throws(KeychainFailure) -> [Int64] {
-        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return [] }
+    func damage() throws(KeychainFailure) -> FileDamage {
+        guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return FileDamage() }
         let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
         guard let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount)),
-            header.formatVersion >= StoreSchema.formatVersion
-        else { return [] }
-        try connection.checkPages()
+            header.applicationID == StoreSchema.applicationID
+        else { return FileDamage() }
+        if header.formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
         // A read transaction, if one can be begun: it tells what is in the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return try connection.damagedPages()
+        return FileDamage(pages: try connection.damagedPages(), changeCountBehindLogDamage: try connection.changeCountBehindLogDamage())
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

@@ -2,7 +2,8 @@
 /* A checksum in each page of a database file: SQLite itself has none, and would take damage for rows that are not there.
 
    The layer lies between SQLite and another layer for files (a VFS). It changes nothing but the last 16 bytes of each page of the main
-   file, which a store keeps free; logs and journals have checksums of their own and pass through. */
+   file, which a store keeps free. The -wal file has checksums of SQLite's own, which the layer compares more often than SQLite does: at each
+   read of a page, and beyond the place where SQLite would take the file to end. */
 #ifndef KEYCHAIN_PAGE_CHECKSUMS_H
 #define KEYCHAIN_PAGE_CHECKSUMS_H
 
@@ -11,6 +12,9 @@
 
 #define KEYCHAIN_PAGE_BYTE_COUNT 4096
 #define KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT 16
+
+/* Given where SQLite would leave out transactions of the -wal file that were durable: an extended code of SQLITE_IOERR that SQLite has not. */
+#define KEYCHAIN_LOG_IS_DAMAGED (10 | 0xC1 << 8)
 
 struct sqlite3;
 
@@ -32,5 +36,8 @@ int keychain_page_checksums_stamp(struct sqlite3 *database);
 /* Finds the first page behind `after` whose checksum is wrong, and whose content no log has; 0: none. Only within a read transaction:
    it keeps logs from being begun anew. */
 int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after, int64_t *page);
+
+/* Counts the transactions in the -wal file that were durable, and that damage before them cuts off; 0: none. */
+int keychain_log_damage(struct sqlite3 *database, int64_t *cut_off_count);
 
 #endif

@@ -44,7 +44,7 @@ package struct StoreRepair {
         guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
         let opening = StoreOpening(path: path, options: options)
         try opening.examine()
-        let refusedPageCount = try opening.damagedPages().count
+        let refusedPageCount = try opening.damage().pages.count
         guard refusedPageCount > 0, let location = try StoreLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)

@@ -55,6 +55,13 @@ extension SQLiteConnection {
         return pages
     }
 
+    /// How many changes in the -wal file cannot be reached, because it is damaged before them; 0 where it is not.
+    func changeCountBehindLogDamage() throws(KeychainFailure) -> Int {
+        var count: Int64 = 0
+        try expectSuccess(unsafe keychain_log_damage(handle, &count), "checking the -wal file")
+        return Int(count)
+    }
+
     private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {
         guard code == 0 else { throw health.record(SQLiteFailure(code: code, action: action)) }
     }

@@ -28,7 +28,7 @@ struct SQLiteFailure: Equatable {
     var isReadOnly: Bool { primaryCode == SQLITE_READONLY }
 
     /// What is stored is not what was written.
-    var isDamage: Bool { primaryCode == SQLITE_CORRUPT || code == Self.badChecksum }
+    var isDamage: Bool { primaryCode == SQLITE_CORRUPT || code == Self.badChecksum || code == Self.damagedLog }
 
     /// The file holds no database of SQLite's at all.
     var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
@@ -54,6 +54,9 @@ struct SQLiteFailure: Equatable {
     /// The page checksums give it. The disk did answer, but not with what was written.
     private static let badChecksum: Int32 = 10 | 32 << 8
 
+    /// KEYCHAIN_LOG_IS_DAMAGED, which the layer below SQLite gives: SQLITE_IOERR | (0xC1<<8).
+    private static let damagedLog: Int32 = 10 | 0xC1 << 8
+
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 
@@ -74,6 +77,11 @@ struct SQLiteFailure: Equatable {
             KeychainFailure(
                 .notAvailable, "the store is damaged: a page of its file is not what was written (\(action)); nothing was changed",
                 isDamage: true, remedy: .restoreChecksums)
+        case SQLITE_IOERR where code == Self.damagedLog:
+            KeychainFailure(
+                .notAvailable,
+                "the store is damaged: changes stored last are in its -wal file, behind a place that is not what was written",
+                isDamage: true)
         case SQLITE_IOERR:
             KeychainFailure(.inputOutput, "the disk answered with an error (\(action), SQLite code \(code))")
         case SQLITE_FULL:

@@ -5,7 +5,7 @@ import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
 
-/// The file of a small keychain, damaged in one way after the other, and what the engine makes of each.
+/// A file of a small keychain, damaged in one way after the other, and what the engine makes of each.
 struct DamagedImages: Sendable {
     /// One way to damage the file.
     struct Damage: Sendable {
@@ -41,11 +41,13 @@ struct DamagedImages: Sendable {
 
     private static let accounts = (1...4).map { "account \($0)" }
 
-    let database: [UInt8]
+    /// The file that is damaged, undamaged.
+    let bytes: [UInt8]
+    private let fileName: String
     private let directory: TemporaryDirectory
     private let verifies: Bool
 
-    var pageCount: Int { database.count / Self.pageByteCount }
+    var pageCount: Int { bytes.count / Self.pageByteCount }
 
     /// `formatVersion` 1: without checksums, to see what they are for.
     init(formatVersion: Int = 2) throws {
@@ -60,7 +62,26 @@ struct DamagedImages: Sendable {
         if formatVersion < 2 {
             try RawDatabase(home + "/keychain.db", stamps: false).execute("PRAGMA user_version = \(formatVersion)")
         }
-        database = try [UInt8](Data(contentsOf: URL(filePath: home + "/keychain.db")))
+        fileName = "keychain.db"
+        bytes = try [UInt8](Data(contentsOf: URL(filePath: home + "/" + fileName)))
+    }
+
+    /// The -wal file that a killed process left behind; one more item than looked for is in its last transaction.
+    init(ofLogWithLastItem lastAccount: String) throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        self.directory = directory
+        verifies = true
+        let keychain = LocalKeychain(home: directory.path + "/live")
+        for account in Self.accounts + [lastAccount] { try keychain.addItem(account, "secret of \(account)") }
+        // By another process: reading a database here would drop this process's locks on it.
+        let copying = Process()
+        copying.executableURL = URL(filePath: "/bin/cp")
+        copying.arguments = ["-p", "-r", directory.path + "/live", directory.path + "/original"]
+        try copying.run()
+        copying.waitUntilExit()
+        withExtendedLifetime(keychain) {}
+        fileName = "keychain.db-wal"
+        bytes = try [UInt8](Data(contentsOf: URL(filePath: directory.path + "/original/" + fileName)))
     }
 
     /// Looks at every image, on two threads.
@@ -83,11 +104,13 @@ struct DamagedImages: Sendable {
         defer { try? FileManager.default.removeItem(atPath: home) }
         var tally = Tally()
         for index in stride(from: thread, to: damages.count, by: threadCount) {
-            var bytes = database
+            var bytes = bytes
             damages[index].apply(&bytes)
             // What reading a damaged file has left behind belongs to that file.
-            for suffix in ["-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
-            try Data(bytes).write(to: URL(filePath: home + "/keychain.db"))
+            for suffix in ["", "-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
+            try FileManager.default.copyItem(atPath: directory.path + "/original/keychain.db", toPath: home + "/keychain.db")
+            _ = unsafe chmod(home + "/keychain.db", 0o600)
+            try Data(bytes).write(to: URL(filePath: home + "/" + fileName))
             look(at: home, damages[index], &tally)
         }
         return tally

@@ -21,7 +21,7 @@ struct DamagedPageTests {
     /// One bit in each of the bytes, another one in each.
     private static func flips(_ images: DamagedImages, step: Int) -> [Damage] {
         let offset = Int.random(in: 0..<step)
-        return stride(from: offset, to: images.database.count, by: step).map { position in
+        return stride(from: offset, to: images.bytes.count, by: step).map { position in
             let bit = Int.random(in: 0..<8)
             return Damage(name: "bit \(bit) of byte \(position)", mention: mention(position / DamagedImages.pageByteCount)) { bytes in
                 bytes[position] ^= 1 << bit
@@ -100,7 +100,7 @@ struct DamagedPageTests {
     func cut() async throws {
         let images = try DamagedImages()
         let step = DamagedImages.byteStep == 1 ? 1 : 97
-        let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.database.count, by: step))
+        let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
         Self.expectHonest(
             try await images.tally(lengths.map { length in Damage(name: "\(length) bytes") { $0.removeLast($0.count - length) } }))

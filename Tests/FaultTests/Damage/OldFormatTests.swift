@@ -58,7 +58,7 @@ struct OldFormatTests {
                 try valet.setString("secret 4", forKey: "key 4")
             }
             #expect(try Self.formatVersion(home) == 2)
-            #expect(try SQLiteItemStore.damagedPages(at: home + "/keychain.db") == [])
+            #expect(try SQLiteItemStore.damage(at: home + "/keychain.db").description == nil)
             try Self.withValet(home) { valet throws in
                 for number in 1...4 { #expect(try valet.string(forKey: "key \(number)") == "secret \(number)") }
             }
@@ -107,7 +107,7 @@ struct OldFormatTests {
                 #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
             }
             #expect(try OldFormatTests.formatVersion(home) == 2, comment)
-            #expect(try SQLiteItemStore.damagedPages(at: home + "/keychain.db") == [], comment)
+            #expect(try SQLiteItemStore.damage(at: home + "/keychain.db").description == nil, comment)
             return outcome
         }
     }
