@@ -36,8 +36,8 @@ package struct StoreRepair {
     /// Lets `accepts` judge a copy with new checksums, and puts it in the store's place if it answers true.
     ///
     /// Nothing in this process may have the store open, and nobody else: throws `.notAvailable` when somebody has past the deadline.
-    /// `originalSuffix` tells the file as it was from others like it; a file of that name is not replaced. Until the copy takes the store's
-    /// place nothing of the store is changed, and whatever interrupts this leaves the store as it was, or repaired.
+    /// `originalSuffix` tells the file as it was from others like it; where the name is taken it gets a number. Until the copy takes the
+    /// store's place nothing of the store is changed, and whatever interrupts this leaves the store as it was, or repaired.
     package func run(
         originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
@@ -52,9 +52,20 @@ package struct StoreRepair {
         try settle(copy)
         let isAccepted = try accepts(Copy(path: copy.path, pageCount: copy.pageCount, refusedPageCount: refusedPageCount))
         guard isAccepted else { return .declined }
-        let publication = RepairPublication(location: location, copy: copy, originalPath: location.path + originalSuffix)
+        let publication = RepairPublication(location: location, copy: copy, originalPath: try freeName(location.path + originalSuffix))
         try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(deadlineNanoseconds: deadline) }
         return .done(original: publication.originalPath)
+    }
+
+    /// One that was interrupted may have left a second name of the store's file a moment ago.
+    private func freeName(_ path: String) throws(KeychainFailure) -> String {
+        var name = path
+        var number = 1
+        while try StoreFile.facts(of: name) != nil {
+            number += 1
+            name = "\(path)-\(number)"
+        }
+        return name
     }
 
     /// Brings what is in the copy's -wal file into the copy.
