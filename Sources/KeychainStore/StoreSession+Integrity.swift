@@ -29,6 +29,9 @@ extension StoreSession {
         return problems
     }
 
+    /// As it is now: another process may have upgraded the file since it was opened.
+    func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
+
     func hasDamagedPages() throws(KeychainFailure) -> Bool {
         try joinState()
         // The transaction begins with the first read.
