@@ -56,6 +56,7 @@ struct StoreOpening {
     private func upgrade() throws(KeychainFailure) -> Bool {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem), try ImmutableFile(file) == nil else { return false }
         let connection = try openConnection(file, .readWrite)
+        connection.busyWait.neverWait()
         try connection.applySafetySettings()
         _ = try checkHeader(of: connection, path: file.location.path)
         try connection.apply(options.synchronous)

@@ -29,6 +29,16 @@ extension StoreSession {
         return problems
     }
 
+    /// As it is now: another process may have upgraded the file since it was opened.
+    func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
+
+    func hasDamagedPages() throws(KeychainFailure) -> Bool {
+        try joinState()
+        // The transaction begins with the first read.
+        _ = try singleInteger(.formatVersion)
+        return try !connection.damagedPages().isEmpty
+    }
+
     /// Of a page with which a table or an index begins, which that is.
     private func contentOfPage(_ page: Int64) -> String {
         if page == 1 { return " (the list of tables)" }

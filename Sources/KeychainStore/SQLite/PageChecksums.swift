@@ -14,6 +14,19 @@ package enum PageChecksums {
         }
         return unsafe String(cString: name)
     }
+
+    /// The page that SQLite locks and never writes, which has none.
+    private static let lockedPage: UInt64 = 0x4000_0000 / UInt64(StoreSchema.pageByteCount) + 1
+
+    /// Puts its checksum into a whole page.
+    static func stamp(_ page: inout [UInt8], number: UInt64) {
+        let contentByteCount = Int(StoreSchema.pageByteCount) - Int(StoreSchema.reservedByteCountPerPage)
+        guard number != lockedPage, page.count == Int(StoreSchema.pageByteCount) else { return }
+        var checksum = [UInt8](repeating: 0, count: Int(StoreSchema.reservedByteCountPerPage))
+        // A page and its checksum have the lengths that the function asks for.
+        unsafe keychain_page_checksum(page, number, &checksum)
+        page.replaceSubrange(contentByteCount..., with: checksum)
+    }
 }
 
 extension SQLiteConnection {

@@ -76,7 +76,7 @@ struct SQLiteFailure: Equatable {
         case SQLITE_IOERR where code == Self.badChecksum:
             KeychainFailure(
                 .notAvailable, "the store is damaged: a page of its file is not what was written (\(action)); nothing was changed",
-                isDamage: true)
+                isDamage: true, remedy: .restoreChecksums)
         case SQLITE_IOERR where code == Self.damagedLog:
             KeychainFailure(
                 .notAvailable,
