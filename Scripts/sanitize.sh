@@ -39,9 +39,7 @@ prepare() {
     local ignored=Scripts/sanitizers/$sanitizer.ignore
     [ ! -f "$ignored" ] || options+=(-Xcc "-fsanitize-ignorelist=$PWD/$ignored")
     echo "== Building with $sanitizer sanitizer"
-    # Without the index a build is shorter. Swift looks into it for tests of XCTest, of which there are none: an empty one will do.
-    mkdir -p "$(swift build --show-bin-path "${options[@]}")/index/store"
-    swift build --build-tests --disable-index-store "${options[@]}"
+    swift build --build-tests "${options[@]}"
 }
 
 # Each process that has something to report writes a file.
