@@ -5,7 +5,7 @@
  * but a waiter that the kernel wakes inside libswiftSynchronization looks to it like a thread that never waited.
  *
  * Each function here takes the place of the library's, calls it, and says what it orders. That the library has it under this name is
- * checked by the tests of Tests/SanitizerTests: what a Mutex guards is not reported, and what nothing guards is.
+ * checked by what Scripts/sanitize.sh plants: what a Mutex guards is not reported, and what nothing guards is.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,10 +17,10 @@
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 
-/* Children see nothing of our environment, so what they must know is built in. The script puts both paths in. */
+/* Children see nothing of our environment, so what they must know is built in. Tests look at limits for core files. The script puts both paths in. */
 const char *__tsan_default_options(void) {
     return "external_symbolizer_path=" SANITIZER_SYMBOLIZER ":log_path=" SANITIZER_REPORTS "/thread"
-           ":suppressions=" SANITIZER_SUPPRESSIONS ":exitcode=66:halt_on_error=0:second_deadlock_stack=1";
+           ":suppressions=" SANITIZER_SUPPRESSIONS ":disable_coredump=0:exitcode=66:halt_on_error=0:second_deadlock_stack=1";
 }
 
 static void *library_function(const char *name) {
