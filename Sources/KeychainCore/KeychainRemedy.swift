@@ -14,8 +14,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case writeElsewhere
     /// Another program uses the keychain: end it.
     case closeElsewhere
-    /// Pages of the file have not the checksums they should have, as after a program has written there that does not know them.
-    case restoreChecksums
+    /// What is in the files has not the checksums it should have: a repair tells whether that is all.
+    case repair
     /// What the protector held is lost: the recovery key restores access.
     case useRecoveryKey
     /// The TPM is there, perhaps, but not for this program now.

@@ -9,6 +9,8 @@ package struct RepairReport: Sendable {
     package let pageCount: Int
     /// Pages that are refused because of their checksums.
     package let refusedPageCount: Int
+    /// Changes stored last that damage in the -wal file has cut off: they would be left behind.
+    package let unreachableChangeCount: Int
     /// Rows whose tag was checked.
     package internal(set) var itemCount = 0
     /// What is not as it was written: with any of them nothing is changed.
@@ -18,14 +20,15 @@ package struct RepairReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Gives the pages of the keychain's file new checksums if everything in them is shown to be as it was written.
+    /// Gives the pages of the keychain's file new checksums if everything in them is shown to be as it was written, and goes on without
+    /// changes that damage in the -wal file has cut off.
     ///
     /// Shown by SQLite's own check, the keybag's authentication and every row's tag, in a copy; the device secret is needed, and no
-    /// passcode. Unless `applying`, it is only told what would be done. Nil: no page is refused.
+    /// passcode. Changes are left behind only if that is said. Unless `applying`, it is only told what would be done. Nil: nothing is refused.
     ///
     /// Throws `.itemNotFound` where there is no keychain, `.notAvailable` when another program has it open, and what opening throws when the
     /// protector does not give the device secret.
-    package func repair(applying: Bool) throws(KeychainFailure) -> RepairReport? {
+    package func repair(applying: Bool, leavingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
         let path = configuration.storePath
         return try naming { () throws(KeychainFailure) in
             guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else {
@@ -38,7 +41,7 @@ extension LocalKeychain {
                 copy throws(KeychainFailure) in
                 let report = try CopyExamination(configuration: configuration, entitlements: entitlements).report(on: copy)
                 found = report
-                return applying && report.objections.isEmpty
+                return applying && report.objections.isEmpty && (leavingUnreachableChanges || report.unreachableChangeCount == 0)
             }
             if case .done(let original) = outcome { found?.originalPath = original }
             return found
@@ -52,7 +55,8 @@ private struct CopyExamination {
     let entitlements: Entitlements
 
     func report(on copy: StoreRepair.Copy) throws(KeychainFailure) -> RepairReport {
-        var report = RepairReport(pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount)
+        var report = RepairReport(
+            pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
         do throws(KeychainFailure) {
             let store = try SQLiteItemStore(openingAt: copy.path, options: configuration.storeOptions)
             defer { store.close() }

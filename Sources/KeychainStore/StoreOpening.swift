@@ -85,7 +85,7 @@ struct StoreOpening {
         if header.formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
         // A read transaction, if one can be begun: it tells what is in the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return FileDamage(pages: try connection.damagedPages(), changeCountBehindLogDamage: try connection.changeCountBehindLogDamage())
+        return FileDamage(pages: try connection.damagedPages(), log: try connection.logDamage())
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

@@ -12,8 +12,8 @@ extension CommandFailure {
                 "Run `valet lock` again once the keychain can be written, or end the programs that have unlocked it."
             case .closeElsewhere:
                 "End the programs that use the keychain, then run the command again."
-            case .restoreChecksums:
-                "`valet repair` tells whether only checksums are wrong, as after another program wrote there. Else put back a backup."
+            case .repair:
+                "`valet repair` tells whether it can be mended: nothing is changed unasked. Else put back a backup."
             case .correctPolicy:
                 "Nothing was changed. Correct the file, or ask the administrator to."
             case .useNewerVersion:

@@ -33,7 +33,7 @@ struct RepairTests {
     func accepted() throws {
         #expect(try !PageChecksumTests.wrongPages(directory.storePath).isEmpty)
         let refusal = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: directory.storePath).rows() }
-        #expect(refusal?.isDamage == true && refusal?.remedy == .restoreChecksums)
+        #expect(refusal?.isDamage == true && refusal?.remedy == .repair)
         let before = try directory.contents
         let outcome = try repair { copy throws(KeychainFailure) in
             let store = try SQLiteItemStore(openingAt: copy.path)
@@ -99,6 +99,34 @@ struct RepairTests {
         }
         #expect(outcome == .declined)
         #expect(try directory.contents == before)
+    }
+
+    @Test("Where damage in the -wal file has cut off changes, the copy is without them, and it is said how many they are")
+    func damagedLog() throws {
+        let original = try TemporaryDirectory()
+        let store = try original.makeStore()
+        for account in 1...UInt64(8) { try store.insert([SampleRows.row(account: account)]) }
+        let directory = try FileCopies(of: original).directory
+        var log = try Data(contentsOf: URL(filePath: directory.storePath + "-wal"))
+        // In the frame that ends the third transaction.
+        let frames = stride(from: 32, to: log.count, by: 24 + 4_096)
+        let commits = frames.filter { start in log[start + 4..<start + 8].contains { $0 != 0 } }
+        log[commits[2] + 1_000] ^= 0x01
+        try log.write(to: URL(filePath: directory.storePath + "-wal"))
+        try setMode(0o600, of: directory.storePath + "-wal")
+        var found = (rowCount: 0, unreachableCount: 0)
+        let outcome = try repair(path: directory.storePath) { copy throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: copy.path)
+            defer { store.close() }
+            found = (try store.rows().count, copy.unreachableChangeCount)
+            return try store.integrityProblems().isEmpty
+        }
+        #expect(found == (2, 6))
+        #expect(outcome == .done(original: directory.storePath + ".before"))
+        // What was left behind is kept.
+        #expect(try directory.contents["keychain.db.before-wal"] == log)
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 2)
+        withExtendedLifetime(store) {}
     }
 
     @Test("While somebody else has it open nothing is done")

@@ -2,7 +2,8 @@
 internal import CKeychainShims
 package import KeychainCore
 
-/// Gives a store its page checksums back after a program that does not know them has written to its file.
+/// Gives a store its page checksums back after a program that does not know them has written to its file, and goes on without changes that
+/// damage in the -wal file has cut off.
 ///
 /// A checksum is no proof of anything but that nothing changed since it was computed. So a new one is only given where something stronger
 /// shows that the content is what was written: whoever asks judges a copy, which then takes the store's place. The file as it was stays
@@ -15,10 +16,12 @@ package struct StoreRepair {
         package let pageCount: Int
         /// Pages that are refused as the store is.
         package let refusedPageCount: Int
+        /// Changes stored last that are not in the copy, because the -wal file is damaged before them.
+        package let unreachableChangeCount: Int
     }
 
     package enum Outcome: Equatable {
-        /// No page is refused.
+        /// Nothing is refused.
         case notNeeded
         case declined
         /// The path of the file as it was.
@@ -44,13 +47,17 @@ package struct StoreRepair {
         guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
         let opening = StoreOpening(path: path, options: options)
         try opening.examine()
-        let refusedPageCount = try opening.damage().pages.count
-        guard refusedPageCount > 0, let location = try StoreLocation(path) else { return .notNeeded }
+        let refused = try opening.damage()
+        guard refused.description != nil, let location = try StoreLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
         let copy = try RestampedCopy(of: original, in: location)
+        let unreachableChangeCount = try leaveUnreachableChanges(copy)
         try settle(copy)
-        let isAccepted = try accepts(Copy(path: copy.path, pageCount: copy.pageCount, refusedPageCount: refusedPageCount))
+        let isAccepted = try accepts(
+            Copy(
+                path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
+                unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
         let publication = RepairPublication(location: location, copy: copy, originalPath: try freeName(location.path + originalSuffix))
         try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(deadlineNanoseconds: deadline) }
@@ -66,6 +73,17 @@ package struct StoreRepair {
             name = "\(path)-\(number)"
         }
         return name
+    }
+
+    /// Ends the copy's -wal file where damage begins in it, if there are changes behind that, and tells how many.
+    private func leaveUnreachableChanges(_ copy: RestampedCopy) throws(KeychainFailure) -> Int {
+        guard let damage = try StoreOpening(path: copy.path, options: options).damage().log else { return 0 }
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.truncate(copy.path + "-wal", toByteCount: damage.soundByteCount)
+        } catch {
+            throw LockedDatabase.failure(error, copy.path)
+        }
+        return damage.unreachableChangeCount
     }
 
     /// Brings what is in the copy's -wal file into the copy.

@@ -55,11 +55,12 @@ extension SQLiteConnection {
         return pages
     }
 
-    /// How many changes in the -wal file cannot be reached, because it is damaged before them; 0 where it is not.
-    func changeCountBehindLogDamage() throws(KeychainFailure) -> Int {
+    /// What of the -wal file cannot be reached, because it is damaged before that; nil where it is not.
+    func logDamage() throws(KeychainFailure) -> LogDamage? {
         var count: Int64 = 0
-        try expectSuccess(unsafe keychain_log_damage(handle, &count), "checking the -wal file")
-        return Int(count)
+        var soundByteCount: Int64 = 0
+        try expectSuccess(unsafe keychain_log_damage(handle, &count, &soundByteCount), "checking the -wal file")
+        return count > 0 ? LogDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
     }
 
     private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {

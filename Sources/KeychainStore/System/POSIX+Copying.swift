@@ -46,6 +46,12 @@ extension POSIX {
         return filled
     }
 
+    static func truncate(_ path: String, toByteCount byteCount: Int64) throws(ErrorNumber) {
+        let descriptor = try openToReadAndWrite(path)
+        defer { closeDescriptor(descriptor) }
+        guard ftruncate(descriptor, off_t(byteCount)) == 0 else { throw ErrorNumber(rawValue: errno) }
+    }
+
     /// Locks a database against every connection of SQLite's; false when somebody has it open.
     static func lockDatabase(_ descriptor: Int32) throws(ErrorNumber) -> Bool {
         let code = keychain_lock_database(descriptor)

@@ -52,7 +52,7 @@ struct VerifyCommand: ParsableCommand {
             return CommandFailure(
                 .damaged, "\(checked), \(items); it is kept as it is",
                 advice: report.hasRefusedPages
-                    ? "`valet repair` tells whether only checksums are wrong, as after another program wrote there. \(Self.wayOut)"
+                    ? "`valet repair` tells whether it can be mended: nothing is changed unasked. \(Self.wayOut)"
                     : Self.wayOut
             )
         }
