@@ -109,7 +109,11 @@ sanitize() {
     forget_reports
     echo "== Testing with $1 sanitizer"
     local code=0
-    run_tests "${skipped[@]}" ${2:+--filter "$2"} || code=$?
+    run_tests "${skipped[@]}" ${2:+--filter "$2"} 2>&1 | tee "$scratch/tests.log" || code=$?
+    if ! grep -qE 'Test run with [1-9][0-9]* test' "$scratch/tests.log"; then
+        echo "No test ran."
+        code=1
+    fi
     if [ -n "$(reported)" ]; then
         reported -exec cat {} +
         reported -printf 'Reported: %p\n'

@@ -41,6 +41,27 @@ static bool follows(log_sum before, const uint8_t *frame) {
     return are_equal(add_frame(before, frame, false), stored) || are_equal(add_frame(before, frame, true), stored);
 }
 
+/* Whether a frame that is not what was written ends a transaction. Where the damage is in the number that says so, the sum tells that number:
+   it grows by the same amount for each one more. */
+static bool commits_by_sum(log_sum before, const uint8_t *frame, bool is_swapped) {
+    uint8_t changed[KEYCHAIN_FRAME_BYTE_COUNT];
+    memcpy(changed, frame, sizeof changed);
+    memset(changed + 4, 0, 4);
+    log_sum with_zero = add_frame(before, changed, is_swapped), stored = stored_sum(frame + 16);
+    uint32_t one = 1;
+    one = is_swapped ? __builtin_bswap32(one) : one;
+    memcpy(changed + 4, &one, sizeof one);
+    log_sum with_one = add_frame(before, changed, is_swapped);
+    uint32_t first_step = with_one.first - with_zero.first, second_step = with_one.second - with_zero.second;
+    /* One of two neighbours in Fibonacci's sequence is odd, and so can be divided by. */
+    bool takes_first = first_step & 1;
+    uint32_t step = takes_first ? first_step : second_step, inverse = 1;
+    for (int round = 0; round < 5; round++) inverse *= 2 - step * inverse;
+    uint32_t number = (takes_first ? stored.first - with_zero.first : stored.second - with_zero.second) * inverse;
+    return number != 0 && with_zero.first + number * first_step == stored.first
+        && with_zero.second + number * second_step == stored.second;
+}
+
 static int read_log(sqlite3_file *log, void *buffer, int byte_count, sqlite3_int64 offset) {
     return log->pMethods->xRead(log, buffer, byte_count, offset);
 }
@@ -98,6 +119,7 @@ static void step(log_walk *walk, const uint8_t *frame) {
             walk->stored = walk->computed;
             return;
         }
+        if (commits_by_sum(walk->stored, frame, walk->is_swapped)) commit_count = 1;
         walk->is_sound = false;
         walk->stored = stored_sum(frame + 16);
         begin_chain(walk, commit_count);

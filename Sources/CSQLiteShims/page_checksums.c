@@ -52,13 +52,12 @@ int keychain_log_damage(sqlite3 *database, int64_t *cut_off_count, int64_t *soun
     sqlite3_file *log;
     *cut_off_count = *sound_byte_count = 0;
     int code = find_log(database, &log);
-    /* Somebody may begin the file anew during the look at it, and changes the header first. */
+    /* Somebody may write to the file during the look at it, or begin it anew. Damage stays where it is; an end that was mistaken for it moves. */
+    int64_t earlier_byte_count = -1;
     for (int attempt = 0; log && code == SQLITE_OK && attempt < 10; attempt++) {
-        uint8_t before[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0}, after[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0};
-        code = log->pMethods->xRead(log, before, sizeof before, 0);
-        if (code == SQLITE_OK) code = keychain_log_count_cut_off(log, cut_off_count, sound_byte_count);
-        if (code == SQLITE_OK) code = log->pMethods->xRead(log, after, sizeof after, 0);
-        if (code != SQLITE_OK || *cut_off_count == 0 || memcmp(before, after, sizeof before) == 0) break;
+        code = keychain_log_count_cut_off(log, cut_off_count, sound_byte_count);
+        if (code != SQLITE_OK || *cut_off_count == 0 || *sound_byte_count == earlier_byte_count) break;
+        earlier_byte_count = *sound_byte_count;
         *cut_off_count = 0;
     }
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;

@@ -75,6 +75,20 @@ struct LogDamageTests {
         }
     }
 
+    @Test("Each bit of the number that tells where a transaction ends: a change in any but the last one is damage")
+    func endsOfTransactions() throws {
+        for commit in commits.dropLast() {
+            for bit in 0..<32 {
+                var bytes = log
+                bytes[start(of: commit) + 4 + bit / 8] ^= 1 << (bit % 8)
+                #expect(isCalledDamage(try outcome(bytes)), "frame \(commit), bit \(bit)")
+            }
+            var bytes = log
+            bytes.replaceSubrange(start(of: commit) + 4..<start(of: commit) + 8, with: [0, 0, 0, 0])
+            #expect(isCalledDamage(try outcome(bytes)), "frame \(commit), no number")
+        }
+    }
+
     @Test("A change of any byte of its header is damage", arguments: 0..<headerByteCount)
     func header(byte: Int) throws {
         var bytes = log
@@ -82,9 +96,9 @@ struct LogDamageTests {
         #expect(isCalledDamage(try outcome(bytes)))
     }
 
-    @Test("A sector of zeros before the last two transactions is damage")
+    @Test("A sector of zeros is damage if it ends before the last three transactions")
     func zeros() throws {
-        let end = start(of: try #require(commits.dropLast(2).last) + 1)
+        let end = start(of: try #require(commits.dropLast(3).last) + 1)
         for sector in 0..<end / 512 {
             var bytes = log
             bytes.replaceSubrange(sector * 512..<(sector + 1) * 512, with: repeatElement(0, count: 512))

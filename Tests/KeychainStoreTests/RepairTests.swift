@@ -149,6 +149,15 @@ struct RepairTests {
         }
     }
 
+    @Test("What killed repairs have left behind is removed")
+    func leftovers() throws {
+        for suffix in ["", "-wal", "-shm"] {
+            try Data("copy".utf8).write(to: URL(filePath: directory.path + "/.keychain.db.00ff.repair" + suffix))
+        }
+        #expect(try repair { _ in false } == .declined)
+        #expect(try directory.names == ["keychain.db"])
+    }
+
     @Test("A file of the name that the old one is to get is not replaced, and a store whose pages are all right is left as it is")
     func leftAlone() throws {
         try Data("mine".utf8).write(to: URL(fileURLWithPath: kept))

@@ -19,7 +19,7 @@ final class RestampedCopy {
                 .notAvailable, "the store is damaged: its file is cut off in the midst of a page; nothing was changed", isDamage: true)
         }
         // A name that nobody can guess or have left behind.
-        path = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".repair"
+        path = location.directory + "/" + Self.prefix(location) + Identifier128.random().hexadecimal + Self.suffix
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
         do throws(POSIX.ErrorNumber) {
             try Self.copy(original.descriptor, to: path, stampingPages: true)
@@ -28,6 +28,20 @@ final class RestampedCopy {
             throw PrivateDirectory.failure(error, location.directory)
         }
     }
+
+    /// Removes what repairs that were killed have left behind.
+    ///
+    /// The caller has locked the store, so none is under way.
+    static func removeLeftovers(in location: StoreLocation) {
+        for name in POSIX.names(inDirectory: location.directory) where name.hasPrefix(prefix(location)) {
+            let isOurs = ([""] + StoreLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
+            if isOurs { POSIX.removeName(location.directory + "/" + name) }
+        }
+    }
+
+    private static let suffix = ".repair"
+
+    private static func prefix(_ location: StoreLocation) -> String { "." + location.name + "." }
 
     deinit { remove() }
 

@@ -51,6 +51,7 @@ package struct StoreRepair {
         guard refused.description != nil, let location = try StoreLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
+        RestampedCopy.removeLeftovers(in: location)
         let copy = try RestampedCopy(of: original, in: location)
         let unreachableChangeCount = try leaveUnreachableChanges(copy)
         try settle(copy)

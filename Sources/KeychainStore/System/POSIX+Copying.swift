@@ -46,6 +46,21 @@ extension POSIX {
         return filled
     }
 
+    /// The names in a directory; none where it cannot be read.
+    static func names(inDirectory path: String) -> [String] {
+        guard let stream = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        // readdir's entry is valid until the next call; the name is copied at once.
+        while let entry = unsafe readdir(stream) {
+            names.append(
+                unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+                    unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+                })
+        }
+        return names
+    }
+
     static func truncate(_ path: String, toByteCount byteCount: Int64) throws(ErrorNumber) {
         let descriptor = try openToReadAndWrite(path)
         defer { closeDescriptor(descriptor) }

@@ -41,7 +41,8 @@ struct RepairCommand: ParsableCommand {
         guard try isWanted() else {
             throw CommandFailure(.unavailable, "the keychain was not repaired", advice: "Answer y to repair it.")
         }
-        guard let done = try Self.report(session, applying: true, leavingUnreachableChanges: withoutUnreachable), let path = done.originalPath else {
+        let done = try Self.report(session, applying: true, leavingUnreachableChanges: withoutUnreachable)
+        guard let path = done?.originalPath else {
             throw CommandFailure(
                 .unavailable, "the keychain is not as it was a moment ago, and was not repaired", advice: "Run the command again.")
         }
@@ -53,7 +54,9 @@ struct RepairCommand: ParsableCommand {
         _ session: CommandSession, applying: Bool, leavingUnreachableChanges: Bool = false
     ) throws -> RepairReport? {
         do {
-            return try session.perform { try session.keychain.repair(applying: applying, leavingUnreachableChanges: leavingUnreachableChanges) }
+            return try session.perform {
+                try session.keychain.repair(applying: applying, leavingUnreachableChanges: leavingUnreachableChanges)
+            }
         } catch {
             guard error.status == .notFound else { throw error }
             throw CommandFailure(.notFound, "there is no keychain yet", advice: "The first secret that is stored makes it.")
@@ -77,8 +80,7 @@ struct RepairCommand: ParsableCommand {
                 advice: VerifyCommand.wayOut)
         }
         let items = report.itemCount == 1 ? "The only item in it is" : "All \(report.itemCount) items in it are"
-        let rest = unreachable > 0 ? "" : ": nothing is lost"
-        try StandardOutput.writeLine("\(items) as written, and so are its keys and indexes\(rest).")
+        try StandardOutput.writeLine("\(items) as written, and so are its keys and indexes.")
     }
 
     private func isWanted() throws(CommandFailure) -> Bool {
