@@ -176,7 +176,10 @@ package.targets += [
     .executableTarget(name: "CValetTestProgram", dependencies: ["ValetC", "CValet"], path: "Tests/CValetTestProgram"),
     .testTarget(
         name: "ValetCTests",
-        dependencies: ["ValetC", "CValet", "Valet", "CValetTestProgram", "KeychainTestSupport"]
+        dependencies: [
+            "ValetC", "CValet", "Valet", "KeychainServices", "ValetCLI", "CValetTestProgram", "KeychainTesting", "KeychainTestingTraits",
+            "KeychainTestSupport",
+        ]
     ),
 ]
 #endif
