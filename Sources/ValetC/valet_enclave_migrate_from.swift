@@ -14,7 +14,8 @@ package func valet_enclave_migrate_matching(
 }
 
 @c @implementation
-package func valet_enclave_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+package func valet_enclave_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status
+{
     unsafe Call<SecureEnclaveValet>.migrate(destination, from: source, removeOnCompletion)
 }
 

@@ -28,7 +28,8 @@ package func valet_get_string(
 }
 
 @c @implementation
-package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status {
+package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status
+{
     unsafe Output.giveKeys(callback, context) {
         try unsafe Handle.object(handle, as: Valet.self).allKeys()
     }

@@ -16,7 +16,9 @@ package func valet_single_prompt_migrate_matching(
 }
 
 @c @implementation
-package func valet_single_prompt_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+package func valet_single_prompt_migrate_from(
+    _ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool
+) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.migrate(destination, from: source, removeOnCompletion)
 }
 
