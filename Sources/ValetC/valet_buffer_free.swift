@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-package import CValet
+internal import CValet
 
 @c @implementation
 package func valet_buffer_free(_ buffer: UnsafeMutableRawPointer?) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-package import CValet
+internal import CValet
 
 // Each function is declared in valet.h; the compiler holds the signatures against it.
 
