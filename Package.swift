@@ -166,7 +166,7 @@ let package = Package(
 
 // The interface for C is written with `@c @implementation`, which older compilers do not have.
 #if compiler(>=6.3)
-package.products.append(.library(name: "ValetC", type: .dynamic, targets: ["ValetC"]))
+package.products.append(.library(name: "ValetC", type: .dynamic, targets: ["ValetC", "CValet"]))
 package.targets += [
     .target(
         name: "ValetC",

@@ -46,6 +46,7 @@ void check_making(void);
 void check_migrations(void);
 void check_enclaves(void);
 void check_wiping(void);
+void check_forks(void);
 void check_threads(void);
 void check_growth(long rounds);
 void plant_leak(void);

@@ -36,6 +36,7 @@ int main(int count, char **words) {
     CASE("migrations", check_migrations())
     CASE("enclaves", check_enclaves())
     CASE("wiping", check_wiping())
+    CASE("forks", check_forks())
     CASE("threads", check_threads())
     CASE("growth", check_growth(rounds))
     /* Never among all. */

@@ -8,7 +8,7 @@ struct CProgramTests {
     /// What is in Tests/CValetTestProgram: each looks at what valet.h says.
     @Test(
         "finds everything as the header says",
-        arguments: ["arguments", "values", "keys", "making", "migrations", "enclaves", "wiping", "threads"])
+        arguments: ["arguments", "values", "keys", "making", "migrations", "enclaves", "wiping", "forks", "threads"])
     func cases(_ name: String) throws {
         try Self.run(name)
     }

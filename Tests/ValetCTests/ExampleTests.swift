@@ -33,6 +33,17 @@ struct ExampleTests {
         }
     }
 
+    @Test("include a header that is C of 1999 and C++, without a warning", arguments: [["c", "c99"], ["c", "c17"], ["c++", "c++11"]])
+    func header(_ language: [String]) throws {
+        let compilation = try ChildProcess.run(
+            "clang",
+            [
+                "-x", language[0], "-std=\(language[1])", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only",
+                "\(Self.repository)/Sources/CValet/include/valet.h",
+            ], environment: ["PATH": Self.path])
+        #expect(compilation.ending == .exited(0), "\(compilation.output)")
+    }
+
     @Test("in README is the one in C")
     func inReadme() throws {
         let readme = try String(contentsOfFile: Self.repository + "/README.md", encoding: .utf8)
