@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples)
 
-.PHONY: help demo test build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: install-dependencies  ## store a secret and read it back, in a throw-away 
 test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it
 	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --filter 'TPM|Protector|Recovery'
 	$(SWIFT) test
+
+sanitize: install-dependencies  ## run all tests under Thread Sanitizer, and then under Address Sanitizer
+	@Scripts/sanitize.sh all
 
 build: install-dependencies  ## build everything, tests too
 	$(SWIFT) build --build-tests

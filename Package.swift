@@ -157,7 +157,10 @@ let package = Package(
             path: "Tests/PowerCutWorkload"
         ),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
-        .target(name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore"], path: "Tests/KeychainTestSupport"),
+        .target(
+            name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore", "CKeychainTestShims"],
+            path: "Tests/KeychainTestSupport"
+        ),
         .testTarget(
             name: "ArchitectureTests", dependencies: ["Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
         ),

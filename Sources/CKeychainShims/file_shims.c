@@ -3,6 +3,7 @@
 #include "file_shims.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -45,5 +46,15 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
         if (errno != EINTR) return errno;
     }
     *type = (uint32_t)facts.f_type;
+    return 0;
+}
+
+int keychain_lock_database(int descriptor) {
+    /* The bytes that SQLite locks: pending, reserved, and 510 that readers share. Source: SQLite, "Database File Format", section 1.3.2.
+       A lock of the open file, not of the process: it also meets connections of this process, and closing another descriptor keeps it. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+    while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
+        if (errno != EINTR) return errno;
+    }
     return 0;
 }

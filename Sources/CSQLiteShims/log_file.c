@@ -15,8 +15,8 @@ static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->
 
 /* SQLite reads the header when it looks for the end of the file, which nobody else touches then. Damage would make it take an earlier place. */
 static int read_header(sqlite3_file *file, void *buffer) {
-    int64_t count = 0;
-    int code = keychain_log_count_cut_off(real(file), &count);
+    int64_t count = 0, sound_byte_count = 0;
+    int code = keychain_log_count_cut_off(real(file), &count, &sound_byte_count);
     if (code == SQLITE_OK && count > 0) code = KEYCHAIN_LOG_IS_DAMAGED;
     return code == SQLITE_OK ? below(file)->xRead(real(file), buffer, KEYCHAIN_LOG_HEADER_BYTE_COUNT, 0) : code;
 }

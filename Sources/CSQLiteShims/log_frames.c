@@ -116,13 +116,14 @@ static void step(log_walk *walk, const uint8_t *frame) {
     if (walk->step_count >= 2) walk->cut_off_count += was_proved ? commit_count : walk->commit_count;
 }
 
-static int walk_frames(sqlite3_file *log, const uint8_t *header, uint8_t *frame, int64_t *count) {
+static int walk_frames(sqlite3_file *log, const uint8_t *header, uint8_t *frame, int64_t *count, int64_t *sound_byte_count) {
     log_walk walk = {.header = header};
     sqlite3_int64 byte_count = 0;
     int code = log->pMethods->xFileSize(log, &byte_count);
     walk.is_sound = walk.header_is_sound = is_sound_header(header, &walk.is_swapped);
     /* Another program's. */
     if (walk.header_is_sound && !has_our_page_size(header)) return SQLITE_OK;
+    if (walk.header_is_sound) *sound_byte_count = KEYCHAIN_LOG_HEADER_BYTE_COUNT;
     walk.stored = stored_sum(header + 24);
     walk.computed = add((log_sum){0, 0}, header, 24, walk.is_swapped);
     /* The header is made durable before the first frame is written, as a transaction is before the next. */
@@ -130,15 +131,16 @@ static int walk_frames(sqlite3_file *log, const uint8_t *header, uint8_t *frame,
     for (sqlite3_int64 number = 1; code == SQLITE_OK && keychain_frame_offset(number + 1) <= byte_count; number++) {
         code = read_log(log, frame, KEYCHAIN_FRAME_BYTE_COUNT, keychain_frame_offset(number));
         if (code == SQLITE_OK) step(&walk, frame);
+        if (walk.is_sound) *sound_byte_count = keychain_frame_offset(number + 1);
     }
     *count = walk.cut_off_count;
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
-int keychain_log_count_cut_off(sqlite3_file *log, int64_t *count) {
+int keychain_log_count_cut_off(sqlite3_file *log, int64_t *count, int64_t *sound_byte_count) {
     uint8_t header[KEYCHAIN_LOG_HEADER_BYTE_COUNT], frame[KEYCHAIN_FRAME_BYTE_COUNT];
-    *count = 0;
+    *count = *sound_byte_count = 0;
     int code = read_log(log, header, sizeof header, 0);
-    if (code == SQLITE_OK) code = walk_frames(log, header, frame, count);
+    if (code == SQLITE_OK) code = walk_frames(log, header, frame, count, sound_byte_count);
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }

@@ -33,7 +33,7 @@ static inline bool keychain_frame_commits(const uint8_t *header) { return (heade
 int keychain_log_read_page(sqlite3_file *log, sqlite3_int64 number, uint8_t *page);
 
 /* Counts the transactions that were durable and lie behind damage, where SQLite takes the file to end; 0 if there is no damage. One that
-   was being written when the system stopped is none. Nobody begins the file anew meanwhile. */
-int keychain_log_count_cut_off(sqlite3_file *log, int64_t *count);
+   was being written when the system stopped is none. `sound_byte_count` is where SQLite takes it to end. Nobody begins the file anew meanwhile. */
+int keychain_log_count_cut_off(sqlite3_file *log, int64_t *count, int64_t *sound_byte_count);
 
 #endif

@@ -48,15 +48,15 @@ static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
-int keychain_log_damage(sqlite3 *database, int64_t *cut_off_count) {
+int keychain_log_damage(sqlite3 *database, int64_t *cut_off_count, int64_t *sound_byte_count) {
     sqlite3_file *log;
-    *cut_off_count = 0;
+    *cut_off_count = *sound_byte_count = 0;
     int code = find_log(database, &log);
     /* Somebody may begin the file anew during the look at it, and changes the header first. */
     for (int attempt = 0; log && code == SQLITE_OK && attempt < 10; attempt++) {
         uint8_t before[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0}, after[KEYCHAIN_LOG_HEADER_BYTE_COUNT] = {0};
         code = log->pMethods->xRead(log, before, sizeof before, 0);
-        if (code == SQLITE_OK) code = keychain_log_count_cut_off(log, cut_off_count);
+        if (code == SQLITE_OK) code = keychain_log_count_cut_off(log, cut_off_count, sound_byte_count);
         if (code == SQLITE_OK) code = log->pMethods->xRead(log, after, sizeof after, 0);
         if (code != SQLITE_OK || *cut_off_count == 0 || memcmp(before, after, sizeof before) == 0) break;
         *cut_off_count = 0;

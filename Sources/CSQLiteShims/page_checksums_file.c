@@ -113,9 +113,11 @@ static int stamp(sqlite3_file *file) {
         if (offset / PAGE + 1 == LOCKED_PAGE) continue;
         uint8_t page[PAGE];
         code = read_below(file, page, PAGE, offset);
-        if (code != SQLITE_OK || is_valid(page, offset)) continue;
+        if (code != SQLITE_OK) continue;
         /* The file says that it was stamped before: a new checksum would make damage look sound. */
-        if (state == KEYCHAIN_PAGES_CHECKED) return SQLITE_IOERR_DATA;
+        if (state == KEYCHAIN_PAGES_CHECKED && !is_valid(page, offset)) return SQLITE_IOERR_DATA;
+        if (state == KEYCHAIN_PAGES_CHECKED) continue;
+        /* Also one that seems to be there: a flush that failed may have left it out, and only what is written is flushed. */
         keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
         code = below(file)->xWrite(real(file), page + CONTENT, PAGE - CONTENT, offset + CONTENT);
     }

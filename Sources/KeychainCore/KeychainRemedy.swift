@@ -12,6 +12,10 @@ package enum KeychainRemedy: Hashable, Sendable {
     case useNewerVersion
     /// The file that was to be written, not the keychain, is where the failure lies.
     case writeElsewhere
+    /// Another program uses the keychain: end it.
+    case closeElsewhere
+    /// What is in the files has not the checksums it should have: a repair tells whether that is all.
+    case repair
     /// What the protector held is lost: the recovery key restores access.
     case useRecoveryKey
     /// The TPM is there, perhaps, but not for this program now.

@@ -88,6 +88,11 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
         status == .interactionNotAllowed || status == .authFailed || status == .decode
     }
 
+    /// Lets go of what is open, if anything is; the next call opens anew.
+    func closeCurrent() {
+        if let current = opened.withLock({ $0 }) { close(current) }
+    }
+
     /// Lets go of what failed or is outdated, and of nothing that another thread has opened in its place since.
     func close(_ outdated: Opened) {
         opened.withLock { opened in

@@ -22,6 +22,8 @@ package struct KeychainReport: Sendable {
         package let leftoverKeyFile: String?
         /// Old bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
+        /// Whether damage of the file is noticed by its pages' checksums.
+        package let hasPageChecksums: Bool
         package let session: SessionStatus
         /// Rows under a class key from before the last change of keys: the next unlock seals them anew.
         package let rowCountToRewrap: Int
@@ -75,7 +77,8 @@ extension LocalKeychain {
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
             chip: asksChip ? Self.chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened),
-            isScrubPending: try opened.store.isScrubPending(), session: try opened.sessionStatus(),
+            isScrubPending: try opened.store.isScrubPending(), hasPageChecksums: try opened.store.hasPageChecksums(),
+            session: try opened.sessionStatus(),
             rowCountToRewrap: try rowCountToRewrap(opened)
         )
     }
@@ -137,7 +140,9 @@ extension LocalKeychain {
             guard error.isDamage else { throw error }
             unfinished = error
         }
+        report.hasPageChecksums = try opened.store.hasPageChecksums()
         report.structuralProblems = try opened.store.integrityProblems()
+        if !report.structuralProblems.isEmpty { report.hasRefusedPages = try opened.store.hasDamagedPages() }
         if let unfinished { report.structuralProblems.append("not all items could be looked at: \(unfinished.reason)") }
         report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
         // The same in other words; where both copies open, one is not what was written all the same.

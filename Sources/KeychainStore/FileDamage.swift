@@ -4,21 +4,26 @@
 package struct FileDamage: Sendable, Equatable {
     /// The numbers of damaged pages of the database.
     package var pages: [Int64] = []
-    /// How many changes in the -wal file cannot be reached, because it is damaged before them.
-    package var changeCountBehindLogDamage = 0
+    package var log: LogDamage?
 
     /// A line for people, without an end; nil where nothing is damaged.
     package var description: String? {
         var parts: [String] = []
         if !pages.isEmpty { parts.append("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))") }
-        if let logDamage { parts.append(logDamage) }
+        if let log { parts.append(log.description) }
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
+}
 
-    /// What is to be said about the -wal file.
-    var logDamage: String? {
-        guard changeCountBehindLogDamage > 0 else { return nil }
-        let changes = changeCountBehindLogDamage == 1 ? "1 change" : "\(changeCountBehindLogDamage) changes"
+/// Damage in a -wal file, with changes behind it that were durable.
+package struct LogDamage: Sendable, Equatable {
+    /// How many changes lie behind it.
+    package let unreachableChangeCount: Int
+    /// Up to here the file is what was written.
+    let soundByteCount: Int64
+
+    var description: String {
+        let changes = unreachableChangeCount == 1 ? "1 change" : "\(unreachableChangeCount) changes"
         return "the -wal file is damaged, and \(changes) behind the damage cannot be reached"
     }
 }

@@ -6,11 +6,11 @@ internal import KeychainCore
 /// Only while nobody else has the store open: a program that knows format 1 alone would go on and write pages without checksums.
 /// Whatever interrupts it leaves a store of the one format or of the other.
 struct FormatUpgrade {
+    /// One that waits for nobody: the caller's deadline is that of the write which comes afterwards.
     let connection: SQLiteConnection
 
-    /// False when somebody else has the store open; nobody is waited for.
+    /// False when somebody else has the store open.
     func run() throws(KeychainFailure) -> Bool {
-        connection.busyWait.neverWait()
         try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         guard try leaveLog() else { return false }
         // Nobody else reads or writes until the connection is closed.

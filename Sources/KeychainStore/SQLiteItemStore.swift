@@ -83,6 +83,16 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 
+    /// Whether the file's pages have checksums: those of format 1 get them with the first write that nobody else is in the way of.
+    package func hasPageChecksums() throws(KeychainFailure) -> Bool {
+        try withReader { session throws(KeychainFailure) in try session.formatVersion() >= StoreSchema.formatVersion }
+    }
+
+    /// Whether pages of the file are not what was written, as far as their checksums tell.
+    package func hasDamagedPages() throws(KeychainFailure) -> Bool {
+        try withReader { session throws(KeychainFailure) in try session.hasDamagedPages() }
+    }
+
     func withReader<Result>(
         _ body: (StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {

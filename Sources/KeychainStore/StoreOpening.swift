@@ -56,6 +56,7 @@ struct StoreOpening {
     private func upgrade() throws(KeychainFailure) -> Bool {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem), try ImmutableFile(file) == nil else { return false }
         let connection = try openConnection(file, .readWrite)
+        connection.busyWait.neverWait()
         try connection.applySafetySettings()
         _ = try checkHeader(of: connection, path: file.location.path)
         try connection.apply(options.synchronous)
@@ -84,7 +85,7 @@ struct StoreOpening {
         if header.formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
         // A read transaction, if one can be begun: it tells what is in the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return FileDamage(pages: try connection.damagedPages(), changeCountBehindLogDamage: try connection.changeCountBehindLogDamage())
+        return FileDamage(pages: try connection.damagedPages(), log: try connection.logDamage())
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

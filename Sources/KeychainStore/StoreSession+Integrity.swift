@@ -11,8 +11,7 @@ extension StoreSession {
         // The transaction begins with the first read.
         _ = try singleInteger(.formatVersion)
         var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
-        let logDamage = FileDamage(changeCountBehindLogDamage: try connection.changeCountBehindLogDamage()).logDamage
-        if let logDamage { problems.append(logDamage) }
+        if let logDamage = try connection.logDamage() { problems.append(logDamage.description) }
         // Behind a damaged page nothing can be compared with anything: more would only repeat that there is one.
         if problems.isEmpty {
             try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
@@ -27,6 +26,16 @@ extension StoreSession {
             return copies.count == 2 && copies.first == copies.last ? [] : [SQLiteItemStore.differingKeybagCopies]
         }
         return problems
+    }
+
+    /// As it is now: another process may have upgraded the file since it was opened.
+    func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
+
+    func hasDamagedPages() throws(KeychainFailure) -> Bool {
+        try joinState()
+        // The transaction begins with the first read.
+        _ = try singleInteger(.formatVersion)
+        return try !connection.damagedPages().isEmpty
     }
 
     /// Of a page with which a table or an index begins, which that is.

@@ -5,7 +5,7 @@ import Valet
 /// From what the keychain answered to what the person can do next.
 extension CommandFailure {
     init(_ failure: KeychainFailure) {
-        guard !failure.isDamage else {
+        guard !failure.isDamage || failure.remedy == .repair else {
             self.init(.damaged, failure.reason, advice: "Put back a backup of the keychain and its key file; nothing is replaced unasked.")
             return
         }

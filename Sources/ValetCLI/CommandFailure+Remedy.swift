@@ -10,6 +10,10 @@ extension CommandFailure {
                 "Nothing was changed. `keyctl show @u` lists the keys that take up room; with --passcode-fd a command needs none."
             case .lockAgain:
                 "Run `valet lock` again once the keychain can be written, or end the programs that have unlocked it."
+            case .closeElsewhere:
+                "End the programs that use the keychain, then run the command again."
+            case .repair:
+                "`valet repair` tells whether it can be mended: nothing is changed unasked. Else put back a backup."
             case .correctPolicy:
                 "Nothing was changed. Correct the file, or ask the administrator to."
             case .useNewerVersion:
@@ -21,6 +25,6 @@ extension CommandFailure {
             case .writeElsewhere:
                 "The keychain is as it was. Choose another place for the file, or make room there."
             }
-        self.init(.unavailable, failure.reason, advice: advice)
+        self.init(failure.isDamage ? .damaged : .unavailable, failure.reason, advice: advice)
     }
 }

@@ -33,7 +33,8 @@ struct ValetCommand: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
-            RunCommand.self, StatusCommand.self, VerifyCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self,
+            RunCommand.self, StatusCommand.self, VerifyCommand.self, RepairCommand.self, PasscodeCommand.self, UnlockCommand.self,
+            LockCommand.self,
             BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
         ]
     )

@@ -152,7 +152,7 @@ static int flush(int descriptor, long number, const char *name) {
     disk_lock();
     int result = 0;
     if (!disk_flush_is_ignored(path)) {
-        bool fails = disk_fate_of(DISK_FLUSHES, name, path) == DISK_FAILS;
+        bool fails = disk_fate_of(DISK_FLUSHES, name, path) == DISK_FAILS || disk_flush_fails(path);
         /* Where the kernel flushes is of no interest: the log says what would have been on the disk. */
         disk_note(fails ? DISK_FLUSH_FAILED : DISK_FLUSHED, disk_inode(descriptor), 0, path, "", "", 0);
         result = fails ? -1 : 0;

@@ -17,7 +17,7 @@ static disk_path root;
 static size_t root_length;
 static int log_descriptor = -1;
 static volatile bool is_recording;
-static const char *ignored_ending;
+static const char *ignored_ending, *failing_ending, *last_ending;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -71,14 +71,28 @@ bool disk_is_below(int directory, const char *name, disk_path path) {
     return length > 0 && length < PATH_MAX && has_root(path);
 }
 
+static bool ends_so(const char *path, const char *end) {
+    size_t length = strlen(path), ending = strlen(end);
+    return length >= ending && strcmp(path + length - ending, end) == 0;
+}
+
 bool disk_flush_is_ignored(const char *path) {
     if (ignored_ending == NULL) return false;
     if (strcmp(ignored_ending, "/") == 0) {
         struct stat facts;
         return syscall(SYS_newfstatat, AT_FDCWD, path, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(facts.st_mode);
     }
-    size_t length = strlen(path), ending = strlen(ignored_ending);
-    return length >= ending && strcmp(path + length - ending, ignored_ending) == 0;
+    return ends_so(path, ignored_ending);
+}
+
+bool disk_flush_fails(const char *path) {
+    if (failing_ending == NULL || !ends_so(path, failing_ending)) return false;
+    errno = EIO;
+    return true;
+}
+
+void disk_linked(const char *path) {
+    if (last_ending != NULL && ends_so(path, last_ending)) _exit(0);
 }
 
 enum disk_fate disk_fate_of(unsigned kind, const char *name, const char *path) {
@@ -146,6 +160,10 @@ void disk_recorder_mark(const char *text) {
 }
 
 void disk_recorder_ignore_flushes(const char *ending) { ignored_ending = ending; }
+
+void disk_recorder_fail_flushes(const char *ending) { failing_ending = ending; }
+
+void disk_recorder_end_at_link(const char *ending) { last_ending = ending; }
 
 void disk_recorder_fail(unsigned kinds, uint64_t number, int error, bool lasting) {
     disk_lock();

@@ -44,6 +44,12 @@ bool disk_is_below(int directory, const char *name, disk_path path);
 bool disk_descriptor_is_below(int descriptor, disk_path path);
 bool disk_flush_is_ignored(const char *path);
 
+/* Sets errno for one that fails. */
+bool disk_flush_fails(const char *path);
+
+/* To be told of each link that was made and noted. */
+void disk_linked(const char *path);
+
 /* To be asked once for each call, within the lock. Sets errno for a call that fails. */
 enum disk_fate disk_fate_of(unsigned kind, const char *name, const char *path);
 

@@ -22,7 +22,10 @@ int linkat(int from_directory, const char *from, int to_directory, const char *t
     int result = -1;
     if (disk_fate_of(DISK_CHANGES, "link", new_path) != DISK_FAILS) {
         result = (int)syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
-        if (result == 0) disk_note(comes_from_below ? DISK_LINKED : DISK_UNKNOWN_CHANGE, 0, 0, old_path, new_path, "", 0);
+        if (result == 0) {
+            disk_note(comes_from_below ? DISK_LINKED : DISK_UNKNOWN_CHANGE, 0, 0, old_path, new_path, "", 0);
+            disk_linked(new_path);
+        }
     }
     disk_unlock();
     return result;

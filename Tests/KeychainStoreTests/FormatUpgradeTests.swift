@@ -83,6 +83,18 @@ struct FormatUpgradeTests {
         #expect(try formatVersion() == 1)
     }
 
+    @Test("Nobody is waited for to make it one of format 2: the write that asked for it has its own deadline")
+    func neverWaits() throws {
+        let disk = FaultyDisk(under: directory.path)
+        let store = try SQLiteItemStore(
+            openingAt: directory.storePath, options: StoreOptions(busyTimeoutMilliseconds: 300, vfsName: FaultyDisk.vfsName))
+        // The first one is the writer, who finds the old format.
+        disk.lockOut(opening: 2)
+        try store.insert([SampleRows.row(account: 200)])
+        #expect(disk.lockedOutCount == 1)
+        #expect(try formatVersion() == 1)
+    }
+
     @Test("Half of it has checksums after an interruption: the next write finishes that")
     func interrupted() throws {
         var bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: directory.storePath)))

@@ -151,7 +151,7 @@ struct LogDamageTests {
             #expect(isCalledDamage(try outcome(bytes)))
             try Data(bytes).write(to: URL(filePath: logPath))
             let damage = try SQLiteItemStore.damage(at: killed.directory.storePath)
-            #expect(damage.changeCountBehindLogDamage == Self.rowCount - transaction)
+            #expect(damage.log?.unreachableChangeCount == Self.rowCount - transaction)
             #expect(damage.description?.contains("the -wal file is damaged") == true)
         }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CSQLite
 import CSQLiteShims
 import Foundation
 import KeychainCore
@@ -122,6 +123,25 @@ struct PageChecksumTests {
             #expect(try copy.rows().count == 3)
         }
         #expect(try Self.wrongPages(copies.directory.storePath) == [])
+    }
+
+    @Test("Reading a part of a page checks all of it")
+    func partOfPage() throws {
+        let directory = try TemporaryDirectory()
+        do { try directory.makeStore().insert((1...3).map { SampleRows.row(account: $0) }) }
+        let handle = try #require(FileHandle(forUpdatingAtPath: directory.storePath))
+        let whole = try #require(try handle.readToEnd())
+        try handle.seek(toOffset: UInt64(2 * Self.pageByteCount) + 50)
+        try handle.write(contentsOf: Data([whole[2 * Self.pageByteCount + 50] ^ 1]))
+        try handle.close()
+        let database = try RawDatabase(directory.storePath)
+        for (byteCount, inset) in [(8, 0), (8, 4_000), (200, 0), (4_095, 1)] {
+            let sound = try database.fileBytes(byteCount, at: Self.pageByteCount + inset)
+            #expect(sound.code == SQLITE_OK)
+            #expect(sound.bytes == [UInt8](whole[Self.pageByteCount + inset..<Self.pageByteCount + inset + byteCount]))
+            let damaged = try database.fileBytes(byteCount, at: 2 * Self.pageByteCount + inset)
+            #expect(damaged.code == RawDatabase.badChecksum && damaged.bytes.allSatisfy { $0 == 0 })
+        }
     }
 
     @Test("While others write, no page is taken for damaged")

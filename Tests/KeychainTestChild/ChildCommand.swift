@@ -31,6 +31,7 @@ enum ChildCommand {
         "ask": ask,
         "ask-on-terminal": askOnTerminal,
         "as-job": asJob,
+        "commit-fault": commitFault,
     ]
 }
 
@@ -95,6 +96,13 @@ extension ChildCommand {
     /// The keychain is closed when this returns.
     private static func set(_ key: String, home: String) throws {
         try CurrentKeychain.with(LocalKeychain(home: home)) { try testValet().setString("value of \(key)", forKey: key) }
+    }
+
+    /// FAULT: what a sanitizer must report.
+    private static func commitFault(_ arguments: [String]) throws {
+        guard let fault = arguments.first.flatMap(PlantedFault.init) else { throw BadArguments() }
+        fault.commit()
+        say("committed")
     }
 
     /// Opens the keychain, reads from it, and keeps it open until its input ends.

@@ -109,6 +109,10 @@ extension ChildCommand {
             try keychain.changePasscode(
                 from: try Passcode(normalized: SecretBytes(hexadecimal: words[1])),
                 to: try Passcode(normalized: SecretBytes(hexadecimal: words[2])), rotatingKeys: false, autoLock: .standard)
+        case ("repair", 1):
+            guard try keychain.repair(applying: true)?.originalPath != nil else {
+                throw KeychainFailure(.internal, "the keychain was not repaired")
+            }
         case ("remove", 2):
             try keychain.removePasscode(
                 try Passcode(text: words[1]), deleting: try keychain.passcodeRemoval(try Passcode(text: words[1])))

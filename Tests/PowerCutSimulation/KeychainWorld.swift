@@ -27,7 +27,7 @@ package struct KeychainWorld: Hashable, Sendable {
         case .removePasscode:
             world = after(.removeAll(.withPasscode))
             world.passcode = nil
-        case .reopen: break
+        case .reopen, .makeOldFormat: break
         }
         return world
     }

@@ -39,7 +39,7 @@ package struct PowerCutExpectation: Sendable {
         if let world { return world.after(operation) }
         // Removing makes no keychain, nor does opening.
         switch operation {
-        case .remove, .removeAll, .reopen: return nil
+        case .remove, .removeAll, .reopen, .makeOldFormat: return nil
         default: return KeychainWorld().after(operation)
         }
     }

@@ -12,6 +12,11 @@ package struct PowerCutSimulation: Sendable {
         /// The flush of that number fails, and what it was to bring to the disk never comes there by another flush.
         /// `endsProcess`: once the failure was answered the process is gone, as after a crash, and another one goes on.
         case failingFlush(number: Int, endsProcess: Bool)
+        /// When a store of format 1 is upgraded, its pages' checksums are not flushed before it says that it has them.
+        case noFlushOfChecksums
+        /// Whoever makes the keychain is killed before the store's name is flushed, and another process goes on.
+        /// `failsDirectory`: which then can flush everything except for the directory with that name.
+        case killedPublisher(failsDirectory: Bool)
     }
 
     /// A power cut after which something was not as it must be.
@@ -37,6 +42,8 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private static let lossLimit = 5
+    /// Beside the others, for a moment at which checksums and what says that they are there may reach the disk in any order.
+    private static let unorderedImageCount = 40
 
     package let seed: UInt64
     private let size: WorkloadPlan.Size
@@ -58,7 +65,8 @@ package struct PowerCutSimulation: Sendable {
             let place = try WorkloadPlace(directory)
             let log = try record(in: place)
             try expectWhole(log, in: place)
-            var report = try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            var report = try examine(
+                fault == .noFlushOfChecksums ? log.withoutFlushesOfChecksums() : log, in: place, arbitraryImageCount, endsAtFirstLoss)
             if report.lossCount > 0, fault == nil { report.keptLog = try keepLog(of: place) }
             return report
         }
@@ -87,7 +95,7 @@ package struct PowerCutSimulation: Sendable {
 
     private func record(in place: WorkloadPlace) throws -> DiskLog {
         // Another process goes on where the first one has ended.
-        guard let next = try record(in: place, from: 0, faultArguments), try record(in: place, from: next, []) != nil else {
+        guard let next = try record(in: place, from: 0, faultArguments), try record(in: place, from: next, nextFaultArguments) != nil else {
             return try DiskLog(contentsOfFile: place.log)
         }
         throw Failure.workloadFailed(output: "the second process has ended early")
@@ -105,11 +113,16 @@ package struct PowerCutSimulation: Sendable {
 
     private var faultArguments: [String] {
         switch fault {
-        case nil: []
+        case nil, .noFlushOfChecksums: []
+        case .killedPublisher: ["ending-link", "/keychain.db"]
         case .synchronousNormal: ["synchronous-normal"]
         case .noFlush(let ending): ["no-flush", ending]
         case .failingFlush(let number, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush", String(number)]
         }
+    }
+
+    private var nextFaultArguments: [String] {
+        fault == .killedPublisher(failsDirectory: true) ? ["failing-flushes", "/home"] : []
     }
 
     private func examine(_ log: DiskLog, in place: WorkloadPlace, _ arbitraryImageCount: Int, _ endsAtFirstLoss: Bool) throws -> Report {
@@ -121,6 +134,7 @@ package struct PowerCutSimulation: Sendable {
         // Spread evenly over the moments at which there is something that a power cut may take.
         let uncertainCount = try Self.uncertainMomentCount(log)
         var (seenCount, drawnCount) = (0, 0)
+        var order = ChecksumOrder()
         for (index, event) in log.events.enumerated() {
             try model.apply(event)
             if case .mark(let mark) = event {
@@ -128,6 +142,9 @@ package struct PowerCutSimulation: Sendable {
                 if mark.hasPrefix("failed ") { examination.report.refusals.append(mark) }
             }
             var survivals: [Survival] = [.nothing]
+            if order.isBroken(by: event) {
+                survivals += (0..<Self.unorderedImageCount).map { _ in .some(SeededGenerator(seed: generator.next())) }
+            }
             if model.isUncertain {
                 seenCount += 1
                 survivals.append(.everything)

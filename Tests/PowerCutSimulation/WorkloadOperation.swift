@@ -11,6 +11,8 @@ package enum WorkloadOperation: Sendable {
     case removePasscode(String)
     /// Closes the keychain, which empties the -wal file, and opens it anew.
     case reopen
+    /// Closes it too, and makes of its file one of format 1, which the next write upgrades.
+    case makeOldFormat
 }
 
 /// The valets of the workload, by the names that their items' service contains.

@@ -42,7 +42,7 @@ package struct WorkloadPlan: Sendable {
         // Enough for a checkpoint in the midst of the work.
         if size != .small { for _ in 0..<2 { maker.setLarge() } }
         maker.append(.removePasscode(passcodes[1]))
-        maker.append(.reopen)
+        maker.append(.makeOldFormat)
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
         operations = maker.operations
         self.passcodes = passcodes

@@ -82,7 +82,7 @@ enum FailingWorkload {
 
         private func carryOut(_ expectation: inout PowerCutExpectation) throws -> [Refusal] {
             var refusals: [Refusal] = []
-            let session = WorkloadSession { KeychainExaminer.keychain(home: home, policyPath: policyPath) }
+            let session = WorkloadSession(home: home) { KeychainExaminer.keychain(home: home, policyPath: policyPath) }
             for (index, operation) in plan.operations.enumerated() {
                 try expectation.apply(mark: "begin \(index)")
                 do {

@@ -13,10 +13,13 @@ struct BadArguments: Error {}
 
 /// Carries out a plan on the keychain of the environment.
 enum RecordedWorkload {
-    /// ROOT LOG POLICY SEED SIZE FIRST [synchronous-normal | no-flush ENDING | failing-flush NUMBER | ending-flush NUMBER]: records.
+    /// ROOT LOG POLICY SEED SIZE FIRST [FAULT ARGUMENT]: records.
+    ///
+    /// Faults: `synchronous-normal`, `no-flush ENDING`, `failing-flush NUMBER`, `ending-flush NUMBER`, `failing-flushes ENDING`,
+    /// `ending-link ENDING`.
     ///
     /// FIRST is the operation to begin with. After `ending-flush` the process ends without closing anything as soon as the failure was
-    /// answered, and says `next INDEX`: another process is to go on there.
+    /// answered, with `ending-link` as soon as the link was made, and says `next INDEX`: another process is to go on there.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 6, let seed = UInt64(arguments[3]), let size = WorkloadPlan.Size(rawValue: arguments[4]),
             let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
@@ -24,12 +27,19 @@ enum RecordedWorkload {
         let fault = arguments.dropFirst(6)
         // Never freed: flushes are compared with it until the end.
         if fault.first == "no-flush", let ending = fault.last { unsafe disk_recorder_ignore_flushes(strdup(ending)) }
+        // Likewise.
+        if fault.first == "failing-flushes", let ending = fault.last { unsafe disk_recorder_fail_flushes(strdup(ending)) }
+        if fault.first == "ending-link", let ending = fault.last {
+            sayNext(first)
+            // Likewise.
+            unsafe disk_recorder_end_at_link(strdup(ending))
+        }
         guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
         if fault.first?.hasSuffix("ing-flush") == true, let number = fault.last.flatMap({ UInt64($0) }) {
             disk_recorder_fail(UInt32(DISK_RECORDER_FLUSHES), number, EIO, false)
         }
         let plan = WorkloadPlan(seed: seed, size: size)
-        let session = WorkloadSession {
+        let session = WorkloadSession(home: home) {
             KeychainExaminer.keychain(home: home, policyPath: arguments[2]) { configuration in
                 if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
             }
@@ -47,14 +57,19 @@ enum RecordedWorkload {
                 mark("failed \(index) \(session.lastStatus) \(error)")
                 // What follows a failure may be refused as well, such as an item for which the passcode was not set.
                 guard fault.first != "ending-flush" else {
-                    print("next \(index + 1)")
-                    fflush(nil)
+                    sayNext(index + 1)
                     _exit(0)
                 }
-                guard fault.first == "failing-flush" || first > 0 else { throw error }
+                guard fault.first == "failing-flush" || fault.first == "failing-flushes" || first > 0 else { throw error }
             }
         }
         session.close()
+    }
+
+    private static func sayNext(_ index: Int) {
+        print("next \(index)")
+        // All of the process's streams.
+        fflush(nil)
     }
 
     private static func mark(_ text: String) {

@@ -7,6 +7,7 @@ import Valet
 
 /// A program that uses a keychain through Valet.
 final class WorkloadSession {
+    private let home: String
     private let making: () -> LocalKeychain
     private var keychain: NotingKeychain
 
@@ -14,7 +15,8 @@ final class WorkloadSession {
     var lastStatus: Int32 { keychain.lastFailure?.status.rawValue ?? 0 }
     var lastReason: String { keychain.lastFailure?.reason ?? "" }
 
-    init(_ making: @escaping () -> LocalKeychain) {
+    init(home: String, _ making: @escaping () -> LocalKeychain) {
+        self.home = home
         self.making = making
         keychain = NotingKeychain(making())
     }
@@ -52,6 +54,9 @@ final class WorkloadSession {
                     try Passcode(text: passcode), deleting: try local.passcodeRemoval(try Passcode(text: passcode)))
             }
         case .reopen: close()
+        case .makeOldFormat:
+            close()
+            try OldFormat.make(at: home + "/keychain.db")
         }
     }
 

@@ -21,6 +21,9 @@ struct CommandFailureTests {
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .correctPolicy)).advice.contains("administrator"))
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .makeRoomForKeys)).advice.contains("keyctl"))
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .closeElsewhere)).advice.contains("End the programs"))
+        let refused = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .repair))
+        #expect(refused.advice.contains("valet repair") && refused.status == .damaged)
         #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another place"))
     }
 

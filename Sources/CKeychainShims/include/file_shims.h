@@ -22,4 +22,8 @@ static inline bool keychain_process_is_forked(void) {
 /* The type of the file system that holds `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 
+/* Locks a database, opened to write, against every connection of SQLite's, until the descriptor is closed. Returns 0 or an errno value: EAGAIN
+   when somebody has it open. Waits for nobody. */
+int keychain_lock_database(int descriptor);
+
 #endif

@@ -37,7 +37,8 @@ int keychain_page_checksums_stamp(struct sqlite3 *database);
    it keeps logs from being begun anew. */
 int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after, int64_t *page);
 
-/* Counts the transactions in the -wal file that were durable, and that damage before them cuts off; 0: none. */
-int keychain_log_damage(struct sqlite3 *database, int64_t *cut_off_count);
+/* Counts the transactions in the -wal file that were durable, and that damage before them cuts off; 0: none. Up to `sound_byte_count` the
+   file is what was written. */
+int keychain_log_damage(struct sqlite3 *database, int64_t *cut_off_count, int64_t *sound_byte_count);
 
 #endif

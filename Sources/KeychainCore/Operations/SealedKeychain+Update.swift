@@ -15,15 +15,19 @@ extension SealedKeychain {
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
         let absence = KeychainFailure(.itemNotFound, "no such item to update")
+        let isShort = search.findsFewRows && isShort(secret: request.secret)
+        var prepared: PreparedReplacement?
         if search.findsFewRows {
-            guard try hasRows(search) else { throw absence }
+            let rows = try rows(search, includingSecrets: isShort)
+            guard let first = rows.first else { throw absence }
+            if isShort && rows.count == 1 { prepared = prepare(request, of: first, search) }
         }
 
-        try write(sharesFlush: search.findsFewRows && isShort(secret: request.secret)) { writing throws(KeychainFailure) in
+        try write(sharesFlush: isShort) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
-                let opening = try openForWriting(row)
+                let opening = if let ready = prepared?.opening(of: row) { ready } else { try openForWriting(row) }
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 // Whether it is meant cannot be said, so it is not written over.
@@ -38,7 +42,10 @@ extension SealedKeychain {
             guard !found.isEmpty else { throw absence }
             for (row, opening) in found {
                 switch opening {
-                case .opened(let opened): try rewrite(row, opened, as: request, in: writing)
+                case .opened(let opened):
+                    let ready = prepared?.replacement(of: row)
+                    let new = if let ready { ready } else { try replacement(of: row, opened, as: request) }
+                    try put(new, inPlaceOf: row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
                 case .guarded(let failure): try replaceUnread(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
@@ -47,29 +54,48 @@ extension SealedKeychain {
         }
     }
 
-    /// Whether any row may be meant: what is not there needs no turn to write, and waits for nobody's flush.
-    private func hasRows(_ search: RowSearch) throws(KeychainFailure) -> Bool {
+    /// The rows that may be meant: what is not there needs no turn to write, and waits for nobody's flush.
+    private func rows(_ search: RowSearch, includingSecrets: Bool) throws(KeychainFailure) -> [SealedRow] {
+        var rows: [SealedRow] = []
         try store.read { reading throws(KeychainFailure) in
-            var isFound = false
-            try reading.forEachRow(matching: search.rowQuery, includingSecrets: false) { row throws(KeychainFailure) in
-                isFound = search.accepts(row.header)
-                return isFound ? .stop : .proceed
+            try reading.forEachRow(matching: search.rowQuery, includingSecrets: includingSecrets) { row throws(KeychainFailure) in
+                if search.accepts(row.header) { rows.append(row) }
+                return .proceed
             }
-            if isFound { return true }
+            guard rows.isEmpty else { return }
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            return false
+        }
+        return rows
+    }
+
+    /// Opens the row and seals what is to take its place, before the turn to write: others can seal theirs at the same time.
+    ///
+    /// Nil where that cannot be done: then the write says why, which finds the row as it is at that moment. Not where somebody may have to be
+    /// asked.
+    private func prepare(_ request: UpdateRequest, of row: SealedRow, _ search: RowSearch) -> PreparedReplacement? {
+        guard row.header.constraints == nil, request.accessControl?.constraint == nil else { return nil }
+        do throws(KeychainFailure) {
+            guard case .opened(let opened) = try openForWriting(row), search.accepts(opened.attributes) else { return nil }
+            return PreparedReplacement(old: row, opened: opened, new: try replacement(of: row, opened, as: request))
+        } catch {
+            return nil
         }
     }
 
-    private func rewrite(
-        _ row: SealedRow, _ old: OpenedRow, as request: UpdateRequest, in writing: any ItemWriting
-    ) throws(KeychainFailure) {
+    private func replacement(
+        of row: SealedRow, _ old: OpenedRow, as request: UpdateRequest
+    ) throws(KeychainFailure) -> SealedRow {
         let control = request.protection(inPlaceOf: row.header.accessControl)
         var attributes = old.attributes.updated(with: request.changes)
         attributes[.accessible] = .string(control.accessibility.rawValue)
         attributes[.modificationDate] = .date(modificationDate(after: old.attributes))
         try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
-        let new = try seal(&attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control)
+        return try seal(&attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control)
+    }
+
+    private func put(
+        _ new: SealedRow, inPlaceOf row: SealedRow, _ old: OpenedRow, as request: UpdateRequest, in writing: any ItemWriting
+    ) throws(KeychainFailure) {
         guard let number = row.number else { return }
         if !hasSamePrimaryKey(new.header, row.header) {
             try clearWay(for: new, exceptNumber: number, in: writing)

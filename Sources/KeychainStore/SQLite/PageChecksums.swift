@@ -14,6 +14,19 @@ package enum PageChecksums {
         }
         return unsafe String(cString: name)
     }
+
+    /// The page that SQLite locks and never writes, which has none.
+    private static let lockedPage: UInt64 = 0x4000_0000 / UInt64(StoreSchema.pageByteCount) + 1
+
+    /// Puts its checksum into a whole page.
+    static func stamp(_ page: inout [UInt8], number: UInt64) {
+        let contentByteCount = Int(StoreSchema.pageByteCount) - Int(StoreSchema.reservedByteCountPerPage)
+        guard number != lockedPage, page.count == Int(StoreSchema.pageByteCount) else { return }
+        var checksum = [UInt8](repeating: 0, count: Int(StoreSchema.reservedByteCountPerPage))
+        // A page and its checksum have the lengths that the function asks for.
+        unsafe keychain_page_checksum(page, number, &checksum)
+        page.replaceSubrange(contentByteCount..., with: checksum)
+    }
 }
 
 extension SQLiteConnection {
@@ -42,11 +55,12 @@ extension SQLiteConnection {
         return pages
     }
 
-    /// How many changes in the -wal file cannot be reached, because it is damaged before them; 0 where it is not.
-    func changeCountBehindLogDamage() throws(KeychainFailure) -> Int {
+    /// What of the -wal file cannot be reached, because it is damaged before that; nil where it is not.
+    func logDamage() throws(KeychainFailure) -> LogDamage? {
         var count: Int64 = 0
-        try expectSuccess(unsafe keychain_log_damage(handle, &count), "checking the -wal file")
-        return Int(count)
+        var soundByteCount: Int64 = 0
+        try expectSuccess(unsafe keychain_log_damage(handle, &count, &soundByteCount), "checking the -wal file")
+        return count > 0 ? LogDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
     }
 
     private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {

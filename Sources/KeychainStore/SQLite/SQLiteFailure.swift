@@ -76,12 +76,12 @@ struct SQLiteFailure: Equatable {
         case SQLITE_IOERR where code == Self.badChecksum:
             KeychainFailure(
                 .notAvailable, "the store is damaged: a page of its file is not what was written (\(action)); nothing was changed",
-                isDamage: true)
+                isDamage: true, remedy: .repair)
         case SQLITE_IOERR where code == Self.damagedLog:
             KeychainFailure(
                 .notAvailable,
                 "the store is damaged: changes stored last are in its -wal file, behind a place that is not what was written",
-                isDamage: true)
+                isDamage: true, remedy: .repair)
         case SQLITE_IOERR:
             KeychainFailure(.inputOutput, "the disk answered with an error (\(action), SQLite code \(code))")
         case SQLITE_FULL:

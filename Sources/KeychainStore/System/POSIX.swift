@@ -18,6 +18,8 @@ enum POSIX {
         static let exists = ErrorNumber(rawValue: EEXIST)
         static let noEntry = ErrorNumber(rawValue: ENOENT)
         static let notPermitted = ErrorNumber(rawValue: EPERM)
+        /// Somebody else has locked it.
+        static let isLocked = ErrorNumber(rawValue: EAGAIN)
         static let notSupported = ErrorNumber(rawValue: EOPNOTSUPP)
 
         var meansFull: Bool { rawValue == ENOSPC || rawValue == EDQUOT }

@@ -31,6 +31,7 @@ struct VerifyCommand: ParsableCommand {
         }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
+        if !report.hasPageChecksums { try StandardOutput.writeLine("keychain: \(KeychainDescription.withoutPageChecksums)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
                 "\(report.quarantinedCount) in quarantine\(purge ? ", removed" : "; --purge removes what is in it")")
@@ -50,8 +51,9 @@ struct VerifyCommand: ParsableCommand {
                 damagedCount == 0 ? "none damaged, but the keychain's file is" : "\(damagedCount) damaged, and so is the keychain's file"
             return CommandFailure(
                 .damaged, "\(checked), \(items); it is kept as it is",
-                advice:
-                    "Save what can be read with `valet backup create`, then put back a sound copy of the file, or begin anew with that backup."
+                advice: report.hasRefusedPages
+                    ? "`valet repair` tells whether it can be mended: nothing is changed unasked. \(Self.wayOut)"
+                    : Self.wayOut
             )
         }
         if damagedCount > 0 {
@@ -63,6 +65,9 @@ struct VerifyCommand: ParsableCommand {
         return CommandFailure(
             .damaged, "\(checked), none damaged, but one copy of the keybag is", advice: KeychainDescription.repairOfKeybagCopy)
     }
+
+    static let wayOut =
+        "Save what can be read with `valet backup create`, then put back a sound copy of the file, or begin anew with that backup."
 
     /// Nil: there is no keychain yet.
     private static func report(_ session: CommandSession, purgingQuarantine: Bool) throws -> VerificationReport? {

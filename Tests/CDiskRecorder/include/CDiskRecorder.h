@@ -28,6 +28,12 @@ enum {
     DISK_RECORDER_TRANSFERS = 16, /* read, pread, write, pwrite: what can be cut short */
 };
 
+/* Flushes of files and directories whose name ends so fail with EIO, every one; `ending` must outlive the recording. */
+void disk_recorder_fail_flushes(const char *ending);
+
+/* Ends the process, as a kill does, as soon as a name that ends so was given to a file by link(2). */
+void disk_recorder_end_at_link(const char *ending);
+
 /* Counts calls of these kinds below the root from one, and lets the one of that number fail with `error`; with `lasting` all
    after it as well. Error 0: it moves half of the bytes. Error -1, for proving what this is used for: what it was to write is
    lost, and nobody is told. Number 0: none fails. What fails changes nothing. */

@@ -3,6 +3,8 @@
 #ifndef CKEYCHAINTESTSHIMS_H
 #define CKEYCHAINTESTSHIMS_H
 
+#include "planted_faults.h"
+
 /* From now on the kernel answers EPERM, in every thread, when this process asks for its keyring, as in most containers.
    Returns 0 or an errno value. */
 int keychain_test_refuse_keyring(void);

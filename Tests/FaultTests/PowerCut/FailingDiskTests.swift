@@ -34,9 +34,9 @@ struct FailingDiskTests {
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
         // Which of the flushes of a run: the first 13 make the keychain, and those that are always taken belong to its first writes.
-        let chosen = (10...17) + [Int.random(in: 1..<10), Int.random(in: 18..<60)]
+        let chosen = (10...17) + [Int.random(in: 1..<10), Int.random(in: 18..<100)]
         var refusalCount = 0
-        for number in Self.stride == 1 ? Array(1..<60) : chosen {
+        for number in Self.stride == 1 ? Array(1..<100) : chosen {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
             let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: 50)
             #expect(report.losses.isEmpty, "flush \(number) failed: \(report.lossCount) losses")

@@ -24,10 +24,20 @@ struct PowerCutTests {
     }
 
     @Test(
+        "Killed before it could flush the name of the store that it made, a program is followed by one that acknowledges nothing until it is flushed",
+        arguments: [false, true])
+    func nameOfAnother(failsDirectory: Bool) throws {
+        let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
+        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: 200)
+        #expect(report.losses.isEmpty, "\(report.lossCount) losses")
+        #expect(report.refusals.isEmpty != failsDirectory, "\(report.refusals)")
+    }
+
+    @Test(
         "The same simulation finds the loss when a flush is left out",
         arguments: [
             PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
-            .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
+            .noFlush(ending: "-wal"), .noFlush(ending: ".db"), .noFlushOfChecksums,
         ])
     func findsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)

@@ -11,12 +11,16 @@ final class FaultyDisk: Sendable {
     }
 
     enum Operation: Sendable {
-        case read, write, sync
+        case read, write, sync, lock
     }
 
     struct State {
         var failures: [(File, Operation, Int32)] = []
         var syncCounts: [File: Int] = [:]
+        var openingCounts: [File: Int] = [:]
+        /// Of the database: which opening of it finds the file locked by somebody else.
+        var lockedOut: Int?
+        var lockedOutCount = 0
     }
 
     private let state = Mutex(State())
@@ -34,6 +38,32 @@ final class FaultyDisk: Sendable {
     func heal() { state.withLock { $0.failures = [] } }
 
     func syncCount(of file: File) -> Int { state.withLock { $0.syncCounts[file] ?? 0 } }
+
+    /// Lets the database seem locked by somebody else to the connection that is the `number`th to open it from now on.
+    func lockOut(opening number: Int) {
+        state.withLock { state in
+            state.lockedOut = (state.openingCounts[.database] ?? 0) + number
+            state.lockedOutCount = 0
+        }
+    }
+
+    /// How often that connection asked for the lock.
+    var lockedOutCount: Int { state.withLock { $0.lockedOutCount } }
+
+    fileprivate func noteOpening(of file: File) -> Int {
+        state.withLock { state in
+            state.openingCounts[file, default: 0] += 1
+            return state.openingCounts[file] ?? 0
+        }
+    }
+
+    fileprivate func locksOut(_ file: File, opening: Int) -> Bool {
+        state.withLock { state in
+            guard file == .database, opening == state.lockedOut else { return false }
+            state.lockedOutCount += 1
+            return true
+        }
+    }
 
     fileprivate func ask(_ file: File, _ operation: Operation) -> Int32? {
         state.withLock { state in
@@ -75,6 +105,8 @@ final class FaultyDisk: Sendable {
     var base: sqlite3_file
     var file: FaultyDisk.File
     var disk: Unmanaged<FaultyDisk>?
+    /// Which opening of that file of the disk it is.
+    var opening: Int
 }
 
 private let headByteCount = unsafe (MemoryLayout<Head>.size + 15) / 16 * 16
@@ -95,7 +127,9 @@ private func methods(_ file: FilePointer?) -> sqlite3_io_methods? {
 
 private func failure(_ file: FilePointer?, _ operation: FaultyDisk.Operation) -> Int32? {
     guard let head = unsafe head(file), let disk = unsafe head.pointee.disk else { return nil }
-    return unsafe disk.takeUnretainedValue().ask(head.pointee.file, operation)
+    let found = unsafe disk.takeUnretainedValue()
+    if operation == .lock { return unsafe found.locksOut(head.pointee.file, opening: head.pointee.opening) ? SQLITE_BUSY : nil }
+    return unsafe found.ask(head.pointee.file, operation)
 }
 
 private func open(
@@ -105,7 +139,10 @@ private func open(
     let disk = unsafe name.flatMap { unsafe FaultyDisk.disk(of: String(cString: $0)) }
     let kind: FaultyDisk.File =
         if flags & SQLITE_OPEN_MAIN_DB != 0 { .database } else if flags & SQLITE_OPEN_WAL != 0 { .wal } else { .other }
-    unsafe head.initialize(to: Head(base: sqlite3_file(pMethods: nil), file: kind, disk: disk.map { unsafe .passRetained($0) }))
+    unsafe head.initialize(
+        to: Head(
+            base: sqlite3_file(pMethods: nil), file: kind, disk: disk.map { unsafe .passRetained($0) },
+            opening: disk?.noteOpening(of: kind) ?? 0))
     let code = unsafe system.pointee.xOpen(system, name, real(file), flags, outFlags)
     // Only an open file is closed by SQLite, and one is open when it has methods.
     if unsafe real(file)?.pointee.pMethods != nil {
@@ -126,7 +163,7 @@ nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_m
     unsafe faulty.pointee.xSync = { unsafe failure($0, .sync) ?? methods($0)?.xSync(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xTruncate = { unsafe methods($0)?.xTruncate(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xFileSize = { unsafe methods($0)?.xFileSize(real($0), $1) ?? SQLITE_MISUSE }
-    unsafe faulty.pointee.xLock = { unsafe methods($0)?.xLock(real($0), $1) ?? SQLITE_MISUSE }
+    unsafe faulty.pointee.xLock = { unsafe failure($0, .lock) ?? methods($0)?.xLock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xUnlock = { unsafe methods($0)?.xUnlock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xCheckReservedLock = { unsafe methods($0)?.xCheckReservedLock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xFileControl = { unsafe methods($0)?.xFileControl(real($0), $1, $2) ?? SQLITE_MISUSE }

@@ -23,6 +23,20 @@ import Testing
         try #require(code == SQLITE_OK, "\(sql) failed with \(code)")
     }
 
+    /// SQLITE_IOERR_DATA, which Swift does not import: SQLITE_IOERR | (32<<8).
+    static let badChecksum: Int32 = 10 | 32 << 8
+
+    /// Asks the layer below SQLite for a piece of the file.
+    func fileBytes(_ byteCount: Int, at offset: Int) throws -> (code: Int32, bytes: [UInt8]) {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        try #require(unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
+        let open = try unsafe #require(unsafe file)
+        var bytes = [UInt8](repeating: 0, count: byteCount)
+        // The file belongs to the connection, and the buffer has so many bytes.
+        let read = try unsafe #require(unsafe open.pointee.pMethods?.pointee.xRead)
+        return unsafe (read(open, &bytes, Int32(byteCount), Int64(offset)), bytes)
+    }
+
     func integer(_ sql: String) throws -> Int64 {
         var statement: OpaquePointer?
         let code = unsafe sqlite3_prepare_v2(handle, sql, -1, &statement, nil)

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("Repairing a keychain whose pages lost their checksums")
+struct RepairTests {
+    private static let accounts = (1...6).map { "account \($0)" }
+    private static let path = "/keychain.db"
+
+    /// Makes a keychain of which another program has written every page.
+    static func prepare(home: String, passcode: String? = nil) throws {
+        do {
+            let keychain = LocalKeychain(home: home) { $0.keyHolder = .processMemory }
+            for account in accounts { try keychain.addItem(account, "secret of \(account)") }
+        }
+        // The same pages once more, in other places.
+        try RawDatabase(home + path, stamps: false).execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    private static func flipBit(_ home: String, at offset: Int) throws {
+        var bytes = try Data(contentsOf: URL(filePath: home + path))
+        bytes[offset] ^= 1 << UInt8.random(in: 0..<8)
+        let handle = try FileHandle(forWritingTo: URL(filePath: home + path))
+        try handle.write(contentsOf: bytes)
+        try handle.close()
+    }
+
+    private static func expectAll(_ home: String, _ comment: Comment? = nil) throws {
+        let keychain = LocalKeychain(home: home)
+        for account in accounts { #expect(try keychain.secret(of: account) == "secret of \(account)", comment) }
+        try keychain.addItem("one more", "secret of one more")
+        #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
+    }
+
+    @Test("It is refused, then said to be undamaged, and then everything is there and can be written")
+    func repaired() throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            try Self.prepare(home: home)
+            #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home).secret(of: "account 1") }
+            let before = try FileSnapshot(of: home)
+            let found = try #require(try LocalKeychain(home: home).repair(applying: false))
+            #expect(found.objections == [] && found.itemCount == Self.accounts.count && found.refusedPageCount > 0)
+            #expect(found.originalPath == nil)
+            #expect(try FileSnapshot(of: home) == before)
+            let done = try #require(try LocalKeychain(home: home).repair(applying: true))
+            let original = try #require(done.originalPath)
+            #expect(original.hasPrefix(home + "/keychain.db.before-repair-"))
+            try Self.expectAll(home)
+            #expect(try LocalKeychain(home: home).repair(applying: true) == nil)
+        }
+    }
+
+    @Test("With a bit flipped in it, it is left as it is, or that bit was of no use")
+    func flippedBits() throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let (home, original) = (directory + "/home", directory + "/original")
+            try FileManager.default.createDirectory(
+                atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            try Self.prepare(home: home)
+            try FileManager.default.copyItem(atPath: home, toPath: original)
+            let byteCount = try Data(contentsOf: URL(filePath: home + Self.path)).count
+            var (refusedCount, repairedCount) = (0, 0)
+            for _ in 0..<60 {
+                try FileManager.default.removeItem(atPath: home)
+                try FileManager.default.copyItem(atPath: original, toPath: home)
+                let offset = Int.random(in: 100..<byteCount)
+                try Self.flipBit(home, at: offset)
+                let before = try FileSnapshot(of: home)
+                do {
+                    let report = try LocalKeychain(home: home).repair(applying: true)
+                    if report?.originalPath == nil {
+                        refusedCount += 1
+                        #expect(report?.objections.isEmpty == false, "byte \(offset)")
+                        #expect(try FileSnapshot(of: home) == before, "byte \(offset)")
+                    } else {
+                        repairedCount += 1
+                        try Self.expectAll(home, "byte \(offset)")
+                    }
+                } catch let error as KeychainFailure {
+                    refusedCount += 1
+                    #expect(error.status == .notAvailable, "byte \(offset): \(error)")
+                    #expect(try FileSnapshot(of: home) == before, "byte \(offset)")
+                }
+            }
+            #expect(refusedCount > 0 && repairedCount > 0, "\(refusedCount) refused, \(repairedCount) repaired")
+        }
+    }
+
+    @Test("Without its device secret nothing can be shown, and nothing is changed")
+    func withoutDeviceSecret() throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            try Self.prepare(home: home)
+            try FileManager.default.moveItem(atPath: home + "/keys", toPath: home + "/away")
+            let before = try FileSnapshot(of: home)
+            do throws(KeychainFailure) {
+                _ = try LocalKeychain(home: home).repair(applying: true)
+                Issue.record("it was repaired")
+            } catch {
+                #expect(error.status == .notAvailable, "\(error)")
+            }
+            #expect(try FileSnapshot(of: home) == before)
+        }
+    }
+
+    @Test("Killed at any moment of it, the keychain is as it was, or repaired, and can be repaired then")
+    func killed() throws {
+        let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: 8, callCount: 40)
+        #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
+        #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
+    }
+
+    private struct RepairOperation: KillScenario {
+        var request: String { "repair" }
+
+        var systemCalls: [String] { ["fsync", "fdatasync", "link", "rename", "unlink", "ftruncate"] }
+
+        func prepare(home: String) throws { try RepairTests.prepare(home: home) }
+
+        func check(home: String, _ comment: Comment) throws -> KillOutcome {
+            let outcome: KillOutcome =
+                try LocalKeychain(home: home).repair(applying: true)?.originalPath == nil ? .done : .nothingDone
+            try RepairTests.expectAll(home, comment)
+            return outcome
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainTestSupport
+import Testing
+
+/// Commits what `Scripts/sanitize.sh` asks for, and that script looks at what the sanitizer has reported.
+@Suite("A planted fault is reported", .enabled(if: PlantedFault.wanted != nil, "Scripts/sanitize.sh plants faults"))
+struct PlantedFaultTests {
+    @Test("in the process of the tests", .enabled(if: PlantedFault.process == "tests"))
+    func inTests() throws {
+        try #require(PlantedFault.wanted).commit()
+    }
+
+    @Test("in a child, which has nothing of our environment", .enabled(if: PlantedFault.process == "child"))
+    func inChild() throws {
+        let fault = try #require(PlantedFault.wanted)
+        let run = try ChildProcess.run(try BuiltProgram.path(of: "KeychainTestChild"), ["commit-fault", fault.rawValue])
+        // The sanitizer decides how it ends, but it must have begun.
+        #expect(run.ending != .exited(64), "\(run)")
+    }
+}
+
+extension PlantedFault {
+    private static let environment = ProcessInfo.processInfo.environment
+
+    fileprivate static var wanted: PlantedFault? { environment["PLANTED_FAULT"].flatMap(PlantedFault.init) }
+
+    fileprivate static var process: String? { environment["PLANTED_FAULT_IN"] }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Testing
+
+@Suite("A store to which a program wrote that knows nothing of page checksums")
+struct RepairTests {
+    let directory: TemporaryDirectory
+    let rows = (1...100).map { SampleRows.row(account: $0) }
+
+    /// As a killed process leaves it, and then another program was the last to close it.
+    init() throws {
+        let original = try TemporaryDirectory()
+        let store = try original.makeStore()
+        try store.insert(rows)
+        directory = try FileCopies(of: original).directory
+        let other = try RawDatabase(directory.storePath, stamps: false)
+        #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
+    }
+
+    private var kept: String { directory.storePath + ".before" }
+
+    private func repair(
+        path: String? = nil, _ accepts: (StoreRepair.Copy) throws(KeychainFailure) -> Bool
+    ) throws(KeychainFailure) -> StoreRepair.Outcome {
+        let options = StoreOptions(busyTimeoutMilliseconds: 200)
+        return try StoreRepair(path ?? directory.storePath, options: options).run(originalSuffix: ".before", accepts)
+    }
+
+    @Test("It is refused as damaged, and every page has its checksum again once a copy of it was accepted")
+    func accepted() throws {
+        #expect(try !PageChecksumTests.wrongPages(directory.storePath).isEmpty)
+        let refusal = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: directory.storePath).rows() }
+        #expect(refusal?.isDamage == true && refusal?.remedy == .repair)
+        let before = try directory.contents
+        let outcome = try repair { copy throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: copy.path)
+            defer { store.close() }
+            #expect(copy.refusedPageCount > 0 && copy.pageCount >= copy.refusedPageCount)
+            #expect(try store.rows().count == rows.count)
+            return try store.integrityProblems().isEmpty
+        }
+        #expect(outcome == .done(original: kept))
+        #expect(try directory.names == ["keychain.db", "keychain.db.before"])
+        #expect(try directory.contents["keychain.db.before"] == before["keychain.db"])
+        #expect(try PageChecksumTests.wrongPages(directory.storePath) == [])
+        let mode = try FileManager.default.attributesOfItem(atPath: directory.storePath)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 200)])
+        #expect(try store.rows().count == rows.count + 1)
+        #expect(try store.integrityProblems() == [])
+    }
+
+    @Test("A copy that is not accepted leaves nothing, and everything as it was")
+    func declined() throws {
+        let before = try directory.contents
+        #expect(try repair { _ in false } == .declined)
+        #expect(try directory.contents == before)
+        let failed = failure { () throws(KeychainFailure) in
+            _ = try repair { _ throws(KeychainFailure) in throw KeychainFailure(.inputOutput, "judging failed") }
+        }
+        #expect(failed?.status == .inputOutput)
+        #expect(try directory.contents == before)
+    }
+
+    @Test("What is in its -wal file is in the copy")
+    func withLog() throws {
+        let other = try RawDatabase(directory.storePath, stamps: false)
+        try other.run("UPDATE meta SET lock_epoch = 77")
+        let copies = try FileCopies(of: directory)
+        #expect(try copies.directory.names.contains("keychain.db-wal"))
+        let outcome = try repair(path: copies.directory.storePath) { copy throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: copy.path)
+            defer { store.close() }
+            let isSound = try store.integrityProblems().isEmpty
+            let count = try store.rows().count
+            return isSound && count == rows.count
+        }
+        #expect(outcome == .done(original: copies.directory.storePath + ".before"))
+        #expect(try RawDatabase(copies.directory.storePath).integer("SELECT lock_epoch FROM meta") == 77)
+        #expect(try PageChecksumTests.wrongPages(copies.directory.storePath) == [])
+    }
+
+    @Test("A page whose content was changed does not become sound in the copy")
+    func reallyDamaged() throws {
+        var bytes = try #require(FileManager.default.contents(atPath: directory.storePath))
+        // The root of the table of items: its cells' addresses.
+        for offset in 4_096 + 8..<4_096 + 40 { bytes[offset] ^= 0x5A }
+        try bytes.write(to: URL(fileURLWithPath: directory.storePath))
+        try setMode(0o600, of: directory.storePath)
+        let before = try directory.contents
+        let outcome = try repair { copy throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: copy.path)
+            defer { store.close() }
+            return try store.integrityProblems().isEmpty
+        }
+        #expect(outcome == .declined)
+        #expect(try directory.contents == before)
+    }
+
+    @Test("Where damage in the -wal file has cut off changes, the copy is without them, and it is said how many they are")
+    func damagedLog() throws {
+        let original = try TemporaryDirectory()
+        let store = try original.makeStore()
+        for account in 1...UInt64(8) { try store.insert([SampleRows.row(account: account)]) }
+        let directory = try FileCopies(of: original).directory
+        var log = try Data(contentsOf: URL(filePath: directory.storePath + "-wal"))
+        // In the frame that ends the third transaction.
+        let frames = stride(from: 32, to: log.count, by: 24 + 4_096)
+        let commits = frames.filter { start in log[start + 4..<start + 8].contains { $0 != 0 } }
+        log[commits[2] + 1_000] ^= 0x01
+        try log.write(to: URL(filePath: directory.storePath + "-wal"))
+        try setMode(0o600, of: directory.storePath + "-wal")
+        var found = (rowCount: 0, unreachableCount: 0)
+        let outcome = try repair(path: directory.storePath) { copy throws(KeychainFailure) in
+            let store = try SQLiteItemStore(openingAt: copy.path)
+            defer { store.close() }
+            found = (try store.rows().count, copy.unreachableChangeCount)
+            return try store.integrityProblems().isEmpty
+        }
+        #expect(found == (2, 6))
+        #expect(outcome == .done(original: directory.storePath + ".before"))
+        // What was left behind is kept.
+        #expect(try directory.contents["keychain.db.before-wal"] == log)
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 2)
+        withExtendedLifetime(store) {}
+    }
+
+    @Test("While somebody else has it open nothing is done")
+    func notAlone() throws {
+        let other = try RawDatabase(directory.storePath, stamps: false)
+        #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
+        let refusal = failure { () throws(KeychainFailure) in _ = try repair { _ in true } }
+        #expect(refusal?.status == .notAvailable && refusal?.remedy == .closeElsewhere)
+        #expect(try directory.names.allSatisfy { !$0.contains("before") && !$0.contains("repair") })
+    }
+
+    @Test("Nobody can open it, nor what takes its place, while a copy is judged")
+    func locked() throws {
+        _ = try repair { _ throws(KeychainFailure) in
+            let opened = failure { () throws(KeychainFailure) in
+                _ = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(busyTimeoutMilliseconds: 50)).rows()
+            }
+            #expect(opened?.status == .notAvailable && opened?.isDamage == false)
+            return false
+        }
+    }
+
+    @Test("A file of the name that the old one is to get is not replaced, and a store whose pages are all right is left as it is")
+    func leftAlone() throws {
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: kept))
+        #expect(try repair { _ in true } == .done(original: kept + "-2"))
+        #expect(try directory.contents["keychain.db.before"] == Data("mine".utf8))
+        let sound = try TemporaryDirectory()
+        try sound.create()
+        #expect(try repair(path: sound.storePath) { _ in true } == .notNeeded)
+        #expect(try sound.names == ["keychain.db"])
+    }
+
+    @Test("A file that is cut off in the midst of a page is damaged, whatever anybody accepts")
+    func cutOff() throws {
+        let handle = try #require(FileHandle(forWritingAtPath: directory.storePath))
+        try handle.truncate(atOffset: handle.seekToEnd() - 1_000)
+        try handle.close()
+        #expect(failure { () throws(KeychainFailure) in _ = try repair { _ in true } }?.isDamage == true)
+        #expect(try directory.names == ["keychain.db"])
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainTestShims
+internal import Glibc
+internal import KeychainCore
+internal import Synchronization
+
+/// A fault that a sanitizer must report, to prove that it watches the process that commits it.
+package enum PlantedFault: String, CaseIterable, Sendable {
+    /// None: what a lock guards, on threads that wait for each other. A sanitizer that reports it does not see the lock.
+    case guarded
+    /// Two threads count in one place.
+    case race
+    case raceInC = "race-in-c"
+    /// A write behind the end of an allocation.
+    case overflow
+    case useAfterFreeInC = "use-after-free-in-c"
+    /// Memory that nobody can give back.
+    case leak
+
+    package func commit() {
+        switch self {
+        case .guarded: Self.countWithLocks()
+        case .race: _ = keychain_test_on_two_threads { for _ in 0..<1_000 { unsafe PlantedFault.plantedRace += 1 } }
+        case .raceInC: _ = keychain_test_plant_race()
+        case .overflow: Self.plantOverflow()
+        case .useAfterFreeInC: _ = keychain_test_plant_use_after_free()
+        case .leak: keychain_test_plant_leak()
+        }
+    }
+
+    // Unsafe on purpose: nothing orders the threads that count here.
+    nonisolated(unsafe) private static var plantedRace = 0
+
+    private static func plantOverflow() {
+        let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: 16)
+        // Unsafe on purpose: the capacity is 16.
+        for index in 0...16 { unsafe bytes[index] = 1 }
+        unsafe bytes.deallocate()
+    }
+
+    private static let mutex = Mutex<[Int]>([])
+    private static let timedLock = TimedLock()
+    // Guarded by `timedLock`.
+    nonisolated(unsafe) private static var timedCount = 0
+    /// Made by the thread that asks first, while the other waits.
+    private static let madeOnce: [Int] = {
+        usleep(1_000)
+        return Array(0..<100)
+    }()
+
+    private static func countWithLocks() {
+        _ = keychain_test_on_two_threads {
+            for index in PlantedFault.madeOnce {
+                // Holding the lock for a moment makes the other thread wait in the kernel.
+                PlantedFault.mutex.withLock {
+                    $0.append(index)
+                    usleep(10)
+                }
+                guard PlantedFault.timedLock.take(withinSeconds: 60) else { continue }
+                unsafe PlantedFault.timedCount += 1
+                usleep(10)
+                PlantedFault.timedLock.giveBack()
+            }
+        }
+    }
+}
