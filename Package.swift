@@ -81,6 +81,8 @@ let package = Package(
         .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
         .target(name: "CKeychainTestingMarker", dependencies: ["CKeychainShims"]),
 
+        .target(name: "CValet"),
+
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
@@ -164,6 +166,28 @@ let package = Package(
         ),
     ]
 )
+
+// The interface for C is written with `@c @implementation`, which older compilers do not have.
+#if compiler(>=6.3)
+package.products.append(.library(name: "ValetC", type: .dynamic, targets: ["ValetC", "CValet"]))
+package.targets += [
+    .target(
+        name: "ValetC",
+        dependencies: ["CValet", "Valet", .target(name: "CKeychainShims", condition: .when(platforms: withoutSecurityFramework))]
+    ),
+    // What C makes of it, in C: the tests run it, under Valgrind and the sanitizers too.
+    .executableTarget(
+        name: "CValetTestProgram", dependencies: ["ValetC", "CValet"], path: "Tests/CValetTestProgram",
+        exclude: ["valgrind.supp", "leaks.supp"]),
+    .testTarget(
+        name: "ValetCTests",
+        dependencies: [
+            "ValetC", "CValet", "Valet", "KeychainServices", "ValetCLI", "CValetTestProgram", "KeychainTesting", "KeychainTestingTraits",
+            "KeychainTestSupport",
+        ]
+    ),
+]
+#endif
 
 for target in package.targets where [.regular, .executable, .test].contains(target.type) {
     guard !target.name.hasPrefix("C") || target.name == "ConformanceTests" else { continue }

@@ -30,6 +30,9 @@ command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a TPM in s
 command -v tpm2_clear >/dev/null 2>&1 || missing+=(tpm2-tools)      # what tests do to it
 has_file '/usr/include/tss2/tss2_esys.h' || missing+=(libtss2-dev)  # its headers, for the trait TPM
 has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
+command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)          # the C interface without leaks
+command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # how a C program finds it
+command -v python3 >/dev/null 2>&1 || missing+=(python3)            # and the example in Python
 command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # programs that ask for a passcode
 command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 [ ${#missing[@]} -gt 0 ] || exit 0

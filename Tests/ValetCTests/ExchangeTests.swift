@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import CValet
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+import Valet
+
+/// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
+@Suite("C and Swift", .inMemoryKeychain(accessGroups: ["ID12345.Druidia", "group.Druidia"]))
+struct ExchangeTests {
+    private static let end = CallsFromSwift.nulTerminated
+
+    /// A valet made in C, and the same made in Swift.
+    @safe struct Twins: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let inC: @Sendable (UnsafeMutablePointer<OpaquePointer?>) -> valet_status
+        let inSwift: @Sendable () throws -> Valet
+    }
+
+    private static let appID = valet_group_prefix(valet_group_prefix_app_id)
+    private static let applicationGroup = valet_group_prefix(valet_group_prefix_application_group)
+    private static let unlocked = valet_accessibility(valet_accessibility_when_unlocked)
+    private static let cloud = valet_cloud_accessibility(valet_cloud_accessibility_after_first_unlock)
+
+    private static func name() throws -> Identifier { try #require(Identifier(nonEmpty: "Druidia")) }
+    private static func group() throws -> SharedGroupIdentifier {
+        try #require(SharedGroupIdentifier(appIDPrefix: "ID12345", nonEmptyGroup: "Druidia"))
+    }
+
+    private static let twins: [Twins] = [
+        unsafe Twins(testDescription: "standard") {
+            unsafe valet_create("Druidia", end, unlocked, $0)
+        } inSwift: {
+            Valet.valet(with: try name(), accessibility: .whenUnlocked)
+        },
+        unsafe Twins(testDescription: "iCloud") {
+            unsafe valet_create_icloud("Druidia", end, cloud, $0)
+        } inSwift: {
+            Valet.iCloudValet(with: try name(), accessibility: .afterFirstUnlock)
+        },
+        unsafe Twins(testDescription: "explicit") {
+            unsafe valet_create_explicit("Druidia", end, unlocked, $0)
+        } inSwift: {
+            Valet.valet(withExplicitlySet: try name(), accessibility: .whenUnlocked)
+        },
+        unsafe Twins(testDescription: "explicit iCloud") {
+            unsafe valet_create_icloud_explicit("Druidia", end, cloud, $0)
+        } inSwift: {
+            Valet.iCloudValet(withExplicitlySet: try name(), accessibility: .afterFirstUnlock)
+        },
+        unsafe Twins(testDescription: "shared") {
+            unsafe valet_create_shared(appID, "ID12345", end, "Druidia", end, "More", end, unlocked, $0)
+        } inSwift: {
+            Valet.sharedGroupValet(with: try group(), identifier: Identifier(nonEmpty: "More"), accessibility: .whenUnlocked)
+        },
+        unsafe Twins(testDescription: "shared, application group") {
+            unsafe valet_create_shared(applicationGroup, "group", end, "Druidia", end, nil, 0, unlocked, $0)
+        } inSwift: {
+            let group = try #require(SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: "Druidia"))
+            return Valet.sharedGroupValet(with: group, accessibility: .whenUnlocked)
+        },
+        unsafe Twins(testDescription: "shared iCloud") {
+            unsafe valet_create_icloud_shared(appID, "ID12345", end, "Druidia", end, nil, 0, cloud, $0)
+        } inSwift: {
+            Valet.iCloudSharedGroupValet(with: try group(), accessibility: .afterFirstUnlock)
+        },
+        unsafe Twins(testDescription: "explicit shared") {
+            unsafe valet_create_explicit_shared(appID, "ID12345", end, "Druidia", end, unlocked, $0)
+        } inSwift: {
+            Valet.sharedGroupValet(withExplicitlySet: try group(), accessibility: .whenUnlocked)
+        },
+        unsafe Twins(testDescription: "explicit shared iCloud") {
+            unsafe valet_create_icloud_explicit_shared(appID, "ID12345", end, "Druidia", end, cloud, $0)
+        } inSwift: {
+            Valet.iCloudSharedGroupValet(withExplicitlySet: try group(), accessibility: .afterFirstUnlock)
+        },
+    ]
+
+    @Test("read what the other wrote, whichever valet it is", arguments: twins)
+    func exchange(_ twins: Twins) throws {
+        let handle = try unsafe CallsFromSwift.handle(twins.inC)
+        defer { unsafe valet_free(handle) }
+        let valet = try twins.inSwift()
+        #expect(CallsFromSwift.status { unsafe valet_set_string(handle, "from C", Self.end, "12345", Self.end) } == valet_success)
+        #expect(try valet.string(forKey: "from C") == "12345")
+        try valet.setObject(Data([0, 255, 0]), forKey: "from Swift")
+        let read = CallsFromSwift.bytes { unsafe valet_get(handle, "from Swift", Self.end, $0, $1) }
+        #expect(read == (valet_success, Data([0, 255, 0])))
+        let listed = CallsFromSwift.keys { unsafe valet_all_keys(handle, $0, $1) }
+        #expect(listed.status == valet_success)
+        #expect(try listed.keys == valet.allKeys().sorted())
+        #expect(CallsFromSwift.status { unsafe valet_remove_all(handle) } == valet_success)
+        #expect(try valet.allKeys().isEmpty)
+    }
+
+    @Test("A locked keychain is not 'not found'")
+    func locked() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        try keychain.setPasscode("swordfish")
+        let handle = try unsafe CallsFromSwift.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
+        defer { unsafe valet_free(handle) }
+        #expect(CallsFromSwift.status { unsafe valet_set_string(handle, "Skroob", Self.end, "12345", Self.end) } == valet_success)
+        try keychain.lock()
+        let isAccessible = unsafe valet_can_access(handle)
+        #expect(!isAccessible)
+        let read = CallsFromSwift.text { unsafe valet_get_string(handle, "Skroob", Self.end, $0, $1) }
+        #expect(read == (valet_error_could_not_access_keychain, nil))
+    }
+
+    @Test("A key that another program stored as bytes or a number reaches the callback as what it is")
+    func oddKeys() throws {
+        for account in [Data([0, 255]), Data()] as [Data] {
+            let item: [String: Any] = [
+                kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: "Other", kSecAttrAccount as String: account,
+                kSecValueData as String: Data("value of \(account.count)".utf8),
+            ]
+            #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        }
+        let handle = try unsafe CallsFromSwift.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
+        defer { unsafe valet_free(handle) }
+        let status = unsafe "Other".withCString { service in
+            unsafe "genp".withCString { genericPassword in
+                unsafe "class".withCString { className in
+                    unsafe "svce".withCString { serviceName in
+                        let text = valet_value_type(valet_value_text)
+                        let query = unsafe [
+                            valet_query_entry(name: className, type: text, bytes: genericPassword, length: 4, number: 0, seconds: 0),
+                            valet_query_entry(name: serviceName, type: text, bytes: service, length: 5, number: 0, seconds: 0),
+                        ]
+                        return unsafe valet_migrate_matching_with_map(
+                            handle, query, 2,
+                            { _, pair, output in
+                                guard let pair = unsafe pair?.pointee else { return 1000 }
+                                guard unsafe Int(pair.key_type) == valet_value_bytes else { return 1001 }
+                                let key = unsafe "\(pair.key_length) bytes"
+                                return unsafe valet_output_set(output, key, -1, pair.value, pair.value_length)
+                            }, nil)
+                    }
+                }
+            }
+        }
+        #expect(Int(status) == valet_success)
+        let read = CallsFromSwift.text { unsafe valet_get_string(handle, "2 bytes", Self.end, $0, $1) }
+        #expect(read.text == "value of 2")
+    }
+}
+#endif
