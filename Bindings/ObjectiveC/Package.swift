@@ -33,7 +33,8 @@ let objectiveC: [CSetting] = [
 /// accessibility is wanted, which has the same number.
 let asTheyAre: [CSetting] = [.unsafeFlags(["-Wno-incompatible-pointer-types", "-Wno-enum-conversion"])]
 
-let foundation: [LinkerSetting] = [.linkedLibrary("gnustep-base"), .linkedLibrary("objc")]
+/// Swift brings the runtime of blocks.
+let foundation: [LinkerSetting] = [.linkedLibrary("gnustep-base"), .linkedLibrary("objc"), .linkedLibrary("BlocksRuntime")]
 
 /// For the programs here: the classes, from this package.
 let classes: Target.Dependency = "ValetObjectiveC"

@@ -65,6 +65,7 @@ __attribute__((objc_root_class)) @interface NSObject <NSObject>
 - (instancetype)initWithCharacters:(const unichar *)characters length:(NSUInteger)length;
 - (NSUInteger)length;
 - (void)getCharacters:(unichar *)buffer range:(NSRange)range;
+- (NSString *)substringFromIndex:(NSUInteger)index;
 - (NSString *)stringByAppendingString:(NSString *)string;
 - (nullable NSData *)dataUsingEncoding:(NSUInteger)encoding;
 @end

@@ -67,8 +67,10 @@ void VALTextFree(VALText *text) {
 
 NSString *VALStringMake(const char *bytes, size_t length) {
     if (length == 0) return @"";
-    unichar *units = calloc(length, sizeof(unichar));
-    if (units == NULL) return nil;
+    unichar *prefixed = calloc(length + 1, sizeof(unichar));
+    if (prefixed == NULL) return nil;
+    prefixed[0] = ' ';
+    unichar *units = prefixed + 1;
     size_t unitCount = 0;
     for (size_t index = 0; index < length;) {
         uint32_t scalar = (unsigned char)bytes[index++];
@@ -83,8 +85,13 @@ NSString *VALStringMake(const char *bytes, size_t length) {
             units[unitCount++] = (unichar)scalar;
         }
     }
-    NSString *string = [[NSString alloc] initWithCharacters:units length:unitCount];
+    NSString *string = VAL_AUTORELEASE([[NSString alloc] initWithCharacters:units length:unitCount]);
+    if ([string length] != unitCount) {
+        // GNUstep leaves out what it takes for a byte order mark at the beginning.
+        NSString *whole = VAL_AUTORELEASE([[NSString alloc] initWithCharacters:prefixed length:unitCount + 1]);
+        string = [whole substringFromIndex:1];
+    }
     wipe(units, unitCount * sizeof(unichar));
-    free(units);
-    return VAL_AUTORELEASE(string);
+    free(prefixed);
+    return string;
 }

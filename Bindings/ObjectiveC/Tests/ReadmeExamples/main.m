@@ -12,7 +12,7 @@
 static int failureCount = 0;
 
 static void expectText(NSString *text, NSString *expected, const char *example, NSError *error) {
-    if ([text isEqualToString:expected]) return;
+    if (text == expected || [text isEqualToString:expected]) return;
     failureCount++;
     printf("%s: \"%s\", not \"%s\" (%s)\n", example, [[text description] UTF8String], [expected UTF8String],
            [[error description] UTF8String]);
@@ -63,7 +63,10 @@ static void changingAccessibility(void) {
 
     NSError *error = nil;
     expectText([myNewValet stringForKey:@"moved" error:&error], @"12345", "changing accessibility", error);
-    [myNewValet removeAllObjectsAndReturnError:nil];
+    expectText([before stringForKey:@"moved" error:nil], nil, "changing accessibility", nil);
+    // As before, with what Swift stored.
+    [myNewValet removeObjectForKey:@"moved" error:nil];
+    [before migrateObjectsFrom:myNewValet removeOnCompletion:YES error:nil];
 }
 
 static void readingAndWriting(void) {
@@ -106,14 +109,57 @@ static void singlePrompt(Use use) {
     use(mySecureEnclaveValet, "single prompt");
 }
 
-/// README's own.
-static void readme(void) {
+/// README's first.
+static void firstOfReadme(void) {
     VALValet *const vault = [VALValet valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked];
     [vault setString:@"12345" forKey:@"Skroob" error:nil];
     NSString *const combination = [vault stringForKey:@"Skroob" error:nil];
 
-    expectText(combination, @"12345", "README", nil);
+    expectText(combination, @"12345", "README: five lines", nil);
+    [vault removeObjectForKey:@"Skroob" error:nil];
+}
 
+static void valetOfReadme(void) {
+    VALValet *const mine = [VALValet valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked];
+    VALValet *const ours = [VALValet sharedGroupValetWithAppIDPrefix:@"AppID12345"
+                                               sharedGroupIdentifier:@"Druidia"
+                                                       accessibility:VALAccessibilityWhenUnlocked];
+    VALValet *const everywhere = [VALValet iCloudValetWithIdentifier:@"Druidia" accessibility:VALCloudAccessibilityWhenUnlocked];
+
+    NSError *error = nil;
+    NSString *const combination = [mine stringForKey:@"Skroob" error:&error];
+    if (combination != nil) {
+        NSLog(@"The same as on my luggage: %lu digits", (unsigned long)combination.length);
+    } else if ([error.domain isEqual:VALKeychainErrorDomain] && error.code == VALKeychainErrorItemNotFound) {
+        [mine setString:@"12345" forKey:@"Skroob" error:&error];
+    }
+
+    expectText([mine stringForKey:@"Skroob" error:nil], @"12345", "README: errors", error);
+    expectText([ours stringForKey:@"Skroob" error:nil], nil, "README: another valet", nil);
+    expectText([everywhere stringForKey:@"Skroob" error:nil], nil, "README: another valet", nil);
+
+    VALValet *const before = [VALValet valetWithIdentifier:@"Planet Druidia" accessibility:VALAccessibilityWhenUnlocked];
+    [before setString:@"Vespa" forKey:@"princess" error:nil];
+    [before setString:@"fresh" forKey:@"air" error:nil];
+
+    VALValet *const old = [VALValet valetWithIdentifier:@"Planet Druidia" accessibility:VALAccessibilityWhenUnlocked];
+    [mine migrateObjectsFrom:old compactMap:^VALMigratableKeyValuePairOutput *(VALMigratableKeyValuePairInput *pair) {
+        if ([pair.key isEqual:@"air"]) return nil;
+        NSString *const key = [@"Druidia " stringByAppendingString:pair.key];
+        return [[VALMigratableKeyValuePairOutput alloc] initWithKey:key value:pair.value];
+    } error:&error];
+
+    expectText([mine stringForKey:@"Druidia princess" error:nil], @"Vespa", "README: migration", error);
+    expectText([mine stringForKey:@"Druidia air" error:nil], nil, "README: migration", error);
+    [mine removeObjectForKey:@"Druidia princess" error:nil];
+}
+
+static void enclaveOfReadme(void) {
+    VALSecureEnclaveValet *const luggage = [VALSecureEnclaveValet valetWithIdentifier:@"Luggage" accessControl:VALAccessControlUserPresence];
+    [luggage setString:@"12345" forKey:@"combination" error:nil];
+    NSString *const code = [luggage stringForKey:@"combination" withPrompt:@"Open the luggage" error:nil];
+
+    expectText(code, @"12345", "README: Secure Enclave", nil);
 }
 
 int main(int count, const char *words[]) {
@@ -133,7 +179,11 @@ int main(int count, const char *words[]) {
         cloud(use);
         secureEnclave(use);
         singlePrompt(use);
-        if (isWriting) readme();
+        if (isWriting) {
+            firstOfReadme();
+            valetOfReadme();
+            enclaveOfReadme();
+        }
     }
     return failureCount == 0 ? 0 : 1;
 }

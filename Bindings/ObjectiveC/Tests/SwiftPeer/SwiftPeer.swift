@@ -9,7 +9,16 @@ internal import Valet
 /// The program in Swift that programs in Objective-C share a keychain with.
 @main
 enum SwiftPeer {
-    static func main() throws {
+    static func main() {
+        do {
+            try run()
+        } catch {
+            FileHandle.standardError.write(Data("SwiftPeer: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run() throws {
         switch CommandLine.arguments.dropFirst().first {
         case "write": try write()
         case "read": try read()
@@ -82,8 +91,7 @@ enum SwiftPeer {
             kSecAttrAccessible as String: accessible, kSecValueData as String: Data("12345".utf8),
         ]
         item.merge(others) { _, other in other }
-        // No pointer is given.
-        let status = unsafe SecItemAdd(item as CFDictionary, nil)
+        let status = SecItemAdd(item as CFDictionary, nil)
         guard status == errSecSuccess else { throw Refused("\(service): \(status)") }
     }
 }

@@ -35,6 +35,14 @@ enum { threadCount = 8, roundCount = 25 };
 /// One object of all threads and one of this thread's, with equal sandboxes; one key of all threads and one of this thread's.
 - (void)work:(id)nothing {
     (void)nothing;
+    @autoreleasepool {
+        [self work];
+    }
+    [_running lock];
+    [_running unlockWithCondition:[_running condition] - 1];
+}
+
+- (void)work {
     NSString *key = [NSString stringWithFormat:@"thread %d", _number];
     for (int round = 0; round < roundCount; round++) {
         @autoreleasepool {
@@ -48,8 +56,6 @@ enum { threadCount = 8, roundCount = 25 };
             CHECK([own isEqual:_shared] && [[own allKeysWithError:NULL] containsObject:key]);
         }
     }
-    [_running lock];
-    [_running unlockWithCondition:[_running condition] - 1];
 }
 
 @end

@@ -168,6 +168,9 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// The keys of all values.
 ///
+/// Two keys that Foundation calls equal although their UTF-8 differs are one in a set. GNUstep does so with a letter that has its accent in it and
+/// one that is followed by its accent.
+///
 /// @param error Gets what failed.
 /// @return The keys, none if there are no values; nil if it failed.
 - (nullable NSSet<NSString *> *)allKeysWithError:(NSError **)error;
