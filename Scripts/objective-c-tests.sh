@@ -10,7 +10,7 @@ fail() {
     exit 1
 }
 
-Scripts/install-objective-c.sh
+Scripts/install-dependencies.sh objective-c
 
 step "Build the classes for Objective-C and their tests"
 swift build --package-path "$package"

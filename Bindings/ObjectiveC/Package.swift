@@ -24,8 +24,8 @@ let gccHeaders: String = {
 let objectiveC: [CSetting] = [
     .unsafeFlags([
         "-fobjc-runtime=gcc", "-fconstant-string-class=NSConstantString", "-fexceptions", "-fobjc-exceptions",
-        "-D_NATIVE_OBJC_EXCEPTIONS", "-I", "\(Context.packageDirectory)/GNUstep", "-isystem", "/usr/include/GNUstep", "-idirafter", gccHeaders,
-        "-Wall", "-Wextra", "-Werror",
+        "-D_NATIVE_OBJC_EXCEPTIONS", "-I", "\(Context.packageDirectory)/GNUstep", "-isystem", "/usr/include/GNUstep",
+        "-idirafter", gccHeaders, "-Wall", "-Wextra", "-Werror",
     ])
 ]
 
