@@ -1,9 +1,9 @@
 # Short names for what one does with this repository. `make` alone lists them.
 
 SWIFT ?= swift
-SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples Bindings)
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-objective-c build release lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-objective-c build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,18 @@ build: install-dependencies  ## build everything, tests too
 
 release: install-dependencies  ## build one `valet` file that runs where no Swift is installed
 	$(SWIFT) build -c release --static-swift-stdlib --product valet -Xlinker -s
+
+install: install-dependencies  ## put `valet`, libvalet.so, valet.h, manual pages and completions below PREFIX (/usr/local), in front of it DESTDIR
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh install
+
+uninstall:       ## take away what `make install` put there, with the same PREFIX, LIBDIR and DESTDIR
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh uninstall
+
+check-c: install-dependencies  ## run the tests in C under Valgrind and the address sanitizer; ROUNDS=10000 for more rounds
+	@Scripts/check-c.sh
+
+check-install: install-dependencies  ## install into a throw-away folder, build and run the examples there, uninstall
+	@Scripts/check-install.sh
 
 lint:            ## check the style of every Swift file
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)

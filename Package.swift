@@ -173,7 +173,9 @@ package.targets += [
         dependencies: ["CValet", "Valet", .target(name: "CKeychainShims", condition: .when(platforms: withoutSecurityFramework))]
     ),
     // What C makes of it, in C: the tests run it, under Valgrind and the sanitizers too.
-    .executableTarget(name: "CValetTestProgram", dependencies: ["ValetC", "CValet"], path: "Tests/CValetTestProgram"),
+    .executableTarget(
+        name: "CValetTestProgram", dependencies: ["ValetC", "CValet"], path: "Tests/CValetTestProgram",
+        exclude: ["valgrind.supp", "leaks.supp"]),
     .testTarget(
         name: "ValetCTests",
         dependencies: [

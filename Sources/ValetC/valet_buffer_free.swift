@@ -4,7 +4,7 @@
 internal import CValet
 
 @c @implementation
-func valet_buffer_free(_ buffer: UnsafeMutableRawPointer?) {
+package func valet_buffer_free(_ buffer: UnsafeMutableRawPointer?) {
     guard let buffer = unsafe buffer else { return }
     unsafe OutputBuffer.wipeAndFree(buffer)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Valet
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
-func valet_create(
+package func valet_create(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -18,7 +18,7 @@ func valet_create(
 }
 
 @c @implementation
-func valet_create_shared(
+package func valet_create_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
@@ -31,7 +31,7 @@ func valet_create_shared(
 }
 
 @c @implementation
-func valet_create_explicit(
+package func valet_create_explicit(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -42,7 +42,7 @@ func valet_create_explicit(
 }
 
 @c @implementation
-func valet_create_explicit_shared(
+package func valet_create_explicit_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ accessibility: valet_accessibility, _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -54,7 +54,7 @@ func valet_create_explicit_shared(
 }
 
 @c @implementation
-func valet_create_icloud(
+package func valet_create_icloud(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -65,7 +65,7 @@ func valet_create_icloud(
 }
 
 @c @implementation
-func valet_create_icloud_shared(
+package func valet_create_icloud_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
@@ -79,7 +79,7 @@ func valet_create_icloud_shared(
 }
 
 @c @implementation
-func valet_create_icloud_explicit(
+package func valet_create_icloud_explicit(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -90,7 +90,7 @@ func valet_create_icloud_explicit(
 }
 
 @c @implementation
-func valet_create_icloud_explicit_shared(
+package func valet_create_icloud_explicit_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ accessibility: valet_cloud_accessibility, _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {

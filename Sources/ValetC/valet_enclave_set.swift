@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Foundation
 internal import Valet
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
-func valet_enclave_can_access(_ handle: OpaquePointer?) -> Bool {
+package func valet_enclave_can_access(_ handle: OpaquePointer?) -> Bool {
     unsafe Call<SecureEnclaveValet>.canAccess(handle)
 }
 
 @c @implementation
-func valet_enclave_set(
+package func valet_enclave_set(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
     unsafe Call<SecureEnclaveValet>.set(handle, key, keyLength, value, valueLength)
 }
 
 @c @implementation
-func valet_enclave_set_string(
+package func valet_enclave_set_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
 ) -> valet_status {
     unsafe Call<SecureEnclaveValet>.setString(handle, key, keyLength, string, stringLength)
 }
 
 @c @implementation
-func valet_enclave_contains(
+package func valet_enclave_contains(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ result: UnsafeMutablePointer<Bool>?
 ) -> valet_status {
     unsafe Call<SecureEnclaveValet>.contains(handle, key, keyLength, result)
 }
 
 @c @implementation
-func valet_enclave_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
+package func valet_enclave_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
     unsafe Call<SecureEnclaveValet>.remove(handle, key, keyLength)
 }
 
 @c @implementation
-func valet_enclave_remove_all(_ handle: OpaquePointer?) -> valet_status {
+package func valet_enclave_remove_all(_ handle: OpaquePointer?) -> valet_status {
     unsafe Call<SecureEnclaveValet>.removeAll(handle)
 }
 
 @c @implementation
-func valet_enclave_get(
+package func valet_enclave_get(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?,
     _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
@@ -54,7 +54,7 @@ func valet_enclave_get(
 }
 
 @c @implementation
-func valet_enclave_get_string(
+package func valet_enclave_get_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
@@ -64,7 +64,7 @@ func valet_enclave_get_string(
 }
 
 @c @implementation
-func valet_enclave_get_with_prompt(
+package func valet_enclave_get_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?, _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
@@ -75,7 +75,7 @@ func valet_enclave_get_with_prompt(
 }
 
 @c @implementation
-func valet_enclave_get_string_with_prompt(
+package func valet_enclave_get_string_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Valet
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
-func valet_free(_ handle: OpaquePointer?) {
+package func valet_free(_ handle: OpaquePointer?) {
     unsafe Handle.free(handle, as: Valet.self)
 }
 
 @c @implementation
-func valet_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
+package func valet_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
     unsafe Call<Valet>.isEqual(first, second)
 }
 
 @c @implementation
-func valet_hash(_ handle: OpaquePointer?) -> UInt64 {
+package func valet_hash(_ handle: OpaquePointer?) -> UInt64 {
     unsafe Call<Valet>.hash(handle)
 }
 
 @c @implementation
-func valet_describe(
+package func valet_describe(
     _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ textLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
     unsafe Call<Valet>.describe(handle, text, textLength)

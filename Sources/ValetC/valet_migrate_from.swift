@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Foundation
 internal import Valet
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
-func valet_migrate_matching(
+package func valet_migrate_matching(
     _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ removeOnCompletion: Bool
 ) -> valet_status {
     unsafe Call<Valet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
 }
 
 @c @implementation
-func valet_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+package func valet_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
     unsafe Call<Valet>.migrate(destination, from: source, removeOnCompletion)
 }
 
 @c @implementation
-func valet_migrate_matching_with_map(
+package func valet_migrate_matching_with_map(
     _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ map: valet_compact_map?,
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
@@ -33,7 +33,7 @@ func valet_migrate_matching_with_map(
 }
 
 @c @implementation
-func valet_migrate_from_with_map(
+package func valet_migrate_from_with_map(
     _ destination: OpaquePointer?, _ source: OpaquePointer?, _ map: valet_compact_map?, _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
     statusAnswer {
@@ -45,7 +45,7 @@ func valet_migrate_from_with_map(
 }
 
 @c @implementation
-func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+package func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
     statusAnswer {
         try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleValet(
             removeOnCompletion: removeOnCompletion)
@@ -53,7 +53,7 @@ func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ removeOnCo
 }
 
 @c @implementation
-func valet_migrate_from_always_accessible_this_device_only(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+package func valet_migrate_from_always_accessible_this_device_only(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
     statusAnswer {
         try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValet(
             removeOnCompletion: removeOnCompletion)
@@ -61,12 +61,12 @@ func valet_migrate_from_always_accessible_this_device_only(_ handle: OpaquePoint
 }
 
 @c @implementation
-func valet_migrate_from_pre_catalina(_ handle: OpaquePointer?) -> valet_status {
+package func valet_migrate_from_pre_catalina(_ handle: OpaquePointer?) -> valet_status {
     statusAnswer { try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromPreCatalina() }
 }
 
 @c @implementation
-func valet_output_set(
+package func valet_output_set(
     _ output: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
     statusAnswer {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Valet
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
@@ -9,7 +9,7 @@ internal import Valet
 #if !os(tvOS) && !os(watchOS)
 
 @c @implementation
-func valet_single_prompt_create(
+package func valet_single_prompt_create(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessControl: valet_access_control,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
@@ -20,7 +20,7 @@ func valet_single_prompt_create(
 }
 
 @c @implementation
-func valet_single_prompt_create_shared(
+package func valet_single_prompt_create_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessControl: valet_access_control,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
@@ -33,22 +33,22 @@ func valet_single_prompt_create_shared(
 }
 
 @c @implementation
-func valet_single_prompt_free(_ handle: OpaquePointer?) {
+package func valet_single_prompt_free(_ handle: OpaquePointer?) {
     unsafe Handle.free(handle, as: SinglePromptSecureEnclaveValet.self)
 }
 
 @c @implementation
-func valet_single_prompt_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
+package func valet_single_prompt_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
     unsafe Call<SinglePromptSecureEnclaveValet>.isEqual(first, second)
 }
 
 @c @implementation
-func valet_single_prompt_hash(_ handle: OpaquePointer?) -> UInt64 {
+package func valet_single_prompt_hash(_ handle: OpaquePointer?) -> UInt64 {
     unsafe Call<SinglePromptSecureEnclaveValet>.hash(handle)
 }
 
 @c @implementation
-func valet_single_prompt_describe(
+package func valet_single_prompt_describe(
     _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ textLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.describe(handle, text, textLength)

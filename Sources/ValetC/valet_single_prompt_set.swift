@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 internal import Foundation
 internal import Valet
 
@@ -10,43 +10,43 @@ internal import Valet
 #if !os(tvOS) && !os(watchOS)
 
 @c @implementation
-func valet_single_prompt_can_access(_ handle: OpaquePointer?) -> Bool {
+package func valet_single_prompt_can_access(_ handle: OpaquePointer?) -> Bool {
     unsafe Call<SinglePromptSecureEnclaveValet>.canAccess(handle)
 }
 
 @c @implementation
-func valet_single_prompt_set(
+package func valet_single_prompt_set(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.set(handle, key, keyLength, value, valueLength)
 }
 
 @c @implementation
-func valet_single_prompt_set_string(
+package func valet_single_prompt_set_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
 ) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.setString(handle, key, keyLength, string, stringLength)
 }
 
 @c @implementation
-func valet_single_prompt_contains(
+package func valet_single_prompt_contains(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ result: UnsafeMutablePointer<Bool>?
 ) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.contains(handle, key, keyLength, result)
 }
 
 @c @implementation
-func valet_single_prompt_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
+package func valet_single_prompt_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.remove(handle, key, keyLength)
 }
 
 @c @implementation
-func valet_single_prompt_remove_all(_ handle: OpaquePointer?) -> valet_status {
+package func valet_single_prompt_remove_all(_ handle: OpaquePointer?) -> valet_status {
     unsafe Call<SinglePromptSecureEnclaveValet>.removeAll(handle)
 }
 
 @c @implementation
-func valet_single_prompt_get_with_prompt(
+package func valet_single_prompt_get_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?, _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
@@ -57,7 +57,7 @@ func valet_single_prompt_get_with_prompt(
 }
 
 @c @implementation
-func valet_single_prompt_get_string_with_prompt(
+package func valet_single_prompt_get_string_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
@@ -68,7 +68,7 @@ func valet_single_prompt_get_string_with_prompt(
 }
 
 @c @implementation
-func valet_single_prompt_all_keys(
+package func valet_single_prompt_all_keys(
     _ handle: OpaquePointer?, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int, _ callback: valet_key_callback?,
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
@@ -78,7 +78,7 @@ func valet_single_prompt_all_keys(
 }
 
 @c @implementation
-func valet_single_prompt_require_prompt_on_next_access(_ handle: OpaquePointer?) -> valet_status {
+package func valet_single_prompt_require_prompt_on_next_access(_ handle: OpaquePointer?) -> valet_status {
     statusAnswer { try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).requirePromptOnNextAccess() }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-internal import CValet
+package import CValet
 
 @c @implementation
-func valet_status_text(_ status: valet_status) -> UnsafePointer<CChar>? {
+package func valet_status_text(_ status: valet_status) -> UnsafePointer<CChar>? {
     unsafe staticText(statusText(Int(status)))
 }
 

@@ -6,12 +6,12 @@ internal import CValet
 // Each function is declared in valet.h; the compiler holds the signatures against it.
 
 @c @implementation
-func valet_version() -> UnsafePointer<CChar>? {
+package func valet_version() -> UnsafePointer<CChar>? {
     unsafe staticText("0.1.0")
 }
 
 @c @implementation
-func valet_library_interface_version() -> Int32 {
+package func valet_library_interface_version() -> Int32 {
     Int32(valet_interface_version)
 }
 

@@ -13,6 +13,7 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainEngine": systemModules.union(["KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
+    "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": systemModules.union([
         "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims", "ArgumentParser", "Logging",
     ]),
@@ -33,6 +34,7 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CSQLite", ["KeychainStore", "KeychainStoreTests", "FaultTests", "KeychainTestChild"], "only the store knows how rows lie on disk"),
     ("CSQLiteShims", ["KeychainStore", "KeychainStoreTests"], "only the store knows what is in a page"),
     ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
+    ("CValet", ["ValetC", "ValetCTests"], "what a Swift program needs is in Valet; C's names are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
     ("CDiskRecorder", ["PowerCutWorkload"], "it takes the place of the C library's functions in whatever it is linked into"),
 ]

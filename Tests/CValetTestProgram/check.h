@@ -48,5 +48,7 @@ void check_enclaves(void);
 void check_wiping(void);
 void check_threads(void);
 void check_growth(long rounds);
+void plant_leak(void);
+void plant_use_after_free(void);
 
 #endif

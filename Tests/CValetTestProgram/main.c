@@ -38,6 +38,10 @@ int main(int count, char **words) {
     CASE("wiping", check_wiping())
     CASE("threads", check_threads())
     CASE("growth", check_growth(rounds))
+    /* Never among all. */
+    all = false;
+    CASE("planted-leak", plant_leak())
+    CASE("planted-use-after-free", plant_use_after_free())
     if (run == 0) {
         fprintf(stderr, "There is no case \"%s\".\n", name);
         return 2;

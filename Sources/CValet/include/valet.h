@@ -37,6 +37,9 @@
  * **Secrets in memory.** The buffers handed out are wiped when they are freed. Copies that reading or storing makes on the way are not
  * all wiped: a secret should be held no longer than it is needed, but a memory dump of the process may show it even so.
  *
+ * **Whose values.** As everywhere in the keychain, values belong to the program: to its application identifier, which without entitlements is the
+ * name of its executable file. In an interpreter that is the interpreter's name, for every script alike; KEYCHAIN_ENTITLEMENTS names a file that says better.
+ *
  * **Threads.** Every function may be called from any thread at any time, with the same handle too. Only freeing must not happen while
  * another thread still uses what is freed. A call reads from or writes to disk; one that asks a person waits for them. After fork(), a
  * child that did not call exec() gets `valet_error_could_not_access_keychain`.

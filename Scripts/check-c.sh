@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs the C tests under Valgrind and under the address sanitizer. ROUNDS=10000 is how often growth is tried.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+home=$(mktemp -d)
+trap 'rm -rf "$home"' EXIT
+run() { mkdir -p -m 700 "$home/$1" && KEYCHAIN_HOME="$home/$1" KEYCHAIN_PINENTRY='' "${@:2}"; }
+
+# An instrument that finds nothing must be one that would find something.
+prove() {
+    local fault
+    for fault in planted-leak planted-use-after-free; do
+        if "$1" "$2" "$fault" >"$home/log" 2>&1 || ! grep -qE 'definitely lost|LeakSanitizer|Invalid read|heap-use-after-free' "$home/log"; then
+            tail -n 20 "$home/log"
+            echo "The fault $fault was not found: this proves nothing." >&2
+            return 1
+        fi
+    done
+    echo "Planted faults are found."
+}
+
+bin_path() { swift build "$@" --show-bin-path; }
+
+valgrind_run() {
+    local bin
+    swift build --product CValetTestProgram
+    bin=$(bin_path)
+    # Valgrind 3.19 gives up on what the compiler writes for debuggers; names of functions stay.
+    strip --strip-debug -o "$bin/CValetTestProgram.stripped" "$bin/CValetTestProgram"
+    echo "Under Valgrind:"
+    prove under_valgrind "$bin"
+    under_valgrind "$bin" all "${ROUNDS:-1000}"
+}
+
+under_valgrind() {
+    run valgrind valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+        --suppressions=Tests/CValetTestProgram/valgrind.supp --num-callers=30 \
+        "$1/CValetTestProgram.stripped" "${@:2}"
+}
+
+sanitizer_run() {
+    local bin options=(--sanitize=address --scratch-path .build/with-address-sanitizer)
+    swift build "${options[@]}" --product CValetTestProgram
+    bin=$(bin_path "${options[@]}")
+    echo "Under the address sanitizer, with leaks:"
+    prove under_sanitizer "$bin"
+    under_sanitizer "$bin" all "${ROUNDS:-10000}"
+}
+
+under_sanitizer() {
+    run address env ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 \
+        LSAN_OPTIONS=suppressions="$PWD/Tests/CValetTestProgram/leaks.supp":print_suppressions=0 \
+        "$1/CValetTestProgram" "${@:2}"
+}
+
+case ${1:-all} in
+    valgrind) valgrind_run ;;
+    sanitizer) sanitizer_run ;;
+    all) valgrind_run && sanitizer_run ;;
+    *) echo "Scripts/check-c.sh [valgrind|sanitizer]" >&2; exit 2 ;;
+esac

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Builds what a system gets (`build`), puts it in place (`install`), takes it away again (`uninstall`). The Makefile says how it is called.
+#
+# PREFIX (/usr/local) is where things will be used, LIBDIR ($PREFIX/lib) where libraries are there; DESTDIR is put in front of both.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=${PREFIX:-/usr/local}
+libdir=${LIBDIR:-$prefix/lib}
+destination=${DESTDIR:-}
+version=$(sed -n 's/.*staticText("\([0-9][^"]*\)").*/\1/p' Sources/ValetC/valet_version.swift)
+# The number behind the name says what a program may run with: it is raised when something is taken away.
+soname=libvalet.so.0
+built=$PWD/.build/install
+# One build for the command and the library, which bring Swift's runtime along.
+swift_options=(-c release --scratch-path "$built" -Xswiftc -static-stdlib -Xswiftc -use-ld=lld -Xlinker -s)
+
+build() {
+    swift build "${swift_options[@]}" --product valet
+    swift build "${swift_options[@]}" --product ValetC \
+        -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname"
+    Scripts/man.sh
+    Scripts/completions.sh
+}
+
+# Each file with its mode, where it comes from and where it goes.
+files() {
+    local bin library page
+    bin=$(swift build "${swift_options[@]}" --show-bin-path)
+    library=$libdir/libvalet.so.$version
+    printf '%s\t%s\t%s\n' 755 "$bin/valet" "$prefix/bin/valet"
+    printf '%s\t%s\t%s\n' 644 "$bin/libValetC.so" "$library"
+    printf '%s\t%s\t%s\n' 644 "Sources/CValet/include/valet.h" "$prefix/include/valet.h"
+    printf '%s\t%s\t%s\n' 644 ".build/completions/valet.bash" "$prefix/share/bash-completion/completions/valet"
+    printf '%s\t%s\t%s\n' 644 ".build/completions/_valet" "$prefix/share/zsh/site-functions/_valet"
+    printf '%s\t%s\t%s\n' 644 ".build/completions/valet.fish" "$prefix/share/fish/vendor_completions.d/valet.fish"
+    for page in .build/man/*.1; do
+        printf '%s\t%s\t%s\n' 644 "$page" "$prefix/share/man/man1/${page##*/}"
+    done
+}
+
+install_all() {
+    local mode source target
+    files | while IFS=$'\t' read -r mode source target; do install -D -m "$mode" "$source" "$destination$target"; done
+    ln -sf "libvalet.so.$version" "$destination$libdir/$soname"
+    ln -sf "$soname" "$destination$libdir/libvalet.so"
+    mkdir -p "$destination$libdir/pkgconfig"
+    sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" Scripts/valet.pc.in >"$destination$libdir/pkgconfig/valet.pc"
+    chmod 644 "$destination$libdir/pkgconfig/valet.pc"
+    echo "Installed valet $version below $destination$prefix."
+    refresh_libraries
+}
+
+# Needs nothing that was built: what an older version left goes too.
+uninstall_all() {
+    rm -f "$destination$prefix/bin/valet" "$destination$prefix/include/valet.h" "$destination$libdir/pkgconfig/valet.pc" \
+        "$destination$libdir"/libvalet.so "$destination$libdir"/libvalet.so.* \
+        "$destination$prefix/share/man/man1/valet.1" "$destination$prefix"/share/man/man1/valet.*.1 \
+        "$destination$prefix/share/bash-completion/completions/valet" "$destination$prefix/share/zsh/site-functions/_valet" \
+        "$destination$prefix/share/fish/vendor_completions.d/valet.fish"
+    echo "Removed valet from $destination$prefix."
+    refresh_libraries
+}
+
+# The linker at run time finds a new library by its cache, which only root writes; a staged tree is none of its business.
+refresh_libraries() {
+    if [ -z "$destination" ] && [ "$(id -u)" -eq 0 ] && command -v ldconfig >/dev/null 2>&1; then ldconfig; fi
+}
+
+case ${1:-} in
+    build) build ;;
+    install) build && install_all ;;
+    uninstall) uninstall_all ;;
+    *) echo "Scripts/install.sh build|install|uninstall" >&2; exit 2 ;;
+esac
