@@ -39,7 +39,6 @@ command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 if [ "${1:-}" = objective-c ]; then
     has_file '/usr/lib/gcc/*/*/include/objc/objc.h' || missing+=(gobjc)                         # the runtime
     has_file '/usr/include/GNUstep/Foundation/Foundation.h' || missing+=(libgnustep-base-dev)   # Foundation
-    command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)
     command -v strip >/dev/null 2>&1 || missing+=(binutils)                                     # Valgrind and debug information
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
