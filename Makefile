@@ -1,9 +1,9 @@
 # Short names for what one does with this repository. `make` alone lists them.
 
 SWIFT ?= swift
-SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples)
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,9 +12,13 @@ demo: install-dependencies  ## store a secret and read it back, in a throw-away 
 	@Scripts/demo.sh
 
 # What needs a TPM is built apart, so that neither build takes the other's place. The filter names those suites: all others are the same.
-test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it
+test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it; Objective-C first
+	@Scripts/objective-c-tests.sh
 	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --filter 'TPM|Protector|Recovery'
 	$(SWIFT) test
+
+test-objective-c: install-dependencies  ## test the classes for Objective-C alone; this installs GNUstep
+	@Scripts/objective-c-tests.sh
 
 sanitize: install-dependencies  ## run all tests under Thread Sanitizer, and then under Address Sanitizer
 	@Scripts/sanitize.sh all

@@ -189,6 +189,14 @@ package.targets += [
 ]
 #endif
 
+#if os(macOS)
+// On Linux they are a package of their own, Bindings/ObjectiveC: there they need GNUstep, and flags that no package may ask for which others depend on.
+package.products.append(.library(name: "ValetObjectiveC", targets: ["ValetObjectiveC"]))
+package.targets.append(
+    .target(name: "ValetObjectiveC", dependencies: ["ValetC", "CValet"], path: "Bindings/ObjectiveC/Sources/ValetObjectiveC")
+)
+#endif
+
 for target in package.targets where [.regular, .executable, .test].contains(target.type) {
     guard !target.name.hasPrefix("C") || target.name == "ConformanceTests" else { continue }
     // Code as it is written for Apple platforms, so compiled as such code is.

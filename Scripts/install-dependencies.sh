@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and the system lacks. Debian and Ubuntu only; elsewhere it says what is missing.
-# Does nothing, and asks for nothing, when all of it is there.
+# Does nothing, and asks for nothing, when all of it is there. `install-dependencies.sh objective-c` adds what the classes for Objective-C are built and
+# tested with: whoever builds Swift alone needs none of it.
 set -euo pipefail
 
 if ! command -v swift >/dev/null 2>&1; then
@@ -35,6 +36,11 @@ command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # how a C pr
 command -v python3 >/dev/null 2>&1 || missing+=(python3)            # and the example in Python
 command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # programs that ask for a passcode
 command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
+if [ "${1:-}" = objective-c ]; then
+    has_file '/usr/lib/gcc/*/*/include/objc/objc.h' || missing+=(gobjc)                         # the runtime
+    has_file '/usr/include/GNUstep/Foundation/Foundation.h' || missing+=(libgnustep-base-dev)   # Foundation
+    command -v strip >/dev/null 2>&1 || missing+=(binutils)                                     # Valgrind and debug information
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then

@@ -21,6 +21,34 @@ struct ReadmeExamples {
         #expect(combination == "12345")
     }
 
+    @Test("Valets share nothing, errors say what is missing, values are changed on the way", .inMemoryKeychain)
+    func valets() throws {
+        let mine = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        let ours = Valet.sharedGroupValet(
+            with: SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Druidia")!, accessibility: .whenUnlocked)
+        let everywhere = Valet.iCloudValet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+        #expect(mine != ours && ours != everywhere && mine != everywhere)
+
+        do {
+            let combination = try mine.string(forKey: "Skroob")
+            print("The same as on my luggage: \(combination.count) digits")
+        } catch KeychainError.itemNotFound {
+            try mine.setString("12345", forKey: "Skroob")
+        }
+        #expect(try mine.string(forKey: "Skroob") == "12345")
+
+        let before = Valet.valet(with: Identifier(nonEmpty: "Planet Druidia")!, accessibility: .whenUnlocked)
+        try before.setString("Vespa", forKey: "princess")
+        try before.setString("fresh", forKey: "air")
+        let old = Valet.valet(with: Identifier(nonEmpty: "Planet Druidia")!, accessibility: .whenUnlocked)
+        try mine.migrateObjects(from: old) { pair in
+            guard let key = pair.key as? String, key != "air" else { return nil }
+            return MigratableKeyValuePair(key: "Druidia " + key, value: pair.value)
+        }
+        #expect(try mine.string(forKey: "Druidia princess") == "Vespa")
+        #expect(try mine.allKeys() == ["Skroob", "Druidia princess"])
+    }
+
     @Test("Code that was written for Apple's frameworks runs", .inMemoryKeychain)
     func appleCode() throws {
         let item: [String: Any] = [
@@ -223,7 +251,7 @@ struct KeychainTestingExamples {
 @Suite("README and documentation")
 struct ReadmeTests {
     private static let documents = [
-        ("README.md", 8), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
+        ("README.md", 11), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 5), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 4),
     ]
 
