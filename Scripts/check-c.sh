@@ -40,7 +40,7 @@ under_valgrind() {
 }
 
 sanitizer_run() {
-    local bin options=(--sanitize=address --scratch-path .build/with-address-sanitizer)
+    local bin options=(--sanitize=address --scratch-path .build/check-c)
     swift build "${options[@]}" --product CValetTestProgram
     bin=$(bin_path "${options[@]}")
     echo "Under the address sanitizer, with leaks:"
