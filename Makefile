@@ -29,7 +29,8 @@ build: install-dependencies  ## build everything, tests too
 release: install-dependencies  ## build one `valet` file that runs where no Swift is installed
 	$(SWIFT) build -c release --static-swift-stdlib --product valet -Xlinker -s
 
-install: install-dependencies  ## put `valet`, libvalet.so, valet.h, manual pages and completions below PREFIX (/usr/local), in front of it DESTDIR
+install:         ## put `valet`, libvalet.so, valet.h, manual pages and completions below PREFIX (/usr/local), in front of it DESTDIR
+	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh build
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh install
 
 uninstall:       ## take away what `make install` put there, with the same PREFIX, LIBDIR and DESTDIR

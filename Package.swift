@@ -189,7 +189,7 @@ package.targets += [
 ]
 #endif
 
-#if os(macOS)
+#if os(macOS) && compiler(>=6.3)
 // On Linux they are a package of their own, Bindings/ObjectiveC: there they need GNUstep, and flags that no package may ask for which others depend on.
 package.products.append(.library(name: "ValetObjectiveC", targets: ["ValetObjectiveC"]))
 package.targets.append(

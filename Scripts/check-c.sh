@@ -57,6 +57,9 @@ under_sanitizer() {
 case ${1:-all} in
     valgrind) valgrind_run ;;
     sanitizer) sanitizer_run ;;
-    all) valgrind_run && sanitizer_run ;;
+    all)
+        valgrind_run
+        sanitizer_run
+        ;;
     *) echo "Scripts/check-c.sh [valgrind|sanitizer]" >&2; exit 2 ;;
 esac

@@ -8,7 +8,7 @@ trap 'rm -rf "$stage"' EXIT
 fail() { echo "$1" >&2; exit 1; }
 
 # `/opt/valet` is no place where anything is looked for: what runs below was found by what was installed.
-export DESTDIR=$stage/root PREFIX=/opt/valet LIBDIR=/opt/valet/lib
+export DESTDIR="$stage/the root" PREFIX=/opt/valet LIBDIR=/opt/valet/lib
 Scripts/install.sh install
 installed=$DESTDIR$PREFIX
 
@@ -22,6 +22,7 @@ diff "$stage/declared" "$stage/shown" || fail "The library and its header differ
 
 echo "It brings Swift's runtime along."
 if readelf -d "$installed/lib/libvalet.so" | grep -E 'NEEDED.*(swift|Foundation)'; then fail "It needs libraries of Swift."; fi
+readelf -d "$installed/lib/libvalet.so" | grep -q NODELETE || fail "It can be unloaded under threads that have used it."
 readelf -d "$installed/lib/libvalet.so" | grep -q 'SONAME.*libvalet.so.0' || fail "It does not bear the name programs look for."
 
 echo "The examples store a secret and read it back."

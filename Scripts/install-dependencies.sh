@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and the system lacks. Debian and Ubuntu only; elsewhere it says what is missing.
 # Does nothing, and asks for nothing, when all of it is there. `install-dependencies.sh objective-c` adds what the classes for Objective-C are built and
-# tested with: whoever builds Swift alone needs none of it.
+# tested with: whoever builds Swift alone needs none of it. `install-dependencies.sh build` leaves out what only tests need.
 set -euo pipefail
 
 if ! command -v swift >/dev/null 2>&1; then
@@ -25,17 +25,19 @@ has_file '/usr/lib/gcc/*/*/libstdc++.so' || has_file '/usr/lib/*/libstdc++.so' |
 command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM fetches packages with it
 has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # and git checks servers with these
 command -v make >/dev/null 2>&1 || missing+=(make)                  # when this was not started by it
-command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
-command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
-command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a TPM in software
-command -v tpm2_clear >/dev/null 2>&1 || missing+=(tpm2-tools)      # what tests do to it
-has_file '/usr/include/tss2/tss2_esys.h' || missing+=(libtss2-dev)  # its headers, for the trait TPM
-has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
-command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)          # the C interface without leaks
-command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # how a C program finds it
-command -v python3 >/dev/null 2>&1 || missing+=(python3)            # and the example in Python
-command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # programs that ask for a passcode
-command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
+if [ "${1:-}" != build ]; then
+    command -v strace >/dev/null 2>&1 || missing+=(strace)              # the proof that a stored secret was flushed
+    command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
+    command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a TPM in software
+    command -v tpm2_clear >/dev/null 2>&1 || missing+=(tpm2-tools)      # what tests do to it
+    has_file '/usr/include/tss2/tss2_esys.h' || missing+=(libtss2-dev)  # its headers, for the trait TPM
+    has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
+    command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)          # the C interface without leaks
+    command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # how a C program finds it
+    command -v python3 >/dev/null 2>&1 || missing+=(python3)            # and the example in Python
+    command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # programs that ask for a passcode
+    command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
+fi
 if [ "${1:-}" = objective-c ]; then
     has_file '/usr/lib/gcc/*/*/include/objc/objc.h' || missing+=(gobjc)                         # the runtime
     has_file '/usr/include/GNUstep/Foundation/Foundation.h' || missing+=(libgnustep-base-dev)   # Foundation

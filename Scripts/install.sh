@@ -8,6 +8,18 @@ cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}
 destination=${DESTDIR:-}
+# What they are written into (valet.pc) and read by takes them apart at these.
+for path in "$prefix" "$libdir"; do
+    case $path in
+        *[[:space:]\&\|\\]*) echo "PREFIX and LIBDIR must be without spaces, &, | and \\: $path" >&2; exit 2 ;;
+        /*) ;;
+        *) echo "PREFIX and LIBDIR must begin with /: $path" >&2; exit 2 ;;
+    esac
+done
+case $destination in
+    '' | /*) ;;
+    *) echo "DESTDIR must begin with /: $destination" >&2; exit 2 ;;
+esac
 version=$(sed -n 's/.*staticText("\([0-9][^"]*\)").*/\1/p' Sources/ValetC/valet_version.swift)
 # The number behind the name says what a program may run with: it is raised when something is taken away.
 soname=libvalet.so.0
@@ -23,8 +35,9 @@ if [ ! -w "$place" ] && [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null 2>&1;
 
 build() {
     swift build "${swift_options[@]}" --product valet
+    # Never unloaded: Swift's runtime leaves work for the end of each thread.
     swift build "${swift_options[@]}" --product ValetC \
-        -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname"
+        -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname" -Xlinker -z -Xlinker nodelete
     sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" Scripts/valet.pc.in >"$built/valet.pc"
     Scripts/man.sh
     Scripts/completions.sh
@@ -75,7 +88,10 @@ refresh_libraries() {
 
 case ${1:-} in
     build) build ;;
-    install) build && install_all ;;
+    install)
+        build
+        install_all
+        ;;
     uninstall) uninstall_all ;;
     *) echo "Scripts/install.sh build|install|uninstall" >&2; exit 2 ;;
 esac

@@ -140,6 +140,11 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
         try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.allKeys(asking) }
     }
 
+    /// As `allKeys(userPrompt:)`, for callers to whom only keys of the same bytes are the same.
+    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
+        try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.keyList(asking) }
+    }
+
     /// Removes the value under a key, and asks nobody.
     ///
     /// That there is none is no error.

@@ -125,6 +125,11 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
         try keychain.allKeys()
     }
 
+    /// As `allKeys()`, for callers to whom only keys of the same bytes are the same.
+    package func keyList() throws(KeychainError) -> [String] {
+        try keychain.keyList()
+    }
+
     /// Removes the value under a key.
     ///
     /// That there is none is no error.

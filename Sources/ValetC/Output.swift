@@ -53,7 +53,7 @@ enum Output {
 
     /// Calls back for each key, until that is enough.
     static func giveKeys(
-        _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?, _ read: () throws -> Set<String>
+        _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?, _ read: () throws -> [String]
     ) -> valet_status {
         statusAnswer {
             guard let callback = unsafe callback else { throw CallFailure(valet_error_null_argument) }

@@ -23,7 +23,9 @@ private func queryValue(_ entry: valet_query_entry) throws(CallFailure) -> AnyHa
     switch unsafe Int(entry.type) {
     case valet_value_text: return try unsafe Input.text(entry.bytes?.assumingMemoryBound(to: CChar.self), entry.length)
     case valet_value_bytes: return try unsafe Data(Input.bytes(entry.bytes, entry.length))
-    case valet_value_number: return unsafe Int(entry.number)
+    case valet_value_number:
+        guard let number = unsafe Int(exactly: entry.number) else { throw CallFailure(valet_error_invalid_query) }
+        return number
     case valet_value_boolean: return unsafe entry.number != 0
     case valet_value_date:
         guard unsafe entry.seconds.isFinite else { throw CallFailure(valet_error_invalid_query) }

@@ -31,6 +31,6 @@ package func valet_get_string(
 package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status
 {
     unsafe Output.giveKeys(callback, context) {
-        try unsafe Handle.object(handle, as: Valet.self).allKeys()
+        try unsafe Handle.object(handle, as: Valet.self).keyList()
     }
 }

@@ -73,7 +73,7 @@ package func valet_single_prompt_all_keys(
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
     unsafe Output.giveKeys(callback, context) {
-        try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).allKeys(userPrompt: Input.text(prompt, promptLength))
+        try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).keyList(userPrompt: Input.text(prompt, promptLength))
     }
 }
 

@@ -36,5 +36,12 @@ void check_keys(void) {
     CHECK_STATUS(valet_all_keys(seen.handle, note, &seen), valet_success);
     CHECK(strcmp(seen.keys, "aa b z \xc3\xa9 ") == 0);
     CHECK(seen.count == 6);
+
+    /* The same letter, composed and in two parts, is two keys. */
+    CHECK_STATUS(valet_set_string(seen.handle, NUL("\xc3\xa9"), NUL("composed")), valet_success);
+    CHECK_STATUS(valet_set_string(seen.handle, NUL("e\xcc\x81"), NUL("in parts")), valet_success);
+    seen.keys[0] = 0;
+    CHECK_STATUS(valet_all_keys(seen.handle, note, &seen), valet_success);
+    CHECK(strcmp(seen.keys, "e\xcc\x81 \xc3\xa9 ") == 0);
     valet_free(seen.handle);
 }

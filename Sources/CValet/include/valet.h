@@ -42,7 +42,11 @@
  *
  * **Threads.** Every function may be called from any thread at any time, with the same handle too. Only freeing must not happen while
  * another thread still uses what is freed. A call reads from or writes to disk; one that asks a person waits for them. After fork(), a
- * child that did not call exec() gets `valet_error_could_not_access_keychain`.
+ * child that did not call exec() gets `valet_error_could_not_access_keychain` if the parent had used the keychain. The library is never
+ * unloaded: dlclose() has no effect on it.
+ *
+ * **Log.** What a status cannot tell, such as the reason why the keychain cannot be used, is written to standard error, a line each: never a
+ * secret, a key or a value, but paths of the keychain's files.
  *
  * **Callbacks.** They are called before the function returns, in the calling thread, with nothing locked: they may call any function of this
  * header, except that no handle may be freed that the outer call was given. They must return: no longjmp and no exception may leave them.
@@ -116,7 +120,7 @@ enum {
     /** A migrated item could not be removed from where it came from, or was changed there in the meantime. */
     valet_error_removal_failed = 106,
 
-    /* 201 to 299: the caller. The keychain was not looked into. */
+    /* 201 to 299: the caller. The keychain was not looked into, but for the two that are about what was read (208, 209). */
 
     /** A pointer is NULL that must not be. */
     valet_error_null_argument = 201,

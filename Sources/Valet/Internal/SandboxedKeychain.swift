@@ -63,6 +63,11 @@ struct SandboxedKeychain: Sendable {
     }
 
     func allKeys(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> Set<String> {
+        Set(try keyList(asking))
+    }
+
+    /// Each key by itself, in no order: those that a `Set` takes for equal, because they are canonically equivalent, have values of their own.
+    func keyList(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> [String] {
         let query = items.with([
             kSecMatchLimit as String: kSecMatchLimitAll as String,
             kSecReturnAttributes as String: true,
@@ -71,12 +76,10 @@ struct SandboxedKeychain: Sendable {
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let found else { throw .couldNotAccessKeychain }
-        var keys = Set<String>(minimumCapacity: found.count)
-        for attributes in found {
-            guard let key = attributes[kSecAttrAccount as String] as? String, key != Canary.key else { continue }
-            keys.insert(key)
+        return found.compactMap { attributes in
+            guard let key = attributes[kSecAttrAccount as String] as? String, key != Canary.key else { return nil }
+            return key
         }
-        return keys
     }
 
     /// Stores a value under a key, in place of the one that may be there.
