@@ -39,7 +39,7 @@ trap leave EXIT
 
 step "Compile them as Apple platforms do, with and without automatic reference counting, and import them as a module"
 # Over a stand-in for Apple's Foundation, so this shows what the compiler and not what Apple's headers say.
-as_for_apple=(-target arm64-apple-macosx13 -ffreestanding -fblocks -fexceptions -fobjc-exceptions -Wall -Wextra -Werror
+as_for_apple=(-target arm64-apple-macosx13 -fdefine-target-os-macros -ffreestanding -fblocks -fexceptions -fobjc-exceptions -Wall -Wextra -Werror
     -I "$package/AppleBranch" -I "$package/Sources/ValetObjectiveC/include" -I Sources/CValet/include)
 for counting in -fobjc-arc -fno-objc-arc; do
     for source in "$package"/Sources/ValetObjectiveC/*.m; do
@@ -54,6 +54,11 @@ if "$compiler" "${as_for_apple[@]}" -fobjc-arc -fmodules -fmodules-cache-path="$
     -fmodule-map-file="$workplace/module.modulemap" -c "$package/AppleBranch/Import.m" -o "$workplace/object.o" 2>/dev/null; then
     fail "What breaks the rules of automatic reference counting was compiled: this shows nothing."
 fi
+# Where nobody can be asked once for several reads, nothing may want the functions for it.
+for source in "$package"/Sources/ValetObjectiveC/*.m; do
+    "$compiler" "${as_for_apple[@]}" -target arm64-apple-tvos17 -fobjc-arc -c "$source" -o "$workplace/object.o"
+    if "$(dirname "$compiler")/llvm-nm" -u "$workplace/object.o" | grep valet_single_prompt; then fail "tvOS and watchOS have no such functions."; fi
+done
 echo "Compiled."
 
 step "Every example of README is one that is run"

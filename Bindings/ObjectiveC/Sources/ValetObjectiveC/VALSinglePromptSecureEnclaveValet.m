@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import <ValetObjectiveC/VALSinglePromptSecureEnclaveValet.h>
 
+#if VAL_HAS_SINGLE_PROMPT
+
 #import "VALMemory.h"
 #import "VALQuery.h"
 #import "VALResult.h"
@@ -166,3 +168,5 @@
 }
 
 @end
+
+#endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import <Foundation/Foundation.h>
 
+#import <ValetObjectiveC/VALPlatform.h>
 #import <ValetObjectiveC/VALSecureEnclaveAccessControl.h>
+
+#if VAL_HAS_SINGLE_PROMPT
 
 @class VALValet;
 
@@ -150,3 +153,5 @@ NS_ASSUME_NONNULL_BEGIN
 @end
 
 NS_ASSUME_NONNULL_END
+
+#endif

@@ -10,6 +10,7 @@
 #import <ValetObjectiveC/VALKeychainError.h>
 #import <ValetObjectiveC/VALMigratableKeyValuePair.h>
 #import <ValetObjectiveC/VALMigrationResult.h>
+#import <ValetObjectiveC/VALPlatform.h>
 #import <ValetObjectiveC/VALSecureEnclaveAccessControl.h>
 #import <ValetObjectiveC/VALSecureEnclaveValet.h>
 #import <ValetObjectiveC/VALSinglePromptSecureEnclaveValet.h>
