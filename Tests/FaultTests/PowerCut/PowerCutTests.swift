@@ -6,7 +6,7 @@ import Testing
 @Suite("A power cut loses nothing that was acknowledged")
 struct PowerCutTests {
     /// Beside two for every moment of a run.
-    private static let arbitraryImageCount = 800
+    private static let arbitraryImageCount = 400
 
     @Test(
         "After a power cut at any moment every acknowledged write is there, whole, and nothing else is",
@@ -41,7 +41,7 @@ struct PowerCutTests {
         ])
     func findsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)
-            .run(arbitraryImageCount: Self.arbitraryImageCount, endsAtFirstLoss: true)
+            .run(arbitraryImageCount: 800, endsAtFirstLoss: true)
         #expect(report.lossCount > 0, "\(report)")
     }
 }
