@@ -8,7 +8,7 @@ trap 'rm -rf "$stage"' EXIT
 fail() { echo "$1" >&2; exit 1; }
 
 # `/opt/valet` is no place where anything is looked for: what runs below was found by what was installed.
-export DESTDIR="$stage/the root" PREFIX=/opt/valet LIBDIR=/opt/valet/lib
+export DESTDIR=$stage/root PREFIX=/opt/valet LIBDIR=/opt/valet/lib
 Scripts/install.sh install
 installed=$DESTDIR$PREFIX
 
