@@ -93,13 +93,14 @@ extension RowCipher {
     }
 
     package func open(
-        _ row: SealedRow, includingSecret: Bool, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection, with keys: ConstraintKeys,
+        under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow {
         let (itemKey, boundKey) = try unwrapItemKey(of: row, with: keys, under: classKey)
         var associatedData = associatedData(of: row.header, wrappedItemKey: boundKey)
         let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
         guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
-            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount))
+            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount), keeping: attributes)
         else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
         guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
         return OpenedRow(attributes: attributes, secret: try Self.openSecret(of: row, under: itemKey, &associatedData))

@@ -49,7 +49,7 @@ struct KeyFailureTests {
             _ = try keychain.add(
                 AddRequest(itemClass: .genericPassword, attributes: Self.attributes, secret: Data("new".utf8), accessControl: control))
         case .find: _ = try keychain.copyMatching(MatchRequest(query: Self.query))
-        case .findSecret: _ = try keychain.copyMatching(MatchRequest(query: Self.query, includesSecrets: true, includesAttributes: false))
+        case .findSecret: _ = try keychain.copyMatching(MatchRequest(query: Self.query, includesSecrets: true, attributes: .none))
         case .findAll: _ = try keychain.copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil))
         case .update:
             try keychain.update(

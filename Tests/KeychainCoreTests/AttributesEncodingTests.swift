@@ -61,6 +61,17 @@ struct AttributesEncodingTests {
         #expect(ItemAttributes(encoded: vector.encoded.bytes) == nil)
     }
 
+    @Test("What is not wanted is not kept, and refused all the same where it is not canonical", arguments: cases)
+    func selection(_ vector: Case) throws {
+        let encoded = vector.encoded.bytes
+        let all = ItemAttributes(encoded: encoded.span, keeping: .all)
+        #expect(ItemAttributes(encoded: encoded.span, keeping: .none) == all.map { _ in ItemAttributes() })
+        for attribute in [Attribute.account, .creationDate, .port] {
+            let kept = ItemAttributes(encoded: encoded.span, keeping: .only(attribute))
+            #expect(kept?.entries == all?.entries.filter { $0.attribute == attribute })
+        }
+    }
+
     @Test("An encoding that is cut anywhere is refused, or is that of fewer attributes")
     func truncation() throws {
         let attributes = ItemAttributes([

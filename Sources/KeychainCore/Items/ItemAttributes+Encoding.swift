@@ -51,10 +51,12 @@ extension ItemAttributes {
     }
 
     /// As above, from bytes in place: this is in the way of every read.
-    package init?(encoded: Span<UInt8>) {
+    ///
+    /// What is not wanted is checked all the same, and not kept.
+    package init?(encoded: Span<UInt8>, keeping wanted: AttributeSelection = .all) {
         guard encoded.count > 0, encoded[0] == Self.encodingVersion else { return nil }
         var entries: [Entry] = []
-        entries.reserveCapacity(16)
+        if case .all = wanted { entries.reserveCapacity(16) }
         var position = 1
         var last: UInt8 = 0
         while position < encoded.count {
@@ -66,10 +68,23 @@ extension ItemAttributes {
             guard valueByteCount <= encoded.count - valueStart else { return nil }
             last = encoded[position]
             position = valueStart + valueByteCount
-            guard let value = Self.value(type, in: encoded.extracting(valueStart..<position)) else { return nil }
+            let bytes = encoded.extracting(valueStart..<position)
+            guard wanted.contains(attribute) else {
+                guard Self.isValue(type, bytes) else { return nil }
+                continue
+            }
+            guard let value = Self.value(type, in: bytes) else { return nil }
             entries.append(Entry(attribute: attribute, value: value))
         }
         self.init(ascending: entries)
+    }
+
+    private static func isValue(_ type: TypeCode, _ bytes: Span<UInt8>) -> Bool {
+        switch type {
+        case .string: (try? UTF8Span(validating: bytes)) != nil
+        case .data: true
+        case .number, .date: bytes.count == 8
+        }
     }
 
     private static func value(_ type: TypeCode, in bytes: Span<UInt8>) -> AttributeValue? {

@@ -4,8 +4,9 @@ package import FoundationEssentials
 /// An item as the keychain gives it back.
 package struct KeychainItem: Sendable {
     package let reference: PersistentReference
-    /// Every attribute the item has, with access group, dates, accessibility, `sync`, `tomb`, `musr` and `sha1`; none at
-    /// all when the search wanted secrets alone.
+    /// The attributes that the search wanted.
+    ///
+    /// All of them are with access group, dates, accessibility, `sync`, `tomb`, `musr` and `sha1`.
     package let attributes: ItemAttributes
     package let accessControl: AccessControl
     /// The secret.

@@ -14,12 +14,14 @@ enum RowOpening {
 }
 
 extension SealedKeychain {
-    /// Opens a row for reading.
+    /// Opens a row for reading, and keeps the attributes that are wanted.
     ///
     /// Throws what says nothing about the row: no memory, a holder or a library that failed.
-    func open(_ row: SealedRow, includingSecret: Bool) throws(KeychainFailure) -> RowOpening {
+    func open(
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection = .all
+    ) throws(KeychainFailure) -> RowOpening {
         try opening(row) { key throws(KeychainFailure) in
-            try cipher.open(row, includingSecret: includingSecret, with: constraintKeys, under: key)
+            try cipher.open(row, includingSecret: includingSecret, keeping: attributes, with: constraintKeys, under: key)
         }
     }
 

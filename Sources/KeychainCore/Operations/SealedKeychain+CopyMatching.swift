@@ -12,7 +12,8 @@ extension SealedKeychain {
         guard request.limit != 0 else { throw KeychainFailure(.itemNotFound, "a limit of 0 finds nothing") }
         let search = try RowSearch(query, groups: groups, using: digests)
 
-        let opensSecretAlone = request.includesSecrets && !request.includesAttributes && !search.needsOpening
+        let opensSecretAlone = request.includesSecrets && request.attributes == .none && !search.needsOpening
+        let kept = search.needsOpening ? .all : request.attributes
 
         var items: [KeychainItem] = []
         var unreadableCount = 0
@@ -26,7 +27,9 @@ extension SealedKeychain {
                 row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
                 if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
-                switch try opensSecretAlone ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets) {
+                switch try opensSecretAlone
+                    ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets, keeping: kept)
+                {
                 case .opened(let opened):
                     guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
                     items.append(

@@ -26,11 +26,12 @@ package protocol ItemCipher: Sendable {
         under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow
 
-    /// Opens a row.
+    /// Opens a row, and keeps the attributes that are wanted.
     ///
     /// Throws `.decode` when any part was altered, or is not this row's, and a failure that needs what `keys` lacks of the constraint.
     func open(
-        _ row: SealedRow, includingSecret: Bool, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection, with keys: ConstraintKeys,
+        under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow
 
     /// Opens the secret alone: half the work, where nothing else is wanted. Nil: the item has none.
@@ -52,6 +53,15 @@ package protocol ItemCipher: Sendable {
 
     /// The item's SHA-1 as Keychain Services shows it: over all attributes and the secret. Never indexed.
     func fingerprint(of attributes: ItemAttributes, secret: Data?) -> Data
+}
+
+extension ItemCipher {
+    /// Opens a row with all its attributes.
+    package func open(
+        _ row: SealedRow, includingSecret: Bool, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> OpenedRow {
+        try open(row, includingSecret: includingSecret, keeping: .all, with: keys, under: classKey)
+    }
 }
 
 /// What was sealed in a row.

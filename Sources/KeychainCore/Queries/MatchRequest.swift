@@ -9,20 +9,20 @@ package struct MatchRequest: Sendable {
     package var limit: Int?
     /// Without this the secrets stay sealed.
     package var includesSecrets: Bool
-    /// Without this the items come without attributes, which then stay sealed.
+    /// Which attributes the items come with.
     ///
-    /// For a search that wants secrets alone.
-    package var includesAttributes: Bool
+    /// With none, a search for secrets leaves the attributes sealed.
+    package var attributes: AttributeSelection
     package var authentication: Authentication
 
     package init(
-        query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, includesAttributes: Bool = true,
+        query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, attributes: AttributeSelection = .all,
         authentication: Authentication = Authentication()
     ) {
         self.query = query
         self.limit = limit
         self.includesSecrets = includesSecrets
-        self.includesAttributes = includesAttributes
+        self.attributes = attributes
         self.authentication = authentication
     }
 }

@@ -65,6 +65,9 @@ package struct ItemCipherContract {
             let withoutSecret = try cipher.open(row, includingSecret: false, under: key)
             expect(withoutSecret.attributes == Self.attributes, "\(name): the attributes do not open without the secret part")
             expect(withoutSecret.secret == nil, "\(name): a secret that was not asked for")
+            let account = try cipher.open(row, includingSecret: false, keeping: .only(.account), with: ConstraintKeys(), under: key)
+            let wanted = Self.attributes.entries.filter { $0.attribute == .account }
+            expect(account.attributes.entries == wanted, "\(name): other attributes than the wanted one")
         }
     }
 

@@ -22,6 +22,24 @@ enum PlatformRules {
     static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? { nil }
     #endif
 
+    // MARK: Listing
+
+    #if canImport(Darwin)
+    /// The accounts of all items that match `query`, which asks for no results; those that are no strings are left out.
+    ///
+    /// Success with nil: what was delivered is not what was asked for.
+    static func accounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
+        let listing: [String: Any] = [kSecMatchLimit as String: kSecMatchLimitAll as String, kSecReturnAttributes as String: true]
+        let (status, found) = SecItem.copyAllAttributes(matching: query.merging(listing) { _, new in new })
+        return (status, found?.compactMap { $0[kSecAttrAccount as String] as? String })
+    }
+    #else
+    /// The accounts of all items that match `query`, which asks for no results; those that are no strings are left out.
+    static func accounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
+        AccountListing.accounts(matching: query)
+    }
+    #endif
+
     // MARK: Items that a person has to release
 
     #if canImport(Darwin)

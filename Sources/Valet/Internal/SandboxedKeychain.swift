@@ -68,18 +68,11 @@ struct SandboxedKeychain: Sendable {
 
     /// Each key by itself, in no order: those that a `Set` takes for equal, because they are canonically equivalent, have values of their own.
     func keyList(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> [String] {
-        let query = items.with([
-            kSecMatchLimit as String: kSecMatchLimitAll as String,
-            kSecReturnAttributes as String: true,
-        ]).with(asking.entries)
-        let (status, found) = SecItem.copyAllAttributes(matching: query.entries)
+        let (status, found) = PlatformRules.accounts(matching: items.with(asking.entries).entries)
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let found else { throw .couldNotAccessKeychain }
-        return found.compactMap { attributes in
-            guard let key = attributes[kSecAttrAccount as String] as? String, key != Canary.key else { return nil }
-            return key
-        }
+        return found.filter { $0 != Canary.key }
     }
 
     /// Stores a value under a key, in place of the one that may be there.

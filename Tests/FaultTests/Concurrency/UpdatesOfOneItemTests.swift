@@ -24,7 +24,7 @@ struct UpdatesOfOneItemTests {
                             let value: AttributeValue = attribute == .creator ? .number(round) : .string("round \(round)")
                             try keychain.update(UpdateRequest(query: query, changes: ItemAttributes([attribute: value])))
                             // Nobody else changes this one.
-                            let item = try keychain.copyMatching(MatchRequest(query: query, includesAttributes: true)).first
+                            let item = try keychain.copyMatching(MatchRequest(query: query)).first
                             if item?.attributes[attribute] != value { lostCount += 1 }
                         }
                         return lostCount
