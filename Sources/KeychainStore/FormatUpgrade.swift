@@ -12,7 +12,7 @@ struct FormatUpgrade {
     /// False when somebody else has the store open.
     func run() throws(KeychainFailure) -> Bool {
         try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        guard try leaveLog() else { return false }
+        guard try unlessBusy(makeLogDurable), try unlessBusy(leaveLog) else { return false }
         // Nobody else reads or writes until the connection is closed.
         try connection.execute("BEGIN EXCLUSIVE")
         // Another process may have been faster.
@@ -25,15 +25,28 @@ struct FormatUpgrade {
         return true
     }
 
+    /// Before it is brought into the database: whoever left it there may have died after a flush that failed.
+    private func makeLogDurable() throws(KeychainFailure) -> Bool {
+        try connection.execute("BEGIN IMMEDIATE")
+        try connection.rewriteLog()
+        try connection.execute("ROLLBACK")
+        return true
+    }
+
     /// Brings what is in the -wal file into the database, and removes it; SQLite does that for the last connection alone.
     private func leaveLog() throws(KeychainFailure) -> Bool {
         var mode = ""
+        try connection.query("PRAGMA journal_mode = DELETE") { mode = $0.text(at: 0) }
+        return mode == "delete"
+    }
+
+    /// False when somebody else is in the way.
+    private func unlessBusy(_ step: () throws(KeychainFailure) -> Bool) throws(KeychainFailure) -> Bool {
         do throws(KeychainFailure) {
-            try connection.query("PRAGMA journal_mode = DELETE") { mode = $0.text(at: 0) }
+            return try step()
         } catch {
             guard connection.health.transactionFailure?.isBusy == true else { throw error }
             return false
         }
-        return mode == "delete"
     }
 }

@@ -139,7 +139,7 @@ package final class SQLiteItemStore: ItemStore {
         if isClosed { throw Self.closedFailure }
         if let existing { return existing }
         let session = try openWriter(epoch: epoch, mayUpgrade: !mustRewrite, deadlineNanoseconds: deadlineNanoseconds)
-        try session.rewriteLog(deadlineNanoseconds: deadlineNanoseconds)
+        try session.makeDurable(deadlineNanoseconds: deadlineNanoseconds)
         if mustRewrite {
             // What a failed flush left in the -wal may look written and not be on the disk. Behind it nothing would be durable,
             // so it is copied out and flushed elsewhere first.

@@ -29,13 +29,6 @@ struct StoreOpening {
                 throw KeychainFailure(.readOnly, "\(file.location.path) is read-only: nothing can be stored in it")
             }
             try connection.switchToWAL()
-            // Whoever published the file may have died before its name was flushed: nothing is acknowledged in a file that could
-            // still lose its name.
-            do throws(POSIX.ErrorNumber) {
-                try POSIX.flush(file.location.directory)
-            } catch {
-                throw PrivateDirectory.failure(error, file.location.directory)
-            }
         }
         // The same file before and after: so it is the one that was opened in between.
         guard try StoreFile.facts(of: file.location.path)?.identity == file.facts.identity else {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CSQLite
 import Foundation
 import KeychainCore
 import KeychainStore
@@ -65,6 +66,30 @@ struct FormatUpgradeTests {
         }
         #expect(try RawDatabase(copies.directory.storePath).integer("PRAGMA user_version") == 2)
         #expect(try PageChecksumTests.wrongPages(copies.directory.storePath) == [])
+    }
+
+    @Test("What is in its -wal file is made durable before it is brought into the database")
+    func withLogThatCannotBeWritten() throws {
+        let other = try SQLiteItemStore(openingAt: directory.storePath)
+        let reader = try RawDatabase(directory.storePath)
+        try reader.run("BEGIN")
+        _ = try reader.integer("SELECT count(*) FROM items")
+        try other.insert([SampleRows.row(account: 1_000)])
+        let left = try FileCopies(of: directory).directory
+        let before = try left.contents
+        let disk = FaultyDisk(under: left.path)
+        disk.fail(.wal, .write, with: SQLITE_IOERR | 3 << 8)
+        do {
+            let store = try SQLiteItemStore(openingAt: left.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
+            #expect(throws: KeychainFailure.self) { try store.insert([SampleRows.row(account: 200)]) }
+        }
+        let after = try left.contents
+        #expect(after["keychain.db"] == before["keychain.db"])
+        #expect(after["keychain.db-wal"] == before["keychain.db-wal"])
+        disk.heal()
+        let store = try SQLiteItemStore(openingAt: left.storePath)
+        try store.insert([SampleRows.row(account: 200)])
+        #expect(try store.rows().count == rows.count + 2)
     }
 
     @Test("While somebody else has it open it stays of format 1, and takes writes")

@@ -10,13 +10,11 @@ extension SQLiteConnection {
     ///
     /// To be called within a write transaction: then nobody adds to the file or begins it anew. Readers see the bytes they would have
     /// seen. Through SQLite's own descriptor.
+    /// From then on the connection may bring the -wal file's content into the database.
     func rewriteLog() throws(KeychainFailure) {
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        var code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
-        // The file belongs to the connection, which outlives the calls. Without methods there is no -wal file.
-        guard code == SQLITE_OK, let file = unsafe file, let methods = unsafe file.pointee.pMethods?.pointee else { return }
+        guard let (file, methods) = unsafe logFile() else { return }
         var byteCount: Int64 = 0
-        code = unsafe methods.xFileSize(file, &byteCount)
+        var code = unsafe methods.xFileSize(file, &byteCount)
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         var offset: Int64 = 0
         while code == SQLITE_OK, offset < byteCount {
@@ -28,5 +26,38 @@ extension SQLiteConnection {
         }
         if code == SQLITE_OK, byteCount > 0 { code = unsafe methods.xSync(file, SQLITE_SYNC_NORMAL) }
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "making the -wal file durable")) }
+        try emptyLogWhenClosed(true)
+    }
+
+    /// Whether the last of all connections, when it is closed, brings the -wal file's content into the database and removes the file.
+    ///
+    /// Only one that knows the content to be durable may: should the power fail while pages are written into the database, they are
+    /// mended from nowhere else. Who only reads does not know, nor does one whose flush has failed.
+    func emptyLogWhenClosed(_ isOn: Bool) throws(KeychainFailure) {
+        try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
+    }
+
+    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; a broken connection removes none.
+    ///
+    /// For what happens between the look and the closing to matter, another process would have to write meanwhile, wait for a flush
+    /// that fails, and die.
+    func settleLogBeforeClosing() {
+        var byteCount: Int64 = -1
+        // Without an answer the setting stays.
+        if let (file, methods) = unsafe logFile() { _ = unsafe methods.xFileSize(file, &byteCount) }
+        guard health.isBroken || byteCount == 0 else { return }
+        // Nobody would hear of a failure; SQLite knows the setting, or the connection would not have been opened.
+        try? emptyLogWhenClosed(!health.isBroken)
+    }
+
+    /// SQLite's own -wal file, nil when there is none.
+    ///
+    /// It belongs to the connection.
+    @unsafe private func logFile() -> (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods)? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+        // Without methods it is not open.
+        guard code == SQLITE_OK, let file = unsafe file, let methods = unsafe file.pointee.pMethods?.pointee else { return nil }
+        return unsafe (file, methods)
     }
 }

@@ -58,7 +58,9 @@ internal import KeychainCore
     deinit {
         statements.removeAll()
         // In a forked child the locks belong to the parent, and closing would act on its files.
-        if !keychain_process_is_forked() { unsafe sqlite3_close_v2(handle) }
+        guard !keychain_process_is_forked() else { return }
+        settleLogBeforeClosing()
+        unsafe sqlite3_close_v2(handle)
     }
 
     /// STRICT tables came with 3.37; a build without threads cannot be used from several.

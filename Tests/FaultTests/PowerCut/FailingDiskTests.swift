@@ -33,10 +33,13 @@ struct FailingDiskTests {
         "A flush that fails, and then seems to succeed without having written anything, takes nothing that is acknowledged afterwards",
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
-        // Which of the flushes of a run: the first 13 make the keychain, and some that are always taken belong to its first writes.
-        let chosen = [11, 14, 17, Int.random(in: 1..<11), Int.random(in: 18..<100)]
+        // Which of the flushes of a run: the first 13 make the keychain, and some that are always taken belong to its first writes. The
+        // 63rd is that of the last write: whoever comes after it closes the keychain without having written. The 87th is that of the
+        // -wal file's name after the format was upgraded, which SQLite does not say has failed.
+        let numbers = endsProcess ? 1..<64 : 1..<92
+        let chosen = [11, 14, 17, endsProcess ? 63 : 87, Int.random(in: 1..<11), Int.random(in: numbers.dropFirst(17))]
         var refusalCount = 0
-        for number in Self.stride == 1 ? Array(1..<100) : chosen {
+        for number in Self.stride == 1 ? Array(numbers) : chosen {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
             let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: 50)
             #expect(report.losses.isEmpty, "flush \(number) failed: \(report.lossCount) losses")
