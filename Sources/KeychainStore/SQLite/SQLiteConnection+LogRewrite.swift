@@ -37,7 +37,7 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
     }
 
-    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; a broken connection removes none.
+    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; no other one is by a broken connection.
     ///
     /// For what happens between the look and the closing to matter, another process would have to write meanwhile, wait for a flush
     /// that fails, and die.
@@ -47,7 +47,7 @@ extension SQLiteConnection {
         if let (file, methods) = unsafe logFile() { _ = unsafe methods.xFileSize(file, &byteCount) }
         guard health.isBroken || byteCount == 0 else { return }
         // Nobody would hear of a failure; SQLite knows the setting, or the connection would not have been opened.
-        try? emptyLogWhenClosed(!health.isBroken)
+        try? emptyLogWhenClosed(byteCount == 0)
     }
 
     /// SQLite's own -wal file, nil when there is none.
