@@ -9,15 +9,17 @@ Scripts/fuzz.sh run [TARGET…]       fuzz each target (default: all) for FUZZ_S
 Scripts/fuzz.sh smoke               the same for three seconds each, and prove first that a planted fault is found
 Scripts/fuzz.sh keep [TARGET…]      keep in Fuzz/Corpus, of what runs have found, the fewest inputs that reach as far
 Scripts/fuzz.sh targets             list the targets
+
+What is built, and what runs have found on the way, goes to FUZZ_SCRATCH (Fuzz/.build).
 TEXT
 }
 
-build=Fuzz/.build
+build=${FUZZ_SCRATCH:-Fuzz/.build}
 program=$build/release/Fuzz
 findings=Fuzz/Findings
 
 build() {
-    swift build --package-path Fuzz -c release --product Fuzz
+    swift build --package-path Fuzz --scratch-path "$build" -c release --product Fuzz
 }
 
 targets() {
