@@ -30,7 +30,9 @@ struct LogAtClosingTests {
         do {
             let store = try SQLiteItemStore(openingAt: left.storePath)
             #expect(try store.rows().count == 1)
+            _ = try store.integrityProblems()
         }
+        _ = try SQLiteItemStore.damage(at: left.storePath)
         let after = try left.contents
         #expect(after["keychain.db"] == before["keychain.db"])
         #expect(after[logName] == before[logName])

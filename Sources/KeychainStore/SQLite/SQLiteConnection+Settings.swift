@@ -13,7 +13,6 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_ENABLE_VIEW, false)
         try setFlag(SQLITE_DBCONFIG_DQS_DML, false)
         try setFlag(SQLITE_DBCONFIG_DQS_DDL, false)
-        try emptyLogWhenClosed(false)
         setLimit(SQLITE_LIMIT_LENGTH, StoreSchema.largestRowByteCount)
         setLimit(SQLITE_LIMIT_ATTACHED, 0)
         // The cache holds the inner pages of an index over a million items. A -wal file that soon begins anew at its start is

@@ -53,6 +53,7 @@ internal import KeychainCore
                 guard let context = unsafe context else { return 0 }
                 return unsafe Unmanaged<BusyWait>.fromOpaque(context).takeUnretainedValue().wait(attempt: Int(attempt)) ? 1 : 0
             }, Unmanaged.passUnretained(busyWait).toOpaque())
+        try emptyLogWhenClosed(false)
     }
 
     deinit {
