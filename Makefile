@@ -14,7 +14,7 @@ demo: install-dependencies  ## store a secret and read it back, in a throw-away 
 # What needs a TPM is built apart, so that neither build takes the other's place. The filter names those suites: all others are the same.
 test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it; Objective-C first
 	@Scripts/objective-c-tests.sh
-	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --disable-index-store --filter 'TPM|Protector|Recovery'
+	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --filter 'TPM|Protector|Recovery'
 	$(SWIFT) test
 
 test-objective-c: install-dependencies  ## test the classes for Objective-C alone; this installs GNUstep

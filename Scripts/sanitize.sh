@@ -35,7 +35,7 @@ prepare() {
     "$toolchain/clang" -c -O1 -Wall -Wextra -Werror -o "$object" "$source" \
         -DSANITIZER_REPORTS="\"$reports\"" -DSANITIZER_SYMBOLIZER="\"$toolchain/llvm-symbolizer\"" \
         -DSANITIZER_SUPPRESSIONS="\"$PWD/Scripts/sanitizers/$sanitizer.supp\""
-    options=(--sanitize "$sanitizer" --scratch-path "$scratch" --disable-index-store -Xlinker "$object")
+    options=(--sanitize "$sanitizer" --scratch-path "$scratch" -Xlinker "$object")
     local ignored=Scripts/sanitizers/$sanitizer.ignore
     [ ! -f "$ignored" ] || options+=(-Xcc "-fsanitize-ignorelist=$PWD/$ignored")
     echo "== Building with $sanitizer sanitizer"
