@@ -115,11 +115,11 @@ package final class ChildProcess {
 
     /// Runs a program to its end; gives all it wrote.
     package static func run(
-        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], withinSeconds seconds: Double = 60
     ) throws -> (ending: Ending, output: String) {
         let child = try ChildProcess(executable, arguments, environment: environment)
         child.closeInput()
-        let output = try child.readToEnd()
+        let output = try child.readToEnd(withinSeconds: seconds)
         return (try child.waitUntilEnded(), output)
     }
 

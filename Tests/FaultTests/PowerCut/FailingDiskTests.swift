@@ -54,7 +54,7 @@ struct FailingDiskTests {
             let place = try WorkloadPlace(directory)
             let run = try ChildProcess.run(
                 BuiltProgram.path(of: "PowerCutWorkload"),
-                ["failing", place.disk, place.log, place.policy, failure, duration, String(stride), String(offset)])
+                ["failing", place.disk, place.log, place.policy, failure, duration, String(stride), String(offset)], withinSeconds: 600)
             #expect(run.ending == .exited(0), "\(run.output)")
             return run.output.split(separator: "\n")
         }
