@@ -8,6 +8,8 @@ internal import KeychainCore
 struct FormatUpgrade {
     /// One that waits for nobody: the caller's deadline is that of the write which comes afterwards.
     let connection: SQLiteConnection
+    /// Where the store is.
+    let directory: String
 
     /// False when somebody else has the store open.
     func run() throws(KeychainFailure) -> Bool {
@@ -28,7 +30,7 @@ struct FormatUpgrade {
     /// Before it is brought into the database: whoever left it there may have died after a flush that failed.
     private func makeLogDurable() throws(KeychainFailure) -> Bool {
         try connection.execute("BEGIN IMMEDIATE")
-        try connection.rewriteLog()
+        try connection.makeLogDurable(in: directory)
         try connection.execute("ROLLBACK")
         return true
     }

@@ -53,7 +53,7 @@ struct StoreOpening {
         try connection.applySafetySettings()
         _ = try checkHeader(of: connection, path: file.location.path)
         try connection.apply(options.synchronous)
-        return try FormatUpgrade(connection: connection).run()
+        return try FormatUpgrade(connection: connection, directory: file.location.directory).run()
     }
 
     /// Looks at a file that may be anybody's, without a lock and without leaving a trace.

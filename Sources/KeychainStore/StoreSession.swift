@@ -86,21 +86,13 @@ final class StoreSession: @unchecked Sendable {
         isInTransaction = true
     }
 
-    /// Before the first write of a connection: what others have left may only look durable, the -wal file's content and the names of
-    /// both files.
+    /// Before the first write of a connection: what others have left may only look durable, be it content or a name.
     ///
-    /// Whoever published the store may have died before its name was flushed; and SQLite, which makes the -wal file, does not say when
-    /// flushing its name failed. Nothing is acknowledged in a file that could still lose its name. The transaction sees to it that there
-    /// is a -wal file, and as long as the connection is open it stays.
+    /// Nothing is acknowledged in a file that could still lose its name.
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
         defer { undo() }
-        try connection.rewriteLog()
-        do throws(POSIX.ErrorNumber) {
-            try POSIX.flush(file.location.directory)
-        } catch {
-            throw PrivateDirectory.failure(error, file.location.directory)
-        }
+        try connection.makeLogDurable(in: file.location.directory)
     }
 
     func undo() {

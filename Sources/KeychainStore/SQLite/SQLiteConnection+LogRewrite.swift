@@ -3,15 +3,30 @@ internal import CSQLite
 internal import KeychainCore
 
 extension SQLiteConnection {
+    /// Makes the -wal file's content durable, and the names of both files in `directory`; then the connection may empty the -wal file
+    /// when it is closed.
+    ///
+    /// Whoever published the store may have died before its name was flushed; and SQLite, which makes the -wal file, does not say when
+    /// flushing its name failed. To be called within a write transaction, which sees to it that there is a -wal file; as long as the
+    /// connection is open it stays.
+    func makeLogDurable(in directory: String) throws(KeychainFailure) {
+        try rewriteLog()
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.flush(directory)
+        } catch {
+            throw PrivateDirectory.failure(error, directory)
+        }
+        try emptyLogWhenClosed(true)
+    }
+
     /// Writes the -wal file's content again, as it is, and flushes it.
     ///
     /// After a flush that failed, the system may take what was to be flushed for written: it is read back as if it were on the disk, and
     /// no later flush brings it there. A process that has ended since cannot have told anybody. What is written again is flushed again.
     ///
-    /// To be called within a write transaction: then nobody adds to the file or begins it anew. Readers see the bytes they would have
-    /// seen. Through SQLite's own descriptor.
-    /// From then on the connection may bring the -wal file's content into the database.
-    func rewriteLog() throws(KeychainFailure) {
+    /// Within a write transaction nobody adds to the file or begins it anew. Readers see the bytes they would have seen. Through SQLite's
+    /// own descriptor.
+    private func rewriteLog() throws(KeychainFailure) {
         guard let (file, methods) = unsafe logFile() else { return }
         var byteCount: Int64 = 0
         var code = unsafe methods.xFileSize(file, &byteCount)
@@ -26,7 +41,6 @@ extension SQLiteConnection {
         }
         if code == SQLITE_OK, byteCount > 0 { code = unsafe methods.xSync(file, SQLITE_SYNC_NORMAL) }
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "making the -wal file durable")) }
-        try emptyLogWhenClosed(true)
     }
 
     /// Whether the last of all connections, when it is closed, brings the -wal file's content into the database and removes the file.
@@ -37,7 +51,7 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
     }
 
-    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; no other one is by a broken connection.
+    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; a broken connection leaves any other.
     ///
     /// For what happens between the look and the closing to matter, another process would have to write meanwhile, wait for a flush
     /// that fails, and die.
