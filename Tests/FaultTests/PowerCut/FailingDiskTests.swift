@@ -34,10 +34,10 @@ struct FailingDiskTests {
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
         // Which of the flushes of a run: the first 13 make the keychain, and some that are always taken belong to its first writes. The
-        // 63rd is that of the last write: whoever comes after it closes the keychain without having written. The 87th is that of the
+        // 63rd is that of the last write: whoever comes after it closes the keychain without having written. The 88th is that of the
         // -wal file's name after the format was upgraded, which SQLite does not say has failed.
-        let numbers = endsProcess ? 1..<64 : 1..<92
-        let chosen = [11, 14, 17, endsProcess ? 63 : 87, Int.random(in: 1..<11), Int.random(in: numbers.dropFirst(17))]
+        let numbers = endsProcess ? 1..<64 : 1..<93
+        let chosen = [11, 14, 17, endsProcess ? 63 : 88, Int.random(in: 1..<11), Int.random(in: numbers.dropFirst(17))]
         var refusalCount = 0
         for number in Self.stride == 1 ? Array(numbers) : chosen {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
