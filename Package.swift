@@ -1,8 +1,30 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Where Apple's Security framework is absent and ours takes its place.
-let withoutSecurityFramework: [Platform] = [.linux, .android, .windows, .openbsd]
+/// The engine replaces Apple's Security framework on Linux (with glibc).
+let linux: [Platform] = [.linux]
+
+/// The settings of every Swift target, unless `exemptions` names it.
+let strictSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+]
+
+/// Targets with other settings, each with its reason.
+let exemptions: [String: [SwiftSetting]] = [
+    // Source written for Apple platforms, compiled the way such source is compiled.
+    "KeychainServicesTests": [.swiftLanguageMode(.v5)],
+    // README examples as readers compile them, without upcoming features.
+    "LocksmithTests": [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)],
+]
+
+let cTargets: Set<String> = [
+    "CDiskRecorder", "CKeychainShims", "CKeychainTestShims", "CKeychainTestingMarker", "CSQLiteShims", "CTPMShims", "CValet", "CValetTestProgram",
+]
 
 let package = Package(
     name: "swift-keychain",
@@ -27,7 +49,7 @@ let package = Package(
         // Products
         .target(
             name: "KeychainServices",
-            dependencies: [.target(name: "SecurityAPI", condition: .when(platforms: withoutSecurityFramework))]
+            dependencies: [.target(name: "SecurityAPI", condition: .when(platforms: linux))]
         ),
         .target(name: "Valet", dependencies: ["KeychainServices"]),
         .target(name: "Locksmith", dependencies: ["KeychainServices"]),
@@ -42,10 +64,10 @@ let package = Package(
         .target(
             name: "KeychainTesting",
             dependencies: [
-                .target(name: "KeychainCore", condition: .when(platforms: withoutSecurityFramework)),
-                .target(name: "Keybag", condition: .when(platforms: withoutSecurityFramework)),
-                .target(name: "KeychainEngine", condition: .when(platforms: withoutSecurityFramework)),
-                .target(name: "CKeychainTestingMarker", condition: .when(platforms: withoutSecurityFramework)),
+                .target(name: "KeychainCore", condition: .when(platforms: linux)),
+                .target(name: "Keybag", condition: .when(platforms: linux)),
+                .target(name: "KeychainEngine", condition: .when(platforms: linux)),
+                .target(name: "CKeychainTestingMarker", condition: .when(platforms: linux)),
             ]
         ),
         .target(name: "KeychainTestingTraits", dependencies: ["KeychainTesting"]),
@@ -173,7 +195,7 @@ package.products.append(.library(name: "ValetC", type: .dynamic, targets: ["Vale
 package.targets += [
     .target(
         name: "ValetC",
-        dependencies: ["CValet", "Valet", .target(name: "CKeychainShims", condition: .when(platforms: withoutSecurityFramework))]
+        dependencies: ["CValet", "Valet", .target(name: "CKeychainShims", condition: .when(platforms: linux))]
     ),
     // What C makes of it, in C: the tests run it, under Valgrind and the sanitizers too.
     .executableTarget(
@@ -197,24 +219,6 @@ package.targets.append(
 )
 #endif
 
-for target in package.targets where [.regular, .executable, .test].contains(target.type) {
-    guard !target.name.hasPrefix("C") || target.name == "ConformanceTests" else { continue }
-    // Code as it is written for Apple platforms, so compiled as such code is.
-    guard target.name != "KeychainServicesTests" else {
-        target.swiftSettings = [.swiftLanguageMode(.v5)]
-        continue
-    }
-    // Examples as their readers have them, without any feature that is not yet part of the language.
-    guard target.name != "LocksmithTests" else {
-        target.swiftSettings = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
-        continue
-    }
-    target.swiftSettings = [
-        .swiftLanguageMode(.v6),
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .strictMemorySafety(),
-        .treatAllWarnings(as: .error),
-    ]
+for target in package.targets where target.type != .system && !cTargets.contains(target.name) {
+    target.swiftSettings = exemptions[target.name] ?? strictSettings
 }

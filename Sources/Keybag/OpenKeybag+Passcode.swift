@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
+/// A keybag that is to take the place of another: to be stored first, and only then to be used.
+package struct KeybagChange: Sendable {
+    package let document: KeybagDocument
+    /// The class keys of `document`; nil when the change was made without them.
+    package let keys: UnlockedKeys?
+}
+
 /// Unlocking, and what changes a keybag's passcode.
 ///
 /// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept. The stack is
@@ -183,5 +190,25 @@ extension OpenKeybag {
             throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed")
         }
         return key
+    }
+}
+
+/// What of a keybag's content hangs on the passcode.
+struct PasscodePart: Sendable {
+    let record: PasscodeRecord
+    let presence: PresenceRecord
+    /// Only with the protector tpm2.
+    let sealedSecret: SealedObject?
+}
+
+extension KeybagDocument.Content {
+    /// The same with another passcode, or without one.
+    ///
+    /// The recovery key needs no more than its public half to go on working.
+    mutating func setPasscode(_ part: PasscodePart?, secret: PasscodeSecret?, storeID: StoreID) throws(KeychainFailure) {
+        passcode = part?.record
+        presence = part?.presence
+        sealedPasscodeSecret = part?.sealedSecret
+        recovery = try recovery?.with(passcodeSecret: secret, storeID: storeID)
     }
 }

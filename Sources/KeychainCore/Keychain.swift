@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 
 /// A keychain: four synchronous verbs over typed requests.
 ///
@@ -15,4 +16,26 @@ package protocol Keychain: Sendable {
 
     /// Deletes every item that matches, all or none.
     func delete(_ request: DeleteRequest) throws(KeychainFailure)
+}
+
+/// Which keychain a call goes to: the one bound to the task, else the process's own.
+package enum CurrentKeychain {
+    @TaskLocal package static var bound: (any Keychain)?
+
+    /// Runs `body` with `keychain` in place of the process's own.
+    package static func with<Result>(_ keychain: any Keychain, _ body: () throws -> Result) rethrows -> Result {
+        try $bound.withValue(keychain, operation: body)
+    }
+
+    /// The keychain bound to the task; nil: use the process's own.
+    ///
+    /// Throws `.notAvailable` in a process under test when nothing is bound: the user's own keychain is out of reach there.
+    package static func boundKeychain() throws(KeychainFailure) -> (any Keychain)? {
+        if let bound { return bound }
+        guard keychain_testing_scope_is_required() else { return nil }
+        throw KeychainFailure(
+            .notAvailable,
+            "this process uses KeychainTesting and the call came from outside a keychain scope; carry the scope there with keychain.perform { }"
+        )
+    }
 }

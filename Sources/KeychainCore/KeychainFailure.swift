@@ -62,3 +62,73 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
 
     package static func == (left: KeychainFailure, right: KeychainFailure) -> Bool { left.status == right.status }
 }
+
+/// What is refused before anybody is asked.
+extension KeychainFailure {
+    /// Without a passcode nobody can prove to be there.
+    package static func passcodeNotSet(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+        KeychainFailure(
+            .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet, file: file,
+            line: line)
+    }
+
+    /// What nobody here could ever satisfy.
+    package static func biometryNotAvailable(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+        KeychainFailure(
+            .authFailed, "biometry and companions release no key here: an item that needs one could never be read",
+            refusal: .biometryNotAvailable, file: file, line: line)
+    }
+}
+
+/// What helps after a failure, where the status does not tell.
+package enum KeychainRemedy: Hashable, Sendable {
+    /// The key holder has no room for unlocked keys: make room there, or use the passcode for each call.
+    case makeRoomForKeys
+    /// The keychain was locked, but programs that keep keys in their own memory were not told: end them, or lock again.
+    case lockAgain
+    /// The administrator's file is to be corrected.
+    case correctPolicy
+    /// A newer version wrote what this one cannot read.
+    case useNewerVersion
+    /// The file that was to be written, not the keychain, is where the failure lies.
+    case writeElsewhere
+    /// Another program uses the keychain: end it.
+    case closeElsewhere
+    /// What is in the files has not the checksums it should have: a repair tells whether that is all.
+    case repair
+    /// What the protector held is lost: the recovery key restores access.
+    case useRecoveryKey
+    /// The TPM is there, perhaps, but not for this program now.
+    case reachTPM
+}
+
+/// What became of a call: Apple's `OSStatus` codes under Swift names.
+///
+/// Open on purpose: a code that has no name here still travels unchanged.
+/// Source: `SecBase.h`, "Security Framework Result Codes".
+package struct KeychainStatus: RawRepresentable, Hashable, Sendable {
+    package let rawValue: Int32
+
+    package init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    package static let success = KeychainStatus(rawValue: 0)
+    package static let unimplemented = KeychainStatus(rawValue: -4)
+    package static let inputOutput = KeychainStatus(rawValue: -36)
+    package static let parameter = KeychainStatus(rawValue: -50)
+    package static let allocate = KeychainStatus(rawValue: -108)
+    package static let userCanceled = KeychainStatus(rawValue: -128)
+    package static let missingEntitlement = KeychainStatus(rawValue: -34018)
+    package static let restrictedAPI = KeychainStatus(rawValue: -34020)
+    package static let notAvailable = KeychainStatus(rawValue: -25291)
+    package static let readOnly = KeychainStatus(rawValue: -25292)
+    package static let authFailed = KeychainStatus(rawValue: -25293)
+    package static let duplicateItem = KeychainStatus(rawValue: -25299)
+    package static let itemNotFound = KeychainStatus(rawValue: -25300)
+    package static let noSuchAttribute = KeychainStatus(rawValue: -25303)
+    package static let noSuchClass = KeychainStatus(rawValue: -25306)
+    package static let interactionNotAllowed = KeychainStatus(rawValue: -25308)
+    package static let decode = KeychainStatus(rawValue: -26275)
+    package static let `internal` = KeychainStatus(rawValue: -26276)
+}

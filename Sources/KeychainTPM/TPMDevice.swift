@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CTPMShims
 package import KeychainCore
+internal import Synchronization
 
 /// A TPM 2.0, reached over tpm2-tss.
 ///
@@ -120,5 +121,18 @@ package struct TPMDevice: SealingDevice {
             unsafe body(&call, &report)
         }
         if let failure = SealingFailure(report) { throw failure }
+    }
+}
+
+/// One lock for each chip that this process has named.
+enum TPMLocks {
+    private static let locks = Mutex<[String: TimedLock]>([:])
+
+    static func lock(of tcti: String) -> TimedLock {
+        locks.withLock { locks in
+            let lock = locks[tcti] ?? TimedLock()
+            locks[tcti] = lock
+            return lock
+        }
     }
 }

@@ -106,3 +106,10 @@ package struct BackupHeader: Sendable {
 ///
 /// A function and not a stream, since a backup is read twice: checked first, and only then acted on.
 package typealias BackupSource = (_ offset: Int64, _ byteCount: Int) throws(KeychainFailure) -> [UInt8]
+
+/// What is said of a backup that is not as it was written.
+enum BackupDamage {
+    static func failure(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+        KeychainFailure(.decode, "the backup is damaged: it is not as it was written", file: file, line: line)
+    }
+}

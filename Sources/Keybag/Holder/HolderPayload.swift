@@ -94,3 +94,14 @@ struct HolderPayload: Sendable {
         return (end - ClassKey.byteCount)..<end
     }
 }
+
+extension Accessibility {
+    /// Where the holder has the class's keys while a passcode is set; nil for the classes that no lock takes away.
+    var holderSlot: KeyHolderSlot? {
+        switch self {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: .unlocked
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: .firstUnlock
+        case .always, .alwaysThisDeviceOnly: nil
+        }
+    }
+}

@@ -39,3 +39,90 @@ package final class RecoveryKey: Sendable {
         return digest.prefix(3).reduce(0) { $0 << 8 | UInt32($1) } >> 4
     }
 }
+
+/// A recovery key as people write it: nine groups of four, the last one a check.
+///
+/// The letters and digits are those of Crockford's Base32, five bits each, the highest first: none of them looks like another.
+extension RecoveryKey {
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+    private static let keyLetterCount = 32
+    private static let letterCount = 36
+    private static let groupLength = 4
+    /// Letters and the dashes between groups.
+    package static let textByteCount = letterCount + letterCount / groupLength - 1
+
+    /// The text, in memory that is wiped with it.
+    package func text() throws(KeychainFailure) -> SecretBytes {
+        defer { SecretArena.wipeStack() }
+        let check = check()
+        return try unsafe SecretBytes(byteCount: Self.textByteCount) { buffer in
+            // Every position is below the number of letters and dashes, which is the size of the buffer.
+            var position = 0
+            for letter in 0..<Self.letterCount {
+                if letter > 0, letter.isMultiple(of: Self.groupLength) {
+                    unsafe buffer[position] = UInt8(ascii: "-")
+                    position += 1
+                }
+                let value = letter < Self.keyLetterCount ? fiveBits(letter) : Int(check >> UInt32(5 * (Self.letterCount - 1 - letter))) & 31
+                unsafe buffer[position] = Self.alphabet[value]
+                position += 1
+            }
+        }
+    }
+
+    private func fiveBits(_ index: Int) -> Int {
+        let bit = index * 5
+        // Two bytes hold any five bits; the second is missing only where the first has them all.
+        return unsafe bits.withBytes { bytes in
+            let high = unsafe Int(bytes[bit / 8]) << 8
+            let low = unsafe bit / 8 + 1 < bytes.count ? Int(bytes[bit / 8 + 1]) : 0
+            return (high | low) >> (11 - bit % 8) & 31
+        }
+    }
+
+    /// Reads what `text` gave, however a person wrote it down: case, blanks and dashes do not matter, nor O for 0, I and L for 1.
+    ///
+    /// Throws `.parameter` for anything else, and for a text that its check does not belong to: one that was mistyped.
+    package convenience init(typed text: UnsafeRawBufferPointer) throws(KeychainFailure) {
+        defer { SecretArena.wipeStack() }
+        var count = 0
+        var check: UInt32 = 0
+        // Each letter adds its bits within the region: letters beyond are counted only.
+        let bits = try unsafe SecretBytes(byteCount: Self.byteCount) { buffer throws(KeychainFailure) in
+            for index in text.indices {
+                let byte = unsafe text[index]
+                guard byte != UInt8(ascii: " "), byte != UInt8(ascii: "\t"), byte != UInt8(ascii: "-") else { continue }
+                guard let value = Self.value(of: byte) else {
+                    throw KeychainFailure(.parameter, "a recovery key has letters and digits only, and no U")
+                }
+                if count < Self.keyLetterCount {
+                    for bit in 0..<5 where value & (16 >> bit) != 0 {
+                        let place = count * 5 + bit
+                        unsafe buffer[place / 8] |= 128 >> UInt8(place % 8)
+                    }
+                } else {
+                    check = check << 5 | UInt32(value)
+                }
+                count += 1
+                guard count <= Self.letterCount else { break }
+            }
+            guard count == Self.letterCount else {
+                let number = count > Self.letterCount ? "more" : "\(count)"
+                throw KeychainFailure(.parameter, "a recovery key has \(Self.letterCount) letters and digits, and this has \(number)")
+            }
+        }
+        self.init(bits: bits)
+        guard self.check() == check else {
+            throw KeychainFailure(.parameter, "the recovery key is mistyped: its check does not belong to the rest")
+        }
+    }
+
+    private static func value(of byte: UInt8) -> Int? {
+        let isSmall = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+        switch isSmall ? byte - 32 : byte {
+        case UInt8(ascii: "O"): return 0
+        case UInt8(ascii: "I"), UInt8(ascii: "L"): return 1
+        case let letter: return alphabet.firstIndex(of: letter)
+        }
+    }
+}

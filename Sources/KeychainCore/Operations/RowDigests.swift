@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Synchronization
 
 /// All digests of an item: what its row is found by and kept unique by.
 struct RowDigests {
@@ -45,5 +46,79 @@ struct RowDigests {
 
     static func isDefaultOfPrimaryKey(_ attribute: Attribute, _ value: AttributeValue, in itemClass: ItemClass) -> Bool {
         PrimaryKey.attributes(of: itemClass).contains(attribute) && value.matches(PrimaryKey.defaultValue(of: attribute))
+    }
+}
+
+/// Makes the digests of searches and rows, and remembers those that every call repeats.
+///
+/// Services, servers and access groups are few and named by each call, so their digests are worth keeping; accounts are
+/// not. What is kept here are names, which the program holds anyway, and digests, which are on disk.
+package final class DigestCache: Sendable {
+    private struct Key: Hashable {
+        let itemClass: ItemClass
+        let attribute: Attribute
+        let value: AttributeValue
+    }
+
+    private struct RemainingKey: Hashable {
+        let itemClass: ItemClass
+        let values: [AttributeValue]
+    }
+
+    private struct Entries {
+        var single: [Key: IndexDigest] = [:]
+        var remaining: [RemainingKey: IndexDigest] = [:]
+    }
+
+    /// Full is emptied: a program that uses more names than this at a time only computes them again.
+    private static let capacity = 256
+    /// Longer names are unusual, and keeping them would keep much memory.
+    private static let longestKeptByteCount = 1_024
+
+    private let cipher: any ItemCipher
+    private let entries = Mutex(Entries())
+
+    package init(cipher: any ItemCipher) {
+        self.cipher = cipher
+    }
+
+    package func digest(
+        of value: AttributeValue, for attribute: Attribute, in itemClass: ItemClass
+    ) throws(KeychainFailure) -> IndexDigest {
+        guard attribute == .service || attribute == .server || attribute == .accessGroup, value.isAtMost(Self.longestKeptByteCount) else {
+            return try cipher.digest(of: value, for: attribute, in: itemClass)
+        }
+        let key = Key(itemClass: itemClass, attribute: attribute, value: value)
+        if let known = entries.withLock({ $0.single[key] }) { return known }
+        let digest = try cipher.digest(of: value, for: attribute, in: itemClass)
+        entries.withLock { entries in
+            if entries.single.count >= Self.capacity { entries.single.removeAll() }
+            entries.single[key] = digest
+        }
+        return digest
+    }
+
+    /// The digest of every attribute of the primary key but the two leading ones.
+    func remainingKeyDigest(of attributes: ItemAttributes, in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest {
+        let leading = PrimaryKey.leading(of: itemClass)
+        let parts = PrimaryKey.attributes(of: itemClass)
+            .filter { $0 != leading.service && $0 != leading.account }
+            .map { ($0, attributes[$0] ?? PrimaryKey.defaultValue(of: $0)) }
+        guard parts.allSatisfy({ $0.1.isAtMost(Self.longestKeptByteCount) }) else { return try cipher.digest(of: parts, in: itemClass) }
+        let key = RemainingKey(itemClass: itemClass, values: parts.map(\.1))
+        if let known = entries.withLock({ $0.remaining[key] }) { return known }
+        let digest = try cipher.digest(of: parts, in: itemClass)
+        entries.withLock { entries in
+            if entries.remaining.count >= Self.capacity { entries.remaining.removeAll() }
+            entries.remaining[key] = digest
+        }
+        return digest
+    }
+}
+
+extension AttributeValue {
+    fileprivate func isAtMost(_ byteCount: Int) -> Bool {
+        // Only counted, within the closure.
+        unsafe withComparedBytes { $0.count <= byteCount }
     }
 }

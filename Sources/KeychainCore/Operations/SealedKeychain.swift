@@ -95,3 +95,179 @@ package struct SealedKeychain: Keychain {
         KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
     }
 }
+
+extension SealedKeychain {
+    package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        try forOneCall(request.authentication).addItem(request)
+    }
+
+    private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        let (group, control) = try entitlements.admit(request)
+        var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
+        let now = clock.now()
+        attributes[.creationDate] = .date(now)
+        attributes[.modificationDate] = .date(now)
+
+        // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
+        let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
+        let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
+        let reference = try write(sharesFlush: isShort(secret: request.secret)) { writing throws(KeychainFailure) in
+            guard let inherited = try clearWay(for: row, in: writing) else {
+                try writing.insert(row)
+                return fresh
+            }
+            try writing.insert(
+                try seal(&attributes, secret: request.secret, reference: inherited, control: control)
+            )
+            return inherited
+        }
+        return KeychainItem(reference: reference, attributes: attributes, accessControl: control, secret: request.secret)
+    }
+
+    /// Fills in what every item has.
+    static func completed(
+        _ given: ItemAttributes, itemClass: ItemClass, group: String, control: AccessControl
+    ) -> ItemAttributes {
+        var attributes = given
+        for attribute in PrimaryKey.attributes(of: itemClass) where attributes[attribute] == nil {
+            // Absent hints and token identifiers are not shown as empty ones.
+            if attribute == .syncViewHint || attribute == .tokenID { continue }
+            attributes[attribute] = PrimaryKey.defaultValue(of: attribute)
+        }
+        attributes[.accessGroup] = .string(group)
+        attributes[.accessible] = .string(control.accessibility.rawValue)
+        attributes[.tombstone] = .number(0)
+        return attributes
+    }
+}
+
+extension SealedKeychain {
+    package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        try forOneCall(request.authentication).matches(of: request)
+    }
+
+    private func matches(of request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        let query = request.query
+        let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .read)
+        try query.itemClass.requirePassword()
+        guard request.limit != 0 else { throw KeychainFailure(.itemNotFound, "a limit of 0 finds nothing") }
+        let search = try RowSearch(query, groups: groups, using: digests)
+
+        let opensSecretAlone = request.includesSecrets && request.attributes == .none && !search.needsOpening
+        let kept = search.needsOpening ? .all : request.attributes
+
+        var items: [KeychainItem] = []
+        var unreadableCount = 0
+        var firstUnreadable: KeychainFailure?
+        var needs = AuthenticationNeeds()
+        var guardedCount = 0
+        try store.read { reading throws(KeychainFailure) in
+            let hiddenCount = try reading.forEachReadableRow(
+                matching: search.rowQuery, includingSecrets: request.includesSecrets
+            ) {
+                row throws(KeychainFailure) in
+                guard search.accepts(row.header) else { return .proceed }
+                if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
+                switch try opensSecretAlone
+                    ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets, keeping: kept)
+                {
+                case .opened(let opened):
+                    guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
+                    items.append(
+                        KeychainItem(
+                            reference: row.header.reference, attributes: opened.attributes,
+                            accessControl: row.header.accessControl, secret: opened.secret
+                        )
+                    )
+                    return items.count + guardedCount == request.limit ? .stop : .proceed
+                case .guarded(let failure):
+                    // One question for all of them; what nobody here could answer is no question, and hides no other item.
+                    guard let missing = failure.needs else {
+                        unreadableCount += 1
+                        firstUnreadable = firstUnreadable ?? failure
+                        return .proceed
+                    }
+                    needs.formUnion(missing)
+                    guardedCount += 1
+                    return items.count + guardedCount == request.limit ? .stop : .proceed
+                case .unsupported(let failure):
+                    // The newest keybag may have the key that is missing here.
+                    guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+                    unreadableCount += 1
+                    firstUnreadable = firstUnreadable ?? failure
+                    return .proceed
+                case .damaged(let failure):
+                    unreadableCount += 1
+                    firstUnreadable = firstUnreadable ?? failure
+                    return .proceed
+                case .locked(let failure):
+                    throw failure
+                }
+            }
+            guard hiddenCount > 0 else { return }
+            unreadableCount += hiddenCount
+            firstUnreadable = firstUnreadable ?? Self.hiddenRow
+        }
+        guard needs.isEmpty else { throw .needing(needs) }
+        guard items.isEmpty else {
+            if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }
+            return items
+        }
+        if let firstUnreadable { throw firstUnreadable }
+        throw KeychainFailure(.itemNotFound, "no such item")
+    }
+}
+
+extension SealedKeychain {
+    package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
+        try forOneCall(request.authentication).deleteItems(request)
+    }
+
+    private func deleteItems(_ request: DeleteRequest) throws(KeychainFailure) {
+        let query = request.query
+        let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
+        try query.itemClass.requirePassword()
+        let search = try RowSearch(query, groups: groups, using: digests)
+
+        try write(sharesFlush: search.findsFewRows && isShort(secret: nil)) { writing throws(KeychainFailure) in
+            var found: [(SealedRow, RowOpening)] = []
+            try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
+                guard search.accepts(row.header) else { return .proceed }
+                var kept = row
+                let opening = try openForWriting(row)
+                switch opening {
+                case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
+                case .unsupported(let failure): throw failure
+                case .damaged(let failure), .locked(let failure), .guarded(let failure): if search.needsOpening { throw failure }
+                }
+                kept.sealedSecret = []
+                found.append((kept, opening))
+                return .proceed
+            }
+            guard !found.isEmpty else { throw KeychainFailure(.itemNotFound, "no such item to delete") }
+            for (row, opening) in found { try delete(row, opening, as: request, in: writing) }
+        }
+    }
+
+    private func delete(
+        _ row: SealedRow, _ opening: RowOpening, as request: DeleteRequest, in writing: any ItemWriting
+    ) throws(KeychainFailure) {
+        guard let number = row.number else { return }
+        let header = row.header
+        switch opening {
+        case .opened(let opened):
+            guard !header.isTombstone, request.leavesTombstone ?? header.isSynchronizable else {
+                return try writing.remove(number: number)
+            }
+            var rest = tombstone(of: opened.attributes, itemClass: header.reference.itemClass)
+            let mark = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl)
+            try writing.replace(number: number, with: mark)
+        case .damaged:
+            try writing.quarantine(number: number, at: clock.now())
+            log("a damaged item was deleted; the damaged row is in quarantine")
+        case .locked, .guarded, .unsupported:
+            // Deleting needs no key. What a tombstone would say is sealed, so a locked item leaves none.
+            try writing.remove(number: number)
+        }
+    }
+}

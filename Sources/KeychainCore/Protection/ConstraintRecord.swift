@@ -102,3 +102,125 @@ extension AccessControl.Constraint {
         }
     }
 }
+
+/// The one encoding of a constraint record (On-disk-format.md, "Constraints"):
+///
+///     version (1) = 1 ‖ node
+///     node = kind (1) ‖ content of the kind
+extension ConstraintRecord {
+    private static let version: UInt8 = 1
+    /// A key sealed to the presence key pair: encapsulated key (32) ‖ sealed key (32) ‖ tag (16).
+    package static let sealedKeyByteCount = 80
+    /// A key wrapped under another.
+    package static let wrappedKeyByteCount = 40
+    /// Far more than the flags of an access control can ask for.
+    private static let largestDepth = 4
+    private static let largestBranchCount = 16
+    /// Bounds how many keys opening one item can take.
+    private static let largestByteCount = 4_096
+
+    private enum Kind: UInt8 {
+        case userPresence = 1
+        case devicePasscode = 2
+        case biometryAny = 3
+        case biometryCurrentSet = 4
+        case companion = 5
+        case applicationPassword = 6
+        case any = 16
+        case all = 17
+    }
+
+    package var encoded: [UInt8] {
+        var bytes = [Self.version]
+        append(to: &bytes)
+        return bytes
+    }
+
+    private func append(to bytes: inout [UInt8]) {
+        switch self {
+        case .presence(let presence, let sealedKey):
+            bytes.append((presence == .userPresence ? Kind.userPresence : .devicePasscode).rawValue)
+            bytes += sealedKey
+        case .unreleased(.biometryAny): bytes.append(Kind.biometryAny.rawValue)
+        case .unreleased(.biometryCurrentSet): bytes.append(Kind.biometryCurrentSet.rawValue)
+        case .unreleased(.companion): bytes.append(Kind.companion.rawValue)
+        case .applicationPassword(let password):
+            bytes.append(Kind.applicationPassword.rawValue)
+            bytes += password.salt + password.cost + password.check
+        case .any(let branches):
+            bytes += [Kind.any.rawValue, UInt8(truncatingIfNeeded: branches.count)]
+            for branch in branches {
+                branch.record.append(to: &bytes)
+                bytes.append(branch.wrappedKey == nil ? 0 : 1)
+                bytes += branch.wrappedKey ?? []
+            }
+        case .all(let records):
+            bytes += [Kind.all.rawValue, UInt8(truncatingIfNeeded: records.count)]
+            for record in records { record.append(to: &bytes) }
+        }
+    }
+
+    /// Parses `encoded`; nil for anything else: what a newer version wrote, or nobody.
+    package init?(encoded: [UInt8]) {
+        var reader = ByteReader(encoded)
+        guard encoded.count <= Self.largestByteCount, reader.readByte() == Self.version, let record = Self.node(from: &reader, depth: 1),
+            reader.isAtEnd, record.passwordCosts.count <= 1
+        else { return nil }
+        self = record
+    }
+
+    /// What deriving from the application password costs, each cost once.
+    ///
+    /// Whoever writes a record derives once; one with many costs would have its reader derive as often.
+    package var passwordCosts: Set<[UInt8]> {
+        switch self {
+        case .presence, .unreleased: []
+        case .applicationPassword(let password): [password.cost]
+        case .any(let branches): branches.reduce(into: []) { $0.formUnion($1.record.passwordCosts) }
+        case .all(let records): records.reduce(into: []) { $0.formUnion($1.passwordCosts) }
+        }
+    }
+
+    private static func node(from reader: inout ByteReader, depth: Int) -> ConstraintRecord? {
+        guard depth <= largestDepth, let kind = reader.readByte().flatMap(Kind.init) else { return nil }
+        switch kind {
+        case .userPresence: return reader.readBytes(sealedKeyByteCount).map { .presence(.userPresence, sealedKey: Array($0)) }
+        case .devicePasscode: return reader.readBytes(sealedKeyByteCount).map { .presence(.devicePasscode, sealedKey: Array($0)) }
+        case .biometryAny: return .unreleased(.biometryAny)
+        case .biometryCurrentSet: return .unreleased(.biometryCurrentSet)
+        case .companion: return .unreleased(.companion)
+        case .applicationPassword:
+            guard let salt = reader.readBytes(PasswordRecord.saltByteCount), let cost = reader.readBytes(PasswordRecord.costByteCount),
+                let check = reader.readBytes(PasswordRecord.checkByteCount)
+            else { return nil }
+            return .applicationPassword(PasswordRecord(salt: Array(salt), cost: Array(cost), check: Array(check)))
+        case .any: return branches(from: &reader, depth: depth).map { .any($0) }
+        case .all: return nodes(from: &reader, depth: depth).map { .all($0) }
+        }
+    }
+
+    private static func branches(from reader: inout ByteReader, depth: Int) -> [Branch]? {
+        guard let count = reader.readByte(), (1...largestBranchCount).contains(Int(count)) else { return nil }
+        var branches: [Branch] = []
+        for _ in 0..<count {
+            guard let record = node(from: &reader, depth: depth + 1), let isBound = reader.readByte(), isBound <= 1 else { return nil }
+            var wrappedKey: [UInt8]?
+            if isBound == 1 {
+                guard let bytes = reader.readBytes(wrappedKeyByteCount) else { return nil }
+                wrappedKey = Array(bytes)
+            }
+            branches.append(Branch(record, wrappedKey: wrappedKey))
+        }
+        return branches
+    }
+
+    private static func nodes(from reader: inout ByteReader, depth: Int) -> [ConstraintRecord]? {
+        guard let count = reader.readByte(), (1...largestBranchCount).contains(Int(count)) else { return nil }
+        var records: [ConstraintRecord] = []
+        for _ in 0..<count {
+            guard let record = node(from: &reader, depth: depth + 1) else { return nil }
+            records.append(record)
+        }
+        return records
+    }
+}

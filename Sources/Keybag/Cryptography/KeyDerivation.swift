@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+internal import FoundationEssentials
+internal import KeychainCore
+
+/// HKDF-SHA256 (RFC 5869) for keys of at most one digest.
+///
+/// swift-crypto's `HKDF` leaves the key that it derives from, and the one between, in memory that it frees.
+enum KeyDerivation {
+    static func derive(
+        from secret: borrowing SecretBytes, salt: [UInt8], info: [UInt8], byteCount: Int = SHA256.byteCount
+    ) throws(KeychainFailure) -> SecretBytes {
+        guard byteCount <= SHA256.byteCount else { throw KeychainFailure(.internal, "a derived key is too long") }
+        // Here and below: bytes are read or copied within the closure.
+        let saltBytes = try unsafe SecretBytes(byteCount: salt.count) { unsafe $0.copyBytes(from: salt) }
+        let extracted = try HMACKey(saltBytes).secretCode { hash in
+            unsafe secret.withBytes { unsafe hash.update(bufferPointer: $0) }
+        }
+        let expanded = try HMACKey(extracted).secretCode { hash in
+            hash.update(data: info)
+            hash.update(data: [1] as [UInt8])
+        }
+        // Not more than there are, by the check above.
+        return try unsafe expanded.withBytes { bytes throws(KeychainFailure) in
+            try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<byteCount]))
+        }
+    }
+}
+
+/// HKDF-SHA256 (RFC 5869) over a key, salted with the store's identifier, so that no two stores share a derived key.
+///
+/// The raw values are the `info` strings: part of the on-disk format. A new purpose or a new rule takes a new string.
+enum KeyPurpose: String {
+    /// Wraps the keybag's device-bound keys.
+    case deviceKey = "keychain device key v1"
+    /// Wraps, from the stretched passcode and the device secret together, the class keys that a lock takes away.
+    case passcodeKey = "keychain passcode key v1"
+    /// Authorizes, from the stretched passcode alone, the TPM to give out its part of the passcode key; used nowhere else.
+    case tpmAuthorization = "keychain tpm-auth v1"
+    /// The private half of the pair that a recovery key stands for.
+    case recoveryKey = "keychain recovery key v1"
+    /// Authenticates the keybag itself.
+    case keybagAuthentication = "keychain keybag mac v1"
+    /// Tells, without the keybag's wrapping keys, whether a class key is the right one.
+    case classKeyCheck = "keychain class key check v1"
+    /// Makes one key of several that are all needed.
+    case constraintConjunction = "keychain constraint all v1"
+    /// Releases an item that an application password protects.
+    case applicationPassword = "keychain application password v1"
+    /// Tells whether an application password is the item's.
+    case applicationPasswordCheck = "keychain application password check v1"
+
+    /// The key for this purpose.
+    func derive(from secret: borrowing SecretBytes, storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8))
+    }
+
+    /// The key for this purpose and one of many things.
+    func derive(from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8]) throws(KeychainFailure) -> SecretBytes {
+        try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context)
+    }
+
+    /// As bytes; only for what is stored in clear.
+    func deriveBytes(
+        from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
+    ) throws(KeychainFailure) -> [UInt8] {
+        let key = try KeyDerivation.derive(
+            from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context, byteCount: byteCount)
+        // The bytes are copied within the closure.
+        return unsafe key.withBytes { unsafe Array($0) }
+    }
+}

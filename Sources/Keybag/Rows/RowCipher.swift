@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Crypto
+package import FoundationEssentials
+package import KeychainCore
+
+/// Seals and opens the rows of one store.
+///
+/// Holds the two keys that need no class key: for digests and for row tags.
+package final class RowCipher: ItemCipher, Sendable {
+    package let storeID: StoreID
+    let indexKey: HMACKey
+    let rowTagKey: HMACKey
+    package let presencePublicKey: [UInt8]?
+    /// What deriving from an application password costs in new items.
+    let applicationPasswordCost: PasscodeCost
+
+    init(
+        storeID: StoreID, indexKey: borrowing SecretBytes, rowTagKey: borrowing SecretBytes, presencePublicKey: [UInt8]?,
+        applicationPasswordCost: PasscodeCost
+    ) throws(KeychainFailure) {
+        self.storeID = storeID
+        self.presencePublicKey = presencePublicKey
+        self.applicationPasswordCost = applicationPasswordCost
+        self.indexKey = try HMACKey(indexKey)
+        self.rowTagKey = try HMACKey(rowTagKey)
+    }
+
+    package func fingerprint(of attributes: ItemAttributes, secret: Data?) -> Data {
+        var hash = Insecure.SHA1()
+        hash.update(data: attributes.encoded)
+        hash.update(data: [secret == nil ? 0 : 1] as [UInt8])
+        if let secret { hash.update(data: secret) }
+        return Data(hash.finalize())
+    }
+}
+
+/// Rows, as On-disk-format.md, "Row", lays them out.
+///
+/// Each write takes a fresh item key, which seals exactly two messages under two fixed nonces and is never used again: so
+/// no pair of key and nonce occurs twice. What is sealed is bound to its part, to the whole header and to the wrapped key.
+extension RowCipher {
+    private enum Part: UInt8 {
+        case attributes = 1
+        case secret = 2
+
+        static let nonceByteCount = 12
+
+        /// Eleven zeros and the part's number.
+        var nonce: [UInt8] { [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, rawValue] }
+    }
+
+    package func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?,
+        with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow {
+        var header = header
+        guard let constraint else {
+            header.constraints = nil
+            return try seal(attributes, secret: secret, header: header, under: classKey, itemKey: SymmetricKey(size: .bits256))
+        }
+        let sealing = ConstraintSealing(
+            storeID: storeID, presencePublicKey: presencePublicKey, applicationPassword: keys.applicationPassword,
+            applicationPasswordCost: applicationPasswordCost)
+        let (rootKey, record) = try sealing.seal(constraint)
+        header.constraints = record.encoded
+        return try seal(
+            attributes, secret: secret, header: header, rootKey: rootKey, under: classKey, itemKey: SymmetricKey(size: .bits256))
+    }
+
+    /// As above, with a given item key, so that the tests can compare a row with one that another program made.
+    func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey, itemKey: SymmetricKey
+    ) throws(KeychainFailure) -> SealedRow {
+        guard header.constraints == nil else {
+            throw KeychainFailure(.internal, "a row with access control was to be sealed without it")
+        }
+        try Self.checkForSealing(header, under: classKey)
+        let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
+        return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: wrappedItemKey, boundTo: wrappedItemKey)
+    }
+
+    /// As above, for a row with access control: the root's key wraps the item key, and the class key what comes of it.
+    func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, rootKey: SharedSecretBytes, under classKey: borrowing ClassKey,
+        itemKey: SymmetricKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try Self.checkForSealing(header, under: classKey)
+        let inner = try KeyWrapping.wrap(itemKey, under: rootKey.secret)
+        let outer = try KeyWrapping.wrap(wrapped: inner, under: classKey.secret)
+        return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: outer, boundTo: inner)
+    }
+
+    private static func checkForSealing(_ header: RowHeader, under classKey: borrowing ClassKey) throws(KeychainFailure) {
+        guard header.formatVersion == RowHeader.currentFormatVersion, isClass(of: header, classKey) else {
+            throw KeychainFailure(.internal, "a row was to be sealed under a key that is not its own")
+        }
+    }
+
+    private func sealParts(
+        _ attributes: ItemAttributes, _ secret: Data?, _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
+        boundTo boundKey: [UInt8]
+    ) throws(KeychainFailure) -> SealedRow {
+        let content = secret ?? Data()
+        return try sealPlaintexts(
+            attributes: PartPadding.padded(attributes.encoded.span, isPresent: true),
+            secret: PartPadding.padded(content.span, isPresent: secret != nil), header, itemKey, wrappedItemKey: wrappedItemKey,
+            boundTo: boundKey)
+    }
+
+    /// As above, from the plaintexts of both parts, whatever they are: so that fuzzing gets past the seal.
+    func sealPlaintexts(
+        attributes: [UInt8], secret: [UInt8], _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
+        boundTo boundKey: [UInt8]
+    ) throws(KeychainFailure) -> SealedRow {
+        var associatedData = associatedData(of: header, wrappedItemKey: boundKey)
+        var row = SealedRow(
+            header: header, wrappedItemKey: wrappedItemKey,
+            sealedAttributes: try Self.seal(.attributes, attributes, under: itemKey, &associatedData),
+            sealedSecret: try Self.seal(.secret, secret, under: itemKey, &associatedData),
+            tag: []
+        )
+        row.tag = Array(tag(of: row))
+        return row
+    }
+
+    package func open(
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection, with keys: ConstraintKeys,
+        under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> OpenedRow {
+        let (itemKey, boundKey) = try unwrapItemKey(of: row, with: keys, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: boundKey)
+        let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
+        guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
+            let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount), keeping: attributes)
+        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
+        guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
+        return OpenedRow(attributes: attributes, secret: try Self.openSecret(of: row, under: itemKey, &associatedData))
+    }
+
+    package func openSecret(
+        of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> Data? {
+        let (itemKey, boundKey) = try unwrapItemKey(of: row, with: keys, under: classKey)
+        var associatedData = associatedData(of: row.header, wrappedItemKey: boundKey)
+        return try Self.openSecret(of: row, under: itemKey, &associatedData)
+    }
+
+    /// The item key, and the wrapped key that the sealed parts are bound to.
+    private func unwrapItemKey(
+        of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> (SymmetricKey, boundKey: [UInt8]) {
+        try Self.checkVersion(of: row.header)
+        guard Self.isClass(of: row.header, classKey) else {
+            throw KeychainFailure(.decode, "the row belongs to another class key")
+        }
+        guard let constraints = row.header.constraints else {
+            guard let itemKey = KeyWrapping.unwrap(row.wrappedItemKey, under: classKey.secret) else { throw Self.alteredItemKey() }
+            return (itemKey, row.wrappedItemKey)
+        }
+        guard let record = ConstraintRecord(encoded: constraints) else {
+            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered")
+        }
+        let inner = try unwrapOuter(of: row, under: classKey)
+        let rootKey = try ConstraintOpening(storeID: storeID, keys: keys).key(of: record)
+        guard let itemKey = KeyWrapping.unwrap(inner, under: rootKey.secret) else { throw Self.alteredItemKey() }
+        return (itemKey, inner)
+    }
+
+    /// What the class key wraps in a row with access control: the item key under the root's.
+    private func unwrapOuter(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> [UInt8] {
+        guard let inner = KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: classKey.secret) else {
+            throw Self.alteredItemKey()
+        }
+        return inner
+    }
+
+    private static func alteredItemKey() -> KeychainFailure {
+        KeychainFailure(.decode, "the row's item key was altered, or wrapped under another class key")
+    }
+
+    package func rewrapConstrained(
+        _ row: SealedRow, from oldKey: borrowing ClassKey, to newKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try Self.checkVersion(of: row.header)
+        guard row.header.constraints != nil, Self.isClass(of: row.header, oldKey), newKey.accessibility == oldKey.accessibility else {
+            throw KeychainFailure(.decode, "the row belongs to another class key")
+        }
+        let inner = try unwrapOuter(of: row, under: oldKey)
+        var renewed = row
+        renewed.header.classKeyGeneration = newKey.generation
+        renewed.wrappedItemKey = try KeyWrapping.wrap(wrapped: inner, under: newKey.secret)
+        renewed.tag = Array(tag(of: renewed))
+        return renewed
+    }
+
+    private static func openSecret(
+        of row: SealedRow, under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> Data? {
+        let secret = try open(.secret, row.sealedSecret, under: itemKey, &associatedData)
+        switch PartPadding.content(of: secret.span) {
+        case .present(let byteCount): return secret.prefix(byteCount)
+        case .absent: return nil
+        case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version")
+        }
+    }
+
+    package func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool {
+        try Self.checkVersion(of: row.header)
+        let expected = tag(of: row)
+        // A digest compares itself with bytes in constant time.
+        return unsafe row.tag.withUnsafeBytes { unsafe expected == $0 }
+    }
+
+    /// HMAC-SHA256 under the row-tag key over the header's encoding and every other column, each behind its byte count.
+    private func tag(of row: SealedRow) -> SHA256.Digest {
+        rowTagKey.authenticationCode { hash in
+            hash.update(lengthPrefixed: row.header.encoded(storeID: storeID))
+            hash.update(lengthPrefixed: row.wrappedItemKey)
+            hash.update(lengthPrefixed: row.sealedAttributes)
+            hash.update(lengthPrefixed: row.sealedSecret)
+        }
+    }
+
+    /// The part's number, the header, which says itself where it ends, and the wrapped key behind its count.
+    ///
+    /// With access control it is the inner wrapped key, and the class key's generation counts as 0: so another generation's class key
+    /// can take the place of the outer wrapping without anybody being asked.
+    private func associatedData(of header: RowHeader, wrappedItemKey: [UInt8]) -> [UInt8] {
+        var header = header
+        if header.constraints != nil { header.classKeyGeneration = 0 }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(header.encodedByteCount + wrappedItemKey.count + 5)
+        bytes.append(0)
+        header.appendEncoded(to: &bytes, storeID: storeID)
+        bytes.append(lengthPrefixed: wrappedItemKey)
+        return bytes
+    }
+
+    private static func checkVersion(of header: RowHeader) throws(KeychainFailure) {
+        guard header.formatVersion <= RowHeader.currentFormatVersion else {
+            throw KeychainFailure(.decode, "the row was written by a newer version")
+        }
+    }
+
+    private static func isClass(of header: RowHeader, _ classKey: borrowing ClassKey) -> Bool {
+        header.accessibility == classKey.accessibility && header.classKeyGeneration == classKey.generation
+    }
+
+    private static func seal(
+        _ part: Part, _ plaintext: [UInt8], under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> [UInt8] {
+        associatedData[0] = part.rawValue
+        do {
+            let box = try AES.GCM.seal(
+                plaintext, using: itemKey, nonce: AES.GCM.Nonce(data: part.nonce), authenticating: associatedData
+            )
+            guard let combined = box.combined else { throw KeychainFailure(.internal, "a sealed part has no usual nonce") }
+            // The bytes are copied within the closure.
+            return unsafe combined.withUnsafeBytes { unsafe Array($0[Part.nonceByteCount...]) }
+        } catch {
+            throw KeychainFailure(.internal, "a part of a row could not be sealed")
+        }
+    }
+
+    private static func open(
+        _ part: Part, _ sealed: [UInt8], under itemKey: SymmetricKey, _ associatedData: inout [UInt8]
+    ) throws(KeychainFailure) -> Data {
+        associatedData[0] = part.rawValue
+        do {
+            // One buffer for nonce, ciphertext and tag: the box takes it as it is, and would copy three parts byte by byte.
+            var combined = Data(count: Part.nonceByteCount + sealed.count)
+            // The nonce, which is zeros but for its last byte, and then exactly what room is left for.
+            unsafe combined.withUnsafeMutableBytes { buffer in
+                unsafe buffer[Part.nonceByteCount - 1] = part.rawValue
+                unsafe sealed.withUnsafeBytes { sealed in
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[Part.nonceByteCount...]).copyMemory(from: sealed)
+                }
+            }
+            let box = try AES.GCM.SealedBox(combined: combined)
+            return try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
+        } catch {
+            throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")
+        }
+    }
+}

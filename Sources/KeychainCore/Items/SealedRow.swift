@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The part of a row that is in clear: what the store searches, and what the sealed parts are bound to.
+///
+/// Nothing here can be read as a name or a value: digests are keyed, the rest is class, flags and random numbers.
+package struct RowHeader: Hashable, Sendable {
+    package static let currentFormatVersion: UInt8 = 1
+
+    package var formatVersion: UInt8
+    package var reference: PersistentReference
+    package var accessibility: Accessibility
+    package var classKeyGeneration: UInt32
+    /// Sixteen random bytes, new at each write: an old part put beside a new header does not open.
+    package var revision: Identifier128
+    package var isSynchronizable: Bool
+    package var isTombstone: Bool
+    /// Digests of the two leading attributes of the primary key, and of all its other attributes together.
+    package var serviceDigest: IndexDigest
+    package var accountDigest: IndexDigest
+    package var remainingKeyDigest: IndexDigest
+    package var accessGroupDigest: IndexDigest
+    /// Digests of every other searchable attribute that the item has, in ascending order of attribute.
+    package var attributeDigests: [AttributeDigest]
+    /// The canonical constraint tree of an item with access control; nil: the class key alone releases it.
+    package var constraints: [UInt8]?
+
+    package init(
+        formatVersion: UInt8 = Self.currentFormatVersion, reference: PersistentReference, accessibility: Accessibility,
+        classKeyGeneration: UInt32, revision: Identifier128, isSynchronizable: Bool, isTombstone: Bool,
+        serviceDigest: IndexDigest, accountDigest: IndexDigest, remainingKeyDigest: IndexDigest,
+        accessGroupDigest: IndexDigest, attributeDigests: [AttributeDigest], constraints: [UInt8]? = nil
+    ) {
+        self.formatVersion = formatVersion
+        self.reference = reference
+        self.accessibility = accessibility
+        self.classKeyGeneration = classKeyGeneration
+        self.revision = revision
+        self.isSynchronizable = isSynchronizable
+        self.isTombstone = isTombstone
+        self.serviceDigest = serviceDigest
+        self.accountDigest = accountDigest
+        self.remainingKeyDigest = remainingKeyDigest
+        self.accessGroupDigest = accessGroupDigest
+        self.attributeDigests = attributeDigests
+        self.constraints = constraints
+    }
+}
+
+/// The digest of one searchable attribute.
+package struct AttributeDigest: Hashable, Sendable {
+    package let attribute: Attribute
+    package let digest: IndexDigest
+
+    package init(_ attribute: Attribute, _ digest: IndexDigest) {
+        self.attribute = attribute
+        self.digest = digest
+    }
+}
+
+/// An item as the store keeps it.
+package struct SealedRow: Hashable, Sendable {
+    /// The store's own number, ascending in the order of adding; nil before the row is stored.
+    package var number: Int64?
+    package var header: RowHeader
+    /// The item key under the class key (RFC 3394).
+    package var wrappedItemKey: [UInt8]
+    package var sealedAttributes: [UInt8]
+    /// Always there, also for an item without a secret.
+    ///
+    /// Empty when the read left it out.
+    package var sealedSecret: [UInt8]
+    /// HMAC over everything above, under a device-bound key: shows damage even while locked.
+    package var tag: [UInt8]
+
+    package init(
+        number: Int64? = nil, header: RowHeader, wrappedItemKey: [UInt8], sealedAttributes: [UInt8], sealedSecret: [UInt8],
+        tag: [UInt8]
+    ) {
+        self.number = number
+        self.header = header
+        self.wrappedItemKey = wrappedItemKey
+        self.sealedAttributes = sealedAttributes
+        self.sealedSecret = sealedSecret
+        self.tag = tag
+    }
+}
+
+/// The one encoding of a header: what the sealed parts and the row tag are bound to. Part of the on-disk format.
+extension RowHeader {
+    /// Fixed fields first, each of a fixed size; then the digests, counted; then the constraints, behind a flag.
+    package func encoded(storeID: StoreID) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(encodedByteCount)
+        appendEncoded(to: &bytes, storeID: storeID)
+        return bytes
+    }
+
+    /// How many bytes `encoded` has.
+    package var encodedByteCount: Int {
+        125 + attributeDigests.count * Self.packedDigestByteCount + (constraints.map { $0.count + 4 } ?? 0)
+    }
+
+    /// Appends what `encoded` returns: every read and write needs it amid other bytes.
+    package func appendEncoded(to bytes: inout [UInt8], storeID: StoreID) {
+        bytes.append(formatVersion)
+        bytes.append(storeID)
+        bytes.append(reference.itemClass.code)
+        bytes.append(reference.id)
+        bytes.append(accessibility.code)
+        bytes.append(littleEndian: classKeyGeneration)
+        bytes.append(revision)
+        bytes.append((isSynchronizable ? 1 : 0) | (isTombstone ? 2 : 0))
+        bytes.append(serviceDigest)
+        bytes.append(accountDigest)
+        bytes.append(remainingKeyDigest)
+        bytes.append(accessGroupDigest)
+        bytes.append(littleEndian: UInt32(attributeDigests.count * Self.packedDigestByteCount))
+        Self.appendPacked(attributeDigests, to: &bytes)
+        if let constraints {
+            bytes.append(1)
+            bytes.append(lengthPrefixed: constraints)
+        } else {
+            bytes.append(0)
+        }
+    }
+
+    private static let packedDigestByteCount = 1 + IndexDigest.byteCount
+
+    /// The digests as the store keeps them in one column: attribute number and sixteen bytes, in ascending order.
+    package static func packed(_ digests: [AttributeDigest]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digests.count * packedDigestByteCount)
+        appendPacked(digests, to: &bytes)
+        return bytes
+    }
+
+    private static func appendPacked(_ digests: [AttributeDigest], to bytes: inout [UInt8]) {
+        for entry in digests {
+            bytes.append(entry.attribute.rawValue)
+            bytes.append(entry.digest)
+        }
+    }
+
+    /// Parses `packed`; nil for anything else, also for digests out of order.
+    package static func unpacked(_ bytes: [UInt8]) -> [AttributeDigest]? {
+        unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
+    }
+
+    /// The same, from where the bytes lie.
+    ///
+    /// The buffer is only read, and not kept.
+    package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {
+        guard buffer.count % packedDigestByteCount == 0 else { return nil }
+        var digests: [AttributeDigest] = []
+        digests.reserveCapacity(buffer.count / packedDigestByteCount)
+        var last: UInt8 = 0
+        for start in stride(from: 0, to: buffer.count, by: packedDigestByteCount) {
+            let number = unsafe buffer[start]
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[(start + 1)..<(start + packedDigestByteCount)])
+            guard number > last, let attribute = Attribute(rawValue: number), let digest = unsafe IndexDigest(buffer: rest)
+            else { return nil }
+            last = number
+            digests.append(AttributeDigest(attribute, digest))
+        }
+        return digests
+    }
+}

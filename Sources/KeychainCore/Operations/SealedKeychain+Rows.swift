@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import FoundationEssentials
+
+/// What came of opening a row.
+///
+/// Damage, "not yet" and "not by this version" are told apart, because only the first may be written over.
+enum RowOpening {
+    case opened(OpenedRow)
+    case damaged(KeychainFailure)
+    /// Written by a newer version, or under a class key this keybag does not have. Never written over.
+    case unsupported(KeychainFailure)
+    case locked(KeychainFailure)
+    /// It has access control, and what that asks for is not at hand: the failure says what it needs.
+    case guarded(KeychainFailure)
+}
+
+extension SealedKeychain {
+    /// Opens a row for reading, and keeps the attributes that are wanted.
+    ///
+    /// Throws what says nothing about the row: no memory, a holder or a library that failed.
+    func open(
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection = .all
+    ) throws(KeychainFailure) -> RowOpening {
+        try opening(row) { key throws(KeychainFailure) in
+            try cipher.open(row, includingSecret: includingSecret, keeping: attributes, with: constraintKeys, under: key)
+        }
+    }
+
+    /// Opens a row's secret and leaves its attributes sealed.
+    ///
+    /// Throws as `open`.
+    func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
+        try opening(row) { key throws(KeychainFailure) in
+            OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, with: constraintKeys, under: key))
+        }
+    }
+
+    private func opening(
+        _ row: SealedRow, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
+    ) throws(KeychainFailure) -> RowOpening {
+        let header = row.header
+        guard header.formatVersion <= RowHeader.currentFormatVersion else {
+            return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
+        }
+        var constraint: AccessControl.Constraint?
+        if let constraints = header.constraints {
+            guard let record = ConstraintRecord(encoded: constraints) else {
+                return .unsupported(KeychainFailure(.decode, "an item has access control that this version does not know"))
+            }
+            constraint = record.constraint
+        }
+        guard keys.availability(of: header.accessibility, generation: header.classKeyGeneration) != .missing else {
+            return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
+        }
+        do throws(KeychainFailure) {
+            let provider = provider(for: header.accessibility, header.classKeyGeneration, constraint)
+            return .opened(try provider.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
+        } catch {
+            return try Self.classify(error, header, constraint)
+        }
+    }
+
+    /// A passcode that was given for an item releases its class key too, while the keychain itself stays locked.
+    func provider(
+        for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?
+    ) -> any KeyProvider {
+        guard constraint?.needsPresence == true, let released = constraintKeys.presence?.classKeys,
+            keys.availability(of: accessibility, generation: generation) == .locked,
+            released.availability(of: accessibility, generation: generation) == .available
+        else { return keys }
+        return released
+    }
+
+    private static func classify(
+        _ failure: KeychainFailure, _ header: RowHeader, _ constraint: AccessControl.Constraint?
+    ) throws(KeychainFailure) -> RowOpening {
+        let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
+        if var needs = failure.needs {
+            if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
+            return .guarded(.needing(needs))
+        }
+        switch failure.status {
+        // The passcode that the item needs anyhow would release the class key as well.
+        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.needing(needsClassKey))
+        case .interactionNotAllowed: return .locked(failure)
+        case .decode: return .damaged(failure)
+        // Nobody here could open it: no damage, and nothing to wait for.
+        case .authFailed: return .guarded(failure)
+        default: throw failure
+        }
+    }
+
+    /// Opens a row that may be written over.
+    ///
+    /// The row must have been read with its secret: the row tag covers it.
+    ///
+    /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
+    func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
+        // Before a password is derived from at a cost that somebody else may have written there.
+        if row.header.constraints != nil, row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) {
+            return .damaged(KeychainFailure(.decode, "an item is damaged"))
+        }
+        let opening = try open(row, includingSecret: true)
+        switch opening {
+        case .unsupported, .locked, .guarded:
+            guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
+            return .damaged(KeychainFailure(.decode, "an item is damaged"))
+        case .opened, .damaged:
+            return opening
+        }
+    }
+}
+
+extension RowHeader {
+    /// What protects the row, as far as this version understands it.
+    var accessControl: AccessControl {
+        AccessControl(accessibility, constraint: constraints.flatMap { ConstraintRecord(encoded: $0) }?.constraint)
+    }
+}
+
+extension SealedKeychain {
+    /// More than any secret needs, and far below what a store's row and the counts in it can hold.
+    package static let largestItemByteCount = 64 << 20
+
+    /// Seals an item under the current class key of its accessibility, and under the keys of its constraint.
+    ///
+    /// `attributes` gets its `sha1` here.
+    ///
+    /// Throws `.parameter` for an item that is too large, and a failure that needs the application password where that is missing.
+    func seal(
+        _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl
+    ) throws(KeychainFailure) -> SealedRow {
+        guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
+            throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
+        }
+        let accessibility = control.accessibility
+        let generation = try keys.currentGeneration(for: accessibility)
+        let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
+        // Of all the others: one item has one, whichever keychain seals it, and however often.
+        attributes[.sha1] = nil
+        attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))
+        let header = RowHeader(
+            reference: reference, accessibility: accessibility, classKeyGeneration: generation, revision: .random(),
+            isSynchronizable: attributes.flag(.synchronizable) ?? false, isTombstone: attributes.flag(.tombstone) ?? false,
+            serviceDigest: digests.service, accountDigest: digests.account, remainingKeyDigest: digests.remainingKey,
+            accessGroupDigest: digests.accessGroup, attributeDigests: digests.others
+        )
+        let cipher = cipher
+        let sealed = attributes
+        let constraintKeys = constraintKeys
+        return try provider(for: accessibility, generation, control.constraint).withClassKey(for: accessibility, generation: generation) {
+            (key: borrowing ClassKey) throws(KeychainFailure) in
+            try cipher.seal(sealed, secret: secret, header: header, constraint: control.constraint, with: constraintKeys, under: key)
+        }
+    }
+
+    /// What a synchronizable item leaves behind: its primary key and dates, marked, without a secret.
+    func tombstone(of attributes: ItemAttributes, itemClass: ItemClass) -> ItemAttributes {
+        var rest = ItemAttributes()
+        for attribute in PrimaryKey.attributes(of: itemClass) { rest[attribute] = attributes[attribute] }
+        rest[.accessible] = attributes[.accessible]
+        rest[.creationDate] = attributes[.creationDate]
+        rest[.modificationDate] = .date(modificationDate(after: attributes))
+        rest[.tombstone] = .number(1)
+        return rest
+    }
+
+    /// Now, and always later than before: whoever compares dates to find the newer version can rely on it.
+    func modificationDate(after attributes: ItemAttributes) -> Double {
+        max(clock.now(), (attributes.seconds(.modificationDate) ?? -.infinity) + 0.001)
+    }
+
+    /// Makes room for a row: a tombstone or a damaged row with its primary key gives way, anything else is a duplicate.
+    ///
+    /// Returns the reference of a tombstone that gave way: an item added over it takes that up.
+    @discardableResult
+    func clearWay(
+        for row: SealedRow, exceptNumber: Int64? = nil, in writing: any ItemWriting
+    ) throws(KeychainFailure) -> PersistentReference? {
+        let header = row.header
+        let samePrimaryKey = RowQuery(
+            itemClass: header.reference.itemClass, serviceDigest: header.serviceDigest, accountDigest: header.accountDigest,
+            remainingKeyDigest: header.remainingKeyDigest
+        )
+        var found: SealedRow?
+        try writing.forEachRow(matching: samePrimaryKey, includingSecrets: true) { other throws(KeychainFailure) in
+            guard other.number != exceptNumber else { return .proceed }
+            found = other
+            return .stop
+        }
+        guard let other = found, let number = other.number else { return nil }
+        switch try openForWriting(other) {
+        case .damaged:
+            try writing.quarantine(number: number, at: clock.now())
+            return nil
+        case .unsupported(let failure):
+            throw failure
+        case .opened, .locked, .guarded:
+            guard other.header.isTombstone else {
+                throw KeychainFailure(.duplicateItem, "an item with this primary key is already there")
+            }
+            try writing.remove(number: number)
+            return other.header.reference
+        }
+    }
+}
