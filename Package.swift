@@ -23,7 +23,8 @@ let exemptions: [String: [SwiftSetting]] = [
 ]
 
 let cTargets: Set<String> = [
-    "CDiskRecorder", "CKeychainShims", "CKeychainTestShims", "CKeychainTestingMarker", "CSQLiteShims", "CTPMShims", "CValet", "CValetTestProgram",
+    "CDiskRecorder", "CKeychainShims", "CKeychainTestShims", "CKeychainTestingMarker", "CSQLiteShims", "CTPMShims", "CValet",
+    "CValetTestProgram",
 ]
 
 let package = Package(

@@ -22,3 +22,39 @@ public struct Identifier: CustomStringConvertible, Sendable {
         description = group.group
     }
 }
+
+/// The name of an access group: where programs of one maker keep what they share.
+///
+/// The full name, `prefix.group`, must be in the program's entitlements; else every use answers
+/// ``KeychainError/missingEntitlement``. Source: Apple, "Sharing access to keychain items among a collection of apps".
+public struct SharedGroupIdentifier: CustomStringConvertible, Sendable {
+    /// What stands before the dot: an App ID prefix, or `group`.
+    let prefix: String
+    /// The group without its prefix.
+    let group: String
+
+    /// Names a group listed under `keychain-access-groups`.
+    ///
+    /// - Parameters:
+    ///   - appIDPrefix: The App ID prefix of the maker, without the dot; the empty string gives nil.
+    ///   - nonEmptyGroup: The group without the prefix; nil and the empty string give nil.
+    public init?(appIDPrefix: String, nonEmptyGroup: String?) {
+        guard !appIDPrefix.isEmpty, let nonEmptyGroup, !nonEmptyGroup.isEmpty else { return nil }
+        prefix = appIDPrefix
+        group = nonEmptyGroup
+    }
+
+    /// Names a group listed under `com.apple.security.application-groups`.
+    ///
+    /// - Parameters:
+    ///   - groupPrefix: On macOS the App ID prefix; everywhere else `"group"`, and anything else gives nil.
+    ///   - nonEmptyGroup: The group without the prefix; nil and the empty string give nil.
+    public init?(groupPrefix: String, nonEmptyGroup: String?) {
+        guard PlatformRules.isGroupPrefix(groupPrefix), let nonEmptyGroup, !nonEmptyGroup.isEmpty else { return nil }
+        prefix = groupPrefix
+        group = nonEmptyGroup
+    }
+
+    /// The full name of the access group: `prefix.group`.
+    public var description: String { "\(prefix).\(group)" }
+}

@@ -1,6 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import Testing
+
+/// One rule of the architecture, with its reason and the samples that prove that it bites.
+struct Rule: Sendable, CustomTestStringConvertible {
+    /// The rule in one sentence.
+    let name: String
+    /// Why it holds: what whoever wants to break the rule has to answer first.
+    let reason: String
+    /// Sets of files that break the rule, each in another way; all must be caught.
+    let caught: [[SourceFile]]
+    /// Sets of files that come near and are lawful; none may be caught.
+    let passed: [[SourceFile]]
+    /// The places among these files that break the rule.
+    let violations: @Sendable ([SourceFile]) -> [Violation]
+
+    /// A rule that looks at all files at once.
+    init(
+        _ name: String, because reason: String, caught: [[SourceFile]], passed: [[SourceFile]] = [],
+        violations: @escaping @Sendable ([SourceFile]) -> [Violation]
+    ) {
+        self.name = name
+        self.reason = reason
+        self.caught = caught
+        self.passed = passed
+        self.violations = violations
+    }
+
+    /// A rule that looks at one file at a time.
+    init(
+        _ name: String, because reason: String, caught: [SourceFile], passed: [SourceFile] = [],
+        eachFile: @escaping @Sendable (SourceFile) -> [Violation]
+    ) {
+        self.init(name, because: reason, caught: caught.map { [$0] }, passed: passed.map { [$0] }) { files in files.flatMap(eachFile) }
+    }
+
+    var testDescription: String { name }
+
+    static let all = importRules + layoutRules + safetyRules + documentationRules
+}
 
 @Suite("The architecture")
 struct ArchitectureTests {

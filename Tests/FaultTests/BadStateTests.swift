@@ -3,8 +3,154 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainTestSupport
 import Testing
+
+/// A way in which the files of a keychain can be unusable, and what is to be said about it.
+struct BadState: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// Words that the reason must have: what is wrong, and what to do.
+    ///
+    /// `STORE` and `KEY` stand for the paths, `HOME` for the directory.
+    let mentions: [String]
+    /// Turns a keychain with one item into that.
+    ///
+    /// Gets the directory and the key file's path.
+    let prepare: @Sendable (_ home: String, _ keyFile: String) throws -> Void
+    var configure: @Sendable (inout KeychainConfiguration) -> Void = { _ in }
+
+    init(
+        _ description: String, mentions: [String],
+        prepare: @escaping @Sendable (_ home: String, _ keyFile: String) throws -> Void
+    ) {
+        testDescription = description
+        self.mentions = mentions
+        self.prepare = prepare
+    }
+
+    /// A file system that says it is of that type, and a keychain that is well otherwise.
+    init(networkFileSystem name: String, typeNumber: UInt32) {
+        self.init("a network file system (\(name))", mentions: ["HOME", name, "local directory"]) { _, _ in }
+        configure = { $0.storeOptions.fileSystem = FileSystemProbe { _ in typeNumber } }
+    }
+
+    static let all: [BadState] = storeFile + storeContent + keyFile + fileSystem
+
+    private static let storeFile = [
+        BadState("an empty file", mentions: ["STORE", "empty", "put a copy back"]) { home, _ in try replaceStore(home, by: Data()) },
+        BadState("a directory in its place", mentions: ["STORE", "not a regular file", "move it away"]) { home, _ in
+            try FileManager.default.removeItem(atPath: store(home))
+            try FileManager.default.createDirectory(atPath: store(home), withIntermediateDirectories: false)
+        },
+        BadState("a symbolic link", mentions: ["STORE", "symbolic link"]) { home, _ in
+            try FileManager.default.moveItem(atPath: store(home), toPath: home + "/elsewhere.db")
+            try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "elsewhere.db")
+        },
+        BadState("a symbolic link to nothing", mentions: ["STORE", "symbolic link"]) { home, _ in
+            try FileManager.default.removeItem(atPath: store(home))
+            try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "nowhere.db")
+        },
+        BadState("readable by others", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o644, store(home)) },
+        BadState("writable by the group", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o620, store(home)) },
+        BadState("a directory open to others", mentions: ["HOME", "chmod 700"]) { home, _ in try setMode(0o755, home) },
+    ]
+
+    private static let storeContent = [
+        BadState("a text file", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+            try replaceStore(home, by: Data(String(repeating: "Dear diary, ", count: 1_000).utf8))
+        },
+        BadState("another program's database", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+            try replaceStore(home, by: Data())
+            try RawDatabase(store(home), stamps: false).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
+        },
+        BadState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
+            try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
+        },
+        BadState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
+        BadState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
+        BadState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
+        BadState("a page overwritten", mentions: ["STORE", "damaged", "page"]) { home, _ in
+            let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
+            try handle.seek(toOffset: 9 * 4_096 + 4_000)
+            try handle.write(contentsOf: Data([1]))
+            try handle.close()
+        },
+        BadState("both copies of the keybag damaged", mentions: ["keybag"]) { home, _ in
+            try RawDatabase(store(home)).execute(
+                "UPDATE keybag SET bytes = zeroblob(length(bytes)); UPDATE keybag_copy SET bytes = zeroblob(length(bytes))")
+        },
+    ]
+
+    private static let keyFile = [
+        BadState("its key file gone", mentions: ["KEY", "gone", "restore"]) { _, keyFile in
+            try FileManager.default.removeItem(atPath: keyFile)
+        },
+        BadState("its key file cut off", mentions: ["KEY"]) { _, keyFile in
+            try replace(keyFile, by: Data(contentsOf: URL(filePath: keyFile)).prefix(40))
+        },
+        BadState("its key file empty", mentions: ["KEY"]) { _, keyFile in try replace(keyFile, by: Data()) },
+        BadState("another secret in its key file", mentions: ["device secret", "KEY"]) { _, keyFile in
+            var content = try Data(contentsOf: URL(filePath: keyFile))
+            content[40] ^= 1
+            try replace(keyFile, by: content)
+        },
+        BadState("another store's key file in place of its own", mentions: ["KEY", "another store"]) { _, keyFile in
+            var content = try Data(contentsOf: URL(filePath: keyFile))
+            content[9] ^= 1
+            try replace(keyFile, by: content)
+        },
+        BadState("its key file readable by others", mentions: ["KEY", "chmod 600"]) { _, keyFile in try setMode(0o644, keyFile) },
+        BadState("its key file a symbolic link", mentions: ["KEY", "symbolic link"]) { home, keyFile in
+            try FileManager.default.moveItem(atPath: keyFile, toPath: home + "/elsewhere")
+            try FileManager.default.createSymbolicLink(atPath: keyFile, withDestinationPath: home + "/elsewhere")
+        },
+        BadState("the store gone and its key file there", mentions: ["STORE", "KEY", "restore the keychain", "move the key file away"]) {
+            home, _ in try FileManager.default.removeItem(atPath: store(home))
+        },
+        BadState("the store gone and its key file unreadable", mentions: ["KEY", "chmod 600"]) { home, keyFile in
+            try FileManager.default.removeItem(atPath: store(home))
+            try setMode(0o640, keyFile)
+        },
+    ]
+
+    // Source: statfs(2).
+    private static let fileSystem = [
+        BadState(networkFileSystem: "nfs", typeNumber: 0x6969), BadState(networkFileSystem: "cifs", typeNumber: 0xff53_4d42),
+        BadState(networkFileSystem: "smb2", typeNumber: 0xfe53_4d42), BadState(networkFileSystem: "9p", typeNumber: 0x0102_1997),
+        BadState(networkFileSystem: "afs", typeNumber: 0x5346_414f),
+    ]
+
+    /// Needs root, who alone can give files away.
+    static let ownedByAnother = [
+        BadState("another user's file", mentions: ["STORE", "belongs to user 12345", "ask as"]) { home, _ in try giveAway(store(home)) },
+        BadState("another user's directory", mentions: ["HOME", "belongs to user 12345", "ask as that"]) { home, _ in try giveAway(home) },
+        BadState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
+    ]
+
+    private static func store(_ home: String) -> String { home + "/keychain.db" }
+
+    private static func setMode(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    private static func giveAway(_ path: String) throws {
+        try FileManager.default.setAttributes([.ownerAccountID: 12_345, .groupOwnerAccountID: 12_345], ofItemAtPath: path)
+    }
+
+    private static func replaceStore(_ home: String, by content: Data) throws { try replace(store(home), by: content) }
+
+    private static func replace(_ path: String, by content: Data) throws {
+        try content.write(to: URL(filePath: path))
+        try setMode(0o600, path)
+    }
+
+    private static func truncateStore(_ home: String, to byteCount: UInt64) throws {
+        let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
+        try handle.truncate(atOffset: byteCount)
+        try handle.close()
+    }
+}
 
 @Suite("A keychain that cannot be used is said to be so, and left as it is")
 struct BadStateTests {

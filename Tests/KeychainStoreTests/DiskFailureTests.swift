@@ -1,9 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Foundation
+import Glibc
 import KeychainCore
 import KeychainStore
 import KeychainTesting
 import Testing
+
+/// A small file system in memory, mounted on a directory for one test.
+final class TemporaryMount: Sendable {
+    let directory: TemporaryDirectory
+
+    /// Whether this process may mount at all: root outside most containers.
+    static let isPossible: Bool = {
+        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+        guard run("/bin/mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", directory.path) else { return false }
+        return run("/bin/umount", directory.path)
+    }()
+
+    init(byteCount: Int) throws {
+        directory = try TemporaryDirectory()
+        guard Self.run("/bin/mount", "-t", "tmpfs", "-o", "size=\(byteCount),mode=0700", "none", directory.path) else {
+            throw CocoaError(.fileWriteUnknown)
+        }
+    }
+
+    deinit { _ = Self.run("/bin/umount", "--lazy", directory.path) }
+
+    func makeReadOnly() throws {
+        guard Self.run("/bin/mount", "-o", "remount,ro", directory.path) else { throw CocoaError(.fileWriteUnknown) }
+    }
+
+    func makeWritable() throws {
+        guard Self.run("/bin/mount", "-o", "remount,rw", directory.path) else { throw CocoaError(.fileWriteUnknown) }
+    }
+
+    private static func run(_ path: String, _ arguments: String...) -> Bool {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        do { try process.run() } catch { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}
 
 @Suite("When the disk fails")
 struct DiskFailureTests {
@@ -136,5 +177,92 @@ struct DiskFailureTests {
         }
         #expect(failure?.status == (code == SQLITE_FULL ? .notAvailable : .inputOutput))
         #expect(try directory.names == [])
+    }
+}
+
+@Suite("Full and read-only file systems", .enabled(if: TemporaryMount.isPossible, "mounting takes root"))
+struct MountTests {
+    @Test("A store on a disk that fills up refuses writes, keeps what it has, and goes on when there is room")
+    func full() throws {
+        let mount = try TemporaryMount(byteCount: 1 << 20)
+        let store = try mount.directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        let ballast = mount.directory.path + "/ballast"
+        try Data().write(to: URL(fileURLWithPath: ballast))
+        let handle = try #require(FileHandle(forWritingAtPath: ballast))
+        while (try? handle.write(contentsOf: Data(count: 4_096))) != nil {}
+        try handle.close()
+
+        // What is free in the -wal file's last page may still take a row or two.
+        var failed: KeychainFailure?
+        var storedCount = 1
+        for account in 2..<100 {
+            failed = failure { () throws(KeychainFailure) in
+                try store.insert([SampleRows.row(account: UInt64(account), secretByteCount: 8_000)])
+            }
+            if failed != nil { break }
+            storedCount += 1
+        }
+        #expect(failed?.status == .notAvailable)
+        #expect(failed?.reason.contains("disk is full") == true)
+        #expect(try store.rows().count == storedCount)
+        try FileManager.default.removeItem(atPath: ballast)
+        try store.insert([SampleRows.row(account: 1_000, secretByteCount: 8_000)])
+        #expect(try store.rows().count == storedCount + 1)
+        #expect(try store.integrityProblems() == [])
+    }
+
+    @Test("No store is made on a full disk, and nothing is left of the attempt")
+    func creationOnFullDisk() throws {
+        let mount = try TemporaryMount(byteCount: 16 << 10)
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try SQLiteItemStore.create(at: mount.directory.storePath, storeID: .random(), keybag: [1], generation: 1)
+        }
+        #expect(failure?.status == .notAvailable)
+        #expect(failure?.reason.contains("disk is full") == true)
+        #expect(try mount.directory.names == [])
+    }
+
+    @Test("A store on a read-only file system can be read and not written")
+    func readOnly() throws {
+        let mount = try TemporaryMount(byteCount: 1 << 20)
+        do { try mount.directory.makeStore().insert([SampleRows.row(account: 1)]) }
+        try mount.makeReadOnly()
+        #expect(try SQLiteItemStore.inspect(mount.directory.storePath) == .present)
+        let store = try SQLiteItemStore(openingAt: mount.directory.storePath)
+        #expect(try store.rows().count == 1)
+        #expect(try store.keybag().generation == 7)
+        let write = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+        #expect(write?.status == .readOnly)
+        #expect(write?.reason.contains(mount.directory.path) == true)
+        #expect(try store.rows().count == 1)
+    }
+
+    @Test("A read-only place that becomes writable is noticed")
+    func becomesWritable() throws {
+        let mount = try TemporaryMount(byteCount: 1 << 20)
+        do { try mount.directory.makeStore().insert([SampleRows.row(account: 1)]) }
+        try mount.makeReadOnly()
+        let store = try SQLiteItemStore(openingAt: mount.directory.storePath)
+        #expect(try store.rows().count == 1)
+        try mount.makeWritable()
+        let other = try SQLiteItemStore(openingAt: mount.directory.storePath)
+        try other.insert([SampleRows.row(account: 2)])
+        #expect(try store.rows().count == 2)
+        try store.insert([SampleRows.row(account: 3)])
+        #expect(try other.rows().count == 3)
+    }
+
+    @Test("No store is made on a read-only file system")
+    func creationReadOnly() throws {
+        let mount = try TemporaryMount(byteCount: 64 << 10)
+        try mount.makeReadOnly()
+        for path in [mount.directory.storePath, mount.directory.path + "/deeper/keychain.db"] {
+            let failure = failure { () throws(KeychainFailure) in
+                _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1)
+            }
+            #expect(failure?.status == .readOnly)
+            #expect(failure?.reason.contains(mount.directory.path) == true)
+        }
     }
 }

@@ -1,8 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import KeychainCore
 import KeychainTPM
 import KeychainTestSupport
 import Testing
+
+/// A secret, what guards it, and the shortest way to seal and unseal it.
+enum Sample {
+    static let secret = [UInt8](1...32)
+    static let authorization = [UInt8](101...132)
+    static let wrongAuthorization = [UInt8](201...232)
+
+    /// Nil stands for no authorization.
+    static func seal(on chip: SoftwareTPM, _ authorization: [UInt8]? = nil) throws -> SealedObject {
+        let device = try TPMDevice(tcti: chip.tcti)
+        guard let authorization else { return try device.seal(SecretBytes(secret), authorization: .none) }
+        return try device.seal(SecretBytes(secret), authorization: .bytes(SecretBytes(authorization)))
+    }
+
+    static func unseal(
+        _ object: SealedObject, on chip: SoftwareTPM, _ authorization: [UInt8]? = nil, timeoutSeconds: UInt32 = 30
+    ) throws -> [UInt8] {
+        try unseal(object, tcti: chip.tcti, authorization, timeoutSeconds: timeoutSeconds)
+    }
+
+    static func unseal(
+        _ object: SealedObject, tcti: String, _ authorization: [UInt8]? = nil, timeoutSeconds: UInt32 = 30
+    ) throws -> [UInt8] {
+        let device = try TPMDevice(tcti: tcti, timeoutSeconds: timeoutSeconds)
+        guard let authorization else { return try device.unseal(object, authorization: .none).bytes }
+        return try device.unseal(object, authorization: .bytes(SecretBytes(authorization))).bytes
+    }
+}
+
+extension SecretBytes {
+    init(_ bytes: [UInt8]) throws(KeychainFailure) {
+        // The region is as long as the array.
+        try unsafe self.init(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+    }
+
+    // Copied while they are lent.
+    var bytes: [UInt8] { unsafe withBytes { unsafe Array($0) } }
+}
 
 @Suite("Sealing", .enabled(if: TPMDevice.isBuilt))
 struct SealingTests {
@@ -90,5 +129,96 @@ struct SealingTests {
         }
         #expect(try !chip.hasSeen(Sample.secret.prefix(8)))
         #expect(try !chip.hasSeen(Sample.authorization.prefix(8)))
+    }
+}
+
+@Suite("Protection against guessing", .enabled(if: TPMDevice.isBuilt))
+struct AuthorizationTests {
+    @Test("A wrong authorization is counted, and a right one does not make the chip forget it")
+    func counting() throws {
+        let chip = try SoftwareTPM()
+        let device = try TPMDevice(tcti: chip.tcti)
+        let object = try Sample.seal(on: chip, Sample.authorization)
+        #expect(try device.status().failedTryCount == 0)
+        #expect(throws: SealingFailure.wrongAuthorization) { try Sample.unseal(object, on: chip, Sample.wrongAuthorization) }
+        #expect(try device.status().failedTryCount == 1)
+        #expect(try Sample.unseal(object, on: chip, Sample.authorization) == Sample.secret)
+        #expect(try device.status().failedTryCount == 1)
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("Too many wrong ones lock the chip, for what has an authorization alone, until the time is over")
+    func lockout() throws {
+        let chip = try SoftwareTPM()
+        try chip.setLockout(afterTries: 2, recoverySeconds: 3)
+        let device = try TPMDevice(tcti: chip.tcti)
+        let open = try Sample.seal(on: chip)
+        let guarded = try Sample.seal(on: chip, Sample.authorization)
+        for _ in 0..<2 {
+            #expect(throws: SealingFailure.wrongAuthorization) { try Sample.unseal(guarded, on: chip, Sample.wrongAuthorization) }
+        }
+        #expect(throws: SealingFailure.lockedOut(seconds: 3)) { try Sample.unseal(guarded, on: chip, Sample.authorization) }
+        #expect(throws: SealingFailure.lockedOut(seconds: 3)) { try Sample.unseal(guarded, on: chip, Sample.wrongAuthorization) }
+        let status = try device.status()
+        #expect(status.isLockedOut)
+        #expect(status.largestFailedTryCount == 2)
+        #expect(status.recoverySeconds == 3)
+        #expect(try Sample.unseal(open, on: chip) == Sample.secret)
+
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        while try device.status().isLockedOut, ContinuousClock.now < deadline { usleep(100_000) }
+        #expect(try Sample.unseal(guarded, on: chip, Sample.authorization) == Sample.secret)
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("The status names the chip, and tells whether anybody may reset its count")
+    func status() throws {
+        let chip = try SoftwareTPM()
+        let device = try TPMDevice(tcti: chip.tcti)
+        let before = try device.status()
+        #expect(before.name.hasPrefix("IBM SW TPM, firmware "))
+        #expect(!before.isLockedOut)
+        #expect(!before.isLockoutAuthorizationSet)
+        try chip.run("tpm2_changeauth", "-c", "lockout", "a password")
+        #expect(try device.status().isLockoutAuthorizationSet)
+    }
+
+    @Test("A status is given without making a storage root key")
+    func statusChangesNothing() throws {
+        let chip = try SoftwareTPM()
+        _ = try TPMDevice(tcti: chip.tcti).status()
+        #expect(try chip.run("tpm2_getcap", "handles-persistent") == "")
+    }
+}
+
+@Suite("What sealing leaves in memory", .enabled(if: TPMDevice.isBuilt))
+struct ResidueTests {
+    /// These, and in no other test: its search would find theirs.
+    private static let secret = needle(0x1d)
+    private static let authorization = needle(0x6b)
+
+    private static func needle(_ start: UInt8) -> OwnMemory.Needle {
+        OwnMemory.Needle(masked: (0..<32).map { start &+ UInt8($0) &* 37 })
+    }
+
+    @Test("Once a secret and its authorization are gone, neither is found, though tpm2-tss wipes nothing that it frees")
+    func nothingIsLeft() throws {
+        let chip = try SoftwareTPM()
+        let device = try TPMDevice(tcti: chip.tcti)
+        do {
+            let authorization = SealingAuthorization.bytes(try Self.authorization.secret())
+            let guarded = try device.seal(Self.secret.secret(), authorization: authorization)
+            let open = try device.seal(Self.secret.secret(), authorization: .none)
+            for _ in 0..<3 {
+                _ = try device.unseal(guarded, authorization: authorization)
+                _ = try device.unseal(open, authorization: .none)
+            }
+            let secret = try device.unseal(guarded, authorization: authorization)
+            #expect(try OwnMemory.holds(Self.secret))
+            #expect(try OwnMemory.holds(Self.authorization))
+            #expect(secret.byteCount == 32)
+        }
+        #expect(try !OwnMemory.holds(Self.secret))
+        #expect(try !OwnMemory.holds(Self.authorization))
     }
 }

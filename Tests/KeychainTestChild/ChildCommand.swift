@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CSQLite
 import Foundation
 import Glibc
 import KeychainCore
@@ -112,5 +113,139 @@ extension ChildCommand {
         _ = try valet.string(forKey: "held open")
         say("ready")
         while readLine() != nil {}
+    }
+}
+
+extension ChildCommand {
+    /// [--as-user UID] add|read|count ...: does each in turn on the keychain of the environment and says `STATUS REASON`, 0 for success.
+    static func attempt(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        if rest.first == "--as-user" {
+            guard let user = rest.dropFirst().first.flatMap({ UInt32($0) }) else { throw BadArguments() }
+            // The program may lie where that user cannot reach; it is loaded by now.
+            guard setregid(user, user) == 0, setreuid(user, user) == 0 else { throw BadArguments() }
+            rest = rest.dropFirst(2)
+        }
+        for operation in rest {
+            do throws(KeychainFailure) {
+                say("0 \(operation)\(try perform(operation))")
+            } catch {
+                say("\(error.status.rawValue) \(error.reason)")
+            }
+        }
+    }
+
+    /// What there is to say beside the success.
+    private static func perform(_ operation: String) throws(KeychainFailure) -> String {
+        // As a program would have it, but for the name that the kernel gives, which depends on what started it.
+        let keychain = LocalKeychain(
+            configuration: try .fromEnvironment(), entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"))
+        switch operation {
+        case "add":
+            try keychain.addItem("attempt \(UInt64.random(in: 0 ... .max))", "a secret that was added")
+            return ""
+        case "read", "count":
+            let query = ItemQuery(itemClass: .genericPassword)
+            let items = try keychain.copyMatching(MatchRequest(query: query, limit: nil, includesSecrets: true))
+            return operation == "count" ? " \(items.count)" : ""
+        default: throw KeychainFailure(.parameter, "unknown operation \(operation)")
+        }
+    }
+}
+
+extension ChildCommand {
+    /// THREADS COUNT full|normal|early: each thread sets COUNT new keys, says before each that it will, and acknowledges it.
+    ///
+    /// With `early` the acknowledgement comes first, as it never may.
+    static func acknowledgedSetsOnThreads(_ arguments: [String]) throws {
+        guard arguments.count == 3, let threadCount = Int(arguments[0]), let count = Int(arguments[1]),
+            let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
+        else { throw BadArguments() }
+        let mode = arguments[2]
+        let keychain = LocalKeychain(home: home) { configuration in
+            if mode == "normal" { configuration.storeOptions.synchronous = .normal }
+        }
+        let failed = DispatchSemaphore(value: 0)
+        let ended = DispatchGroup()
+        for thread in 0..<threadCount {
+            ended.enter()
+            Thread.detachNewThread {
+                defer { ended.leave() }
+                do {
+                    try CurrentKeychain.with(keychain) {
+                        let valet = try testValet()
+                        for index in 0..<count {
+                            let name = "\(thread)-\(index)"
+                            say("ask \(name)")
+                            if mode == "early" { say("ack \(name)") }
+                            try valet.setString("value \(name)", forKey: "key \(name)")
+                            if mode != "early" { say("ack \(name)") }
+                        }
+                    }
+                } catch {
+                    say("failed \(error)")
+                    failed.signal()
+                }
+            }
+        }
+        ended.wait()
+        if failed.wait(timeout: .now()) == .success { throw BadArguments() }
+    }
+}
+
+extension ChildCommand {
+    /// GOOD BAD ...: uses the keychain below GOOD and fails on the ones below BAD, many times; says how many descriptors were open before and after.
+    static func countDescriptors(_ arguments: [String]) throws {
+        guard let good = arguments.first else { throw BadArguments() }
+        // What opens once for the process, such as the source of random bytes, is open after the first round.
+        try useAll(good, arguments.dropFirst())
+        let before = try openDescriptorCount()
+        for _ in 0..<50 { try useAll(good, arguments.dropFirst()) }
+        say("before \(before)")
+        say("after \(try openDescriptorCount())")
+    }
+
+    private static func useAll(_ good: String, _ bad: ArraySlice<String>) throws {
+        let account = "account \(UInt64.random(in: 0 ... .max))"
+        let keychain = LocalKeychain(home: good)
+        try keychain.addItem(account, "secret")
+        guard try keychain.secret(of: account) == "secret" else { throw BadArguments() }
+        try keychain.deleteItem(account)
+        for home in bad {
+            let keychain = LocalKeychain(home: home)
+            let results = [Result { try keychain.addItem(account, "secret") }, Result { _ = try keychain.secret(of: account) }]
+            for case .success in results { throw BadArguments() }
+        }
+    }
+
+    static func openDescriptorCount() throws -> Int {
+        // The descriptor that reads the directory is counted both times.
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+}
+
+extension ChildCommand {
+    /// PATH SQL: edits the file of a keychain as somebody can who knows its format, page checksums included.
+    static func editDatabase(_ arguments: [String]) throws {
+        guard arguments.count == 2 else { throw BadArguments() }
+        let vfsName = try PageChecksums.vfsName(over: nil)
+        var database: OpaquePointer?
+        defer { unsafe sqlite3_close(database) }
+        // The handle is ours until it is closed.
+        guard unsafe sqlite3_open_v2(arguments[0], &database, SQLITE_OPEN_READWRITE, vfsName) == SQLITE_OK,
+            unsafe sqlite3_exec(database, arguments[1], nil, nil, nil) == SQLITE_OK
+        else { throw BadArguments() }
+    }
+}
+
+extension ChildCommand {
+    /// FILE PASSWORD: restores the backup into the keychain of the environment; says `restoring`, and then `restored` and how many items were added.
+    static func restoreBackup(_ arguments: [String]) throws {
+        guard arguments.count == 2 else { throw BadArguments() }
+        let keychain = LocalKeychain(
+            configuration: try .fromEnvironment(), entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"))
+        say("restoring")
+        let summary = try keychain.restoreBackup(atPath: arguments[0], password: Passcode(text: arguments[1]), dryRun: false)
+        say("restored \(summary.addedCount)")
     }
 }

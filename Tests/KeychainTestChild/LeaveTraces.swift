@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestSupport
+import Logging
 import Valet
 
 extension ChildCommand {
@@ -62,5 +63,87 @@ extension ChildCommand {
 
     private struct BadStatus: Error {
         let status: OSStatus
+    }
+}
+
+extension ChildCommand {
+    /// [leak]: does what `leave-traces` does and much that fails, with everything that is logged, at every level, and every error in every form on
+    /// standard output; then, for each line of input, once more.
+    ///
+    /// With `leak`, a value is logged too.
+    static func talkOfEverything(_ arguments: [String]) throws {
+        LoggingSystem.bootstrap { label in
+            var handler = StreamLogHandler.standardOutput(label: label)
+            handler.logLevel = .trace
+            return handler
+        }
+        if arguments.first == "leak" { Logger(label: "leak").trace("stored \(Marker.value.rawValue)") }
+        let valet = try testValet(Marker.valetIdentifier.rawValue)
+        repeat {
+            // Damaged, the second time.
+            tellErrors { _ = try valet.string(forKey: "damaged") }
+            tellErrors { try leaveTracesOnce(valet) }
+            tellErrors { _ = try valet.string(forKey: Marker.removedKey.rawValue) }
+            tellErrors { try valet.setString("", forKey: Marker.key.rawValue) }
+            tellErrors {
+                try valet.migrateObjects(matching: [kSecAttrService as String: Marker.service.rawValue], removeOnCompletion: false)
+            }
+            failRequests()
+            try changePasscodes(valet)
+            say("ready")
+        } while readLine() != nil
+    }
+
+    /// Every attribute with a value that it does not take, or of a type that it has not.
+    private static func failRequests() {
+        let wrong: [(CFString, Any)] = [
+            (kSecAttrAccessible, Marker.label.rawValue), (kSecAttrLabel, 5), (kSecAttrPort, Marker.path.rawValue),
+            (kSecAttrCreator, Marker.comment.rawValue), (kSecAttrCreationDate, Marker.service.rawValue),
+            (kSecMatchLimit, Marker.account.rawValue), (kSecReturnData, Marker.value.rawValue),
+            (kSecValuePersistentRef, Marker.value.rawValue),
+            (kSecAttrSynchronizable, Marker.label.rawValue), (kSecValueData, Marker.value.rawValue),
+            (kSecAttrAccount, [Marker.account.rawValue]),
+            (kSecAttrService, Marker.service.rawValue + "\0"), (kSecUseAuthenticationUI, Marker.key.rawValue),
+            (kSecClass, Marker.value.rawValue), (kSecAttrAccessControl, Marker.value.rawValue),
+            (kSecUseAuthenticationContext, Marker.value.rawValue),
+        ]
+        for (attribute, value) in wrong {
+            var request: [String: Any] = [
+                kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: Marker.service.rawValue,
+                kSecAttrAccount as String: Marker.account.rawValue, kSecValueData as String: Data(Marker.value.rawValue.utf8),
+            ]
+            request[attribute as String] = value
+            var result: CFTypeRef?
+            // The pointers are used during the calls only.
+            let statuses = unsafe [
+                SecItemAdd(request as CFDictionary, &result), SecItemCopyMatching(request as CFDictionary, &result),
+                SecItemUpdate(request as CFDictionary, request as CFDictionary), SecItemDelete(request as CFDictionary),
+            ]
+            for status in statuses { say("\(status) \(SecCopyErrorMessageString(status, nil) as String? ?? "")") }
+        }
+    }
+
+    private static func changePasscodes(_ valet: Valet) throws {
+        let session = try KeychainSession.current()
+        let (passcode, wrong) = (Marker.passcode.rawValue, Marker.wrongPasscode.rawValue)
+        tellErrors { try session.setPasscode(passcode) }
+        tellErrors { try session.setPasscode(wrong) }
+        tellErrors { try session.lock(includingAfterFirstUnlock: true) }
+        tellErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
+        tellErrors { try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue) }
+        tellErrors { try session.unlock(passcode: wrong) }
+        tellErrors { try session.changePasscode(from: wrong, to: passcode) }
+        tellErrors { try session.unlock(passcode: passcode) }
+        tellErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
+        tellErrors { try session.removePasscode(wrong) { _ in true } }
+        tellErrors { try session.removePasscode(passcode) { _ in true } }
+    }
+
+    private static func tellErrors(_ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            say("\(error) | \(String(reflecting: error)) | \(error.localizedDescription) | \((error as NSError).userInfo)")
+        }
     }
 }

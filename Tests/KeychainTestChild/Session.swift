@@ -4,6 +4,7 @@ import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
+import Synchronization
 
 extension ChildCommand {
     /// HOLDER: does what each line of its input asks, on one keychain object, and answers `= STATUS` with what there is to say.
@@ -191,5 +192,27 @@ private struct StatusTally {
     func sayAll() {
         for (answer, count) in counts.sorted(by: { $0.key < $1.key }) { say("\(count) \(answer)") }
         say("end")
+    }
+}
+
+/// A person who types what they were told last, once.
+final class TypingPerson: PresenceVerifier {
+    private let next = Mutex<[UInt8]?>(nil)
+
+    var canAsk: Bool { next.withLock { $0 != nil } }
+
+    func willType(_ text: String) {
+        next.withLock { $0 = Array(text.utf8) }
+    }
+
+    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+        guard let bytes = next.withLock({ $0.take() }) else { throw .nobodyToAsk("nobody was told to type") }
+        do throws(KeychainFailure) {
+            // As many bytes as the buffer has.
+            let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+            return .secret(secret)
+        } catch {
+            throw .failed(error.reason)
+        }
     }
 }

@@ -125,3 +125,143 @@ struct LockTests {
         #expect(try keychain().state == (round.isMultiple(of: 2) ? .locked : .unlocked))
     }
 }
+
+@Suite("The clock of an in-memory keychain", .inMemoryKeychain)
+struct VirtualClockTests {
+    private let query: [String: Any] = [
+        kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: "account",
+    ]
+
+    private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
+
+    private func attributes() throws -> [String: Any] {
+        var result: CFTypeRef?
+        // The pointer is read during the call only.
+        let status = unsafe SecItemCopyMatching(query.merging([kSecReturnAttributes as String: true]) { $1 } as CFDictionary, &result)
+        #expect(status == errSecSuccess)
+        return try #require(result as? [String: Any])
+    }
+
+    @Test("It stands still until it is moved on, and goes by the system's time before that")
+    func standsStill() throws {
+        let clock = try keychain().clock
+        let start = clock.date
+        #expect(abs(start.timeIntervalSinceNow) < 24 * 60 * 60)
+        #expect(clock.date == start)
+        clock.advance(by: .seconds(90))
+        #expect(clock.date == start.addingTimeInterval(90))
+        clock.advance(by: .milliseconds(500))
+        #expect(clock.date == start.addingTimeInterval(90.5))
+        clock.advance(by: .seconds(-90))
+        #expect(clock.date == start.addingTimeInterval(90.5))
+    }
+
+    @Test("Items are dated by it")
+    func dates() throws {
+        let clock = try keychain().clock
+        #expect(SecItemAdd(query as CFDictionary, nil) == errSecSuccess)
+        let added = clock.date
+        clock.advance(by: .seconds(24 * 60 * 60))
+        #expect(SecItemUpdate(query as CFDictionary, [kSecAttrLabel as String: "label"] as CFDictionary) == errSecSuccess)
+        let found = try attributes()
+        #expect(found[kSecAttrCreationDate as String] as? Date == added)
+        #expect(found[kSecAttrModificationDate as String] as? Date == clock.date)
+    }
+
+    @Test("An unlocked keychain locks itself when as much time has passed by it, and not before")
+    func autoLock() throws {
+        let keychain = try keychain()
+        try keychain.setPasscode("12345")
+        #expect(try KeychainSession.current().autoLock?.seconds == 15 * 60)
+        keychain.clock.advance(by: .seconds(15 * 60 - 1))
+        #expect(SecItemAdd(query as CFDictionary, nil) == errSecSuccess, "which is a use, so the time begins anew")
+        keychain.clock.advance(by: .seconds(15 * 60 - 1))
+        #expect(SecItemCopyMatching(query as CFDictionary, nil) == errSecSuccess)
+        keychain.clock.advance(by: .seconds(15 * 60))
+        #expect(SecItemCopyMatching(query as CFDictionary, nil) == errSecInteractionNotAllowed)
+        #expect(try keychain.state == .locked)
+    }
+
+    @Test("A keychain that is not to lock itself does not, whatever the time")
+    func noAutoLock() throws {
+        let keychain = try keychain()
+        try KeychainSession.current().setPasscode("123456", autoLock: .never)
+        keychain.clock.advance(by: .seconds(10 * 365 * 24 * 60 * 60))
+        #expect(try keychain.state == .unlocked)
+    }
+}
+
+@Suite("The person in front of an in-memory keychain", .inMemoryKeychain)
+struct PersonTests {
+    private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
+
+    private func addItem() throws {
+        let control = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenUnlocked, .userPresence, nil)
+        let accessControl = try #require(control)
+        let item: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: "Skroob",
+            kSecAttrAccessControl as String: accessControl, kSecValueData as String: Data("12345".utf8),
+        ]
+        #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+    }
+
+    private func status(reason: String? = nil) -> OSStatus {
+        var query: [String: Any] = [kSecClass as String: kSecClassGenericPassword, kSecReturnData as String: true]
+        query[kSecUseOperationPrompt as String] = reason
+        return SecItemCopyMatching(query as CFDictionary, nil)
+    }
+
+    @Test("Unless a test says otherwise nobody is there")
+    func absent() throws {
+        try keychain().setPasscode("swordfish")
+        try addItem()
+        #expect(status() == errSecInteractionNotAllowed)
+        #expect(try keychain().person.remainingAnswerCount == 0)
+    }
+
+    @Test("Answers are given in order, each once; then nobody is there")
+    func order() throws {
+        try keychain().setPasscode("swordfish")
+        try addItem()
+        let person = try keychain().person
+        person.answers(.cancel, .correctPasscode, .tooLate, .absence, .text("swordfish"))
+        person.answers(.text("wrong"), times: 2)
+        person.answers(.text("swordfish"))
+        #expect(person.remainingAnswerCount == 8)
+        let statuses = (0..<7).map { _ in status() }
+        #expect(
+            statuses == [
+                errSecUserCanceled, errSecSuccess, errSecInteractionNotAllowed, errSecInteractionNotAllowed, errSecSuccess, errSecSuccess,
+                errSecInteractionNotAllowed,
+            ])
+        #expect(person.remainingAnswerCount == 0)
+    }
+
+    @Test("The person knows the passcode that is set when they are asked, whoever has set it")
+    func correctPasscode() throws {
+        try keychain().setPasscode("swordfish")
+        try addItem()
+        let person = try keychain().person
+        person.answers(.correctPasscode, times: 2)
+        let session = try KeychainSession.current()
+        try session.changePasscode(from: "swordfish", to: "another")
+        #expect(status() == errSecSuccess)
+        try keychain().lock()
+        #expect(status() == errSecSuccess)
+        #expect(try keychain().state == .locked)
+    }
+
+    @Test("A test sees what the person was asked")
+    func questions() throws {
+        try keychain().setPasscode("swordfish")
+        try addItem()
+        let person = try keychain().person
+        #expect(person.questions.isEmpty)
+        person.answers(.text("wrong"), .cancel)
+        #expect(status(reason: "open the safe") == errSecUserCanceled)
+        #expect(person.questions.map(\.secret) == [.passcode, .passcode])
+        #expect(person.questions.map(\.reason) == ["open the safe", "open the safe"])
+        #expect(person.questions.map(\.triesLeft) == [nil, 2])
+        #expect(person.questions.allSatisfy { $0.requester == "in-memory" && !$0.purpose.isEmpty && $0.cancelTitle == nil })
+    }
+}

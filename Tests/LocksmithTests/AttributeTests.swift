@@ -1,10 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
 import Locksmith
 import Testing
+
+/// Follows one attribute through the keychain: set, stored under its key, read in its type, found by it, updated.
+struct AttributeCheck<Subject, Result> {
+    let password: Subject
+    let asPassword: (Subject) -> any Password
+    let read: (Subject) throws -> Result?
+
+    // `tellsApart`: whether another value makes another item. `stored`: what is in the item, in the attribute's type.
+    func callAsFunction<Value: Equatable>(
+        _ key: CFString, _ first: Value, _ second: Value, tellsApart: Bool = false, set: (inout Subject, Value) -> Void,
+        get: (Result) -> Value?, stored: (Any?) -> Value? = { $0 as? Value }, unasked: (inout Subject, String) -> Void
+    ) throws {
+        var password = password
+        set(&password, first)
+        var other = password
+        set(&other, second)
+        let itemClass = asPassword(password).asDeleteableSecureStoragePropertyDictionary[kSecClass as String] as? String ?? ""
+
+        try asPassword(password).createInSecureStore()
+        #expect(stored(try RawItems.only(itemClass: itemClass)[key as String]) == first)
+        #expect(try read(password).flatMap(get) == first)
+        #expect(try read(other) == nil, "Nothing has the other value")
+        // Asked for with the other value, which the request then leaves out: what is read is what is stored.
+        var unawares = other
+        unasked(&unawares, key as String)
+        #expect(try read(unawares).flatMap(get) == first)
+
+        try asPassword(other).updateInSecureStore()
+        let values = try RawItems.all(itemClass: itemClass).map { stored($0[key as String]) }
+        #expect(values == (tellsApart ? [first, second] : [second]))
+        #expect(try read(other).flatMap(get) == second)
+        #expect(try read(password).flatMap(get) == (tellsApart ? first : nil))
+
+        if !tellsApart { #expect(throws: LocksmithError.notFound) { try asPassword(password).deleteFromSecureStore() } }
+        try asPassword(other).deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: itemClass).count == (tellsApart ? 1 : 0))
+        if tellsApart { try asPassword(password).deleteFromSecureStore() }
+    }
+}
+
+extension AttributeCheck where Subject: Password {
+    init(_ password: Subject, read: @escaping (Subject) throws -> Result?) {
+        self.init(password: password, asPassword: { $0 }, read: read)
+    }
+
+    func callAsFunction<Value: Equatable>(
+        _ key: CFString, _ first: Value, _ second: Value, tellsApart: Bool = false, set: (inout Subject, Value) -> Void,
+        get: (Result) -> Value?, stored: (Any?) -> Value? = { $0 as? Value }
+    ) throws {
+        try self(key, first, second, tellsApart: tellsApart, set: set, get: get, stored: stored, unasked: { $0.unasked = $1 })
+    }
+}
 
 private let groups = ["first", "second"]
 
@@ -92,5 +143,156 @@ struct AttributeTests {
     func foreignGroup() throws {
         let error = #expect(throws: LocksmithError.undefined) { try GenericPassword(accessGroup: "third").createInSecureStore() }
         #expect(error?.status == errSecMissingEntitlement)
+    }
+}
+
+@Suite("Each attribute that only generic passwords have", .inMemoryKeychain)
+struct GenericAttributeTests {
+    private let check = AttributeCheck(GenericPassword()) { password in
+        try password.tryReadFromSecureStore() as GenericPasswordSecureStorableResultType?
+    }
+
+    @Test func service() throws {
+        try check(kSecAttrService, "a", "b", tellsApart: true, set: { $0.service = $1 }, get: { $0.service })
+    }
+
+    @Test func generic() throws {
+        try check(kSecAttrGeneric, Data([1, 0]), Data([2]), set: { $0.generic = $1 }, get: { $0.generic })
+    }
+
+    @Test func label() throws {
+        try check(kSecAttrLabel, "a", "b", set: { $0.label = $1 }, get: { $0.label })
+    }
+}
+
+@Suite("Each attribute that only internet passwords have", .inMemoryKeychain)
+struct InternetAttributeTests {
+    private let check = AttributeCheck(InternetPassword()) { password in
+        try password.tryReadFromSecureStore() as InternetPasswordSecureStorableResultType?
+    }
+
+    @Test func authenticationType() throws {
+        try check(
+            kSecAttrAuthenticationType, .httpDigest, .default, tellsApart: true, set: { $0.authenticationType = $1 },
+            get: { $0.authenticationType }, stored: { ($0 as? String).flatMap(LocksmithInternetAuthenticationType.init) })
+    }
+
+    @Test func internetProtocol() throws {
+        try check(
+            kSecAttrProtocol, .imaps, .ssh, tellsApart: true, set: { $0.internetProtocol = $1 }, get: { $0.internetProtocol },
+            stored: { ($0 as? String).flatMap(LocksmithInternetProtocol.init) })
+    }
+
+    @Test func port() throws {
+        try check(kSecAttrPort, 80, 0, tellsApart: true, set: { $0.port = $1 }, get: { $0.port })
+    }
+
+    @Test func server() throws {
+        try check(kSecAttrServer, "a", "b", tellsApart: true, set: { $0.server = $1 }, get: { $0.server })
+    }
+
+    @Test func path() throws {
+        try check(kSecAttrPath, "/a", "/b", tellsApart: true, set: { $0.path = $1 }, get: { $0.path })
+    }
+
+    @Test func securityDomain() throws {
+        try check(kSecAttrSecurityDomain, "a", "b", tellsApart: true, set: { $0.securityDomain = $1 }, get: { $0.securityDomain })
+    }
+
+    @Test("An update without a path leaves an item with one alone")
+    func updateWithoutPath() throws {
+        try InternetPassword(path: "/a").createInSecureStore()
+        try InternetPassword(secret: "54321").updateInSecureStore()
+        try InternetPassword(secret: "6789").updateInSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 2)
+        #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("Without a path or a domain, an item that has none is read and deleted before one that has another")
+    func exactFirst() throws {
+        try InternetPassword(secret: "other path", path: "/a").createInSecureStore()
+        try InternetPassword(secret: "other domain", securityDomain: "a").createInSecureStore()
+        try InternetPassword(secret: "mine").updateInSecureStore()
+        #expect(try InternetPassword().tryReadFromSecureStore()?.data?["secret"] as? String == "mine")
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 3)
+        try InternetPassword().deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).count == 2)
+        #expect(try InternetPassword(path: "/a").tryReadFromSecureStore()?.data?["secret"] as? String == "other path")
+        #expect(try InternetPassword(securityDomain: "a").tryReadFromSecureStore()?.data?["secret"] as? String == "other domain")
+    }
+
+    @Test("Without a path, a read finds an item of any, and a deletion takes those of all")
+    func anyPath() throws {
+        try InternetPassword(path: "/a").createInSecureStore()
+        #expect(try InternetPassword().tryReadFromSecureStore()?.path == "/a")
+        try InternetPassword(path: "/b").createInSecureStore()
+        try InternetPassword().deleteFromSecureStore()
+        #expect(try RawItems.all(itemClass: kSecClassInternetPassword as String).isEmpty)
+    }
+}
+
+@Suite("Enumerations")
+struct EnumerationTests {
+    @Test("Every accessibility has the value of the keychain")
+    func accessible() {
+        #expect(LocksmithAccessibleOption.allCases.map(\.rawValue) == ["ck", "cku", "dk", "dku", "akpu", "ak", "aku"])
+        #expect(LocksmithAccessibleOption.whenUnlocked.rawValue == kSecAttrAccessibleWhenUnlocked as String)
+    }
+
+    @Test("Every authentication type has the value of the keychain")
+    func authenticationType() {
+        #expect(
+            LocksmithInternetAuthenticationType.allCases.map(\.rawValue) == [
+                "dflt", "dpaa", "form", "http", "httd", "msna", "ntlm", "rpaa",
+            ])
+    }
+
+    @Test("Every protocol has the value of the keychain")
+    func internetProtocol() {
+        #expect(
+            LocksmithInternetProtocol.allCases.map(\.rawValue) == [
+                "afp ", "atlk", "daap", "eppc", "ftp ", "ftpa", "ftpx", "ftps", "http", "htpx", "htps", "htsx", "imap", "imps", "ipp ",
+                "irc ", "ircs", "ldap", "ldps", "nntp", "ntps", "pop3", "pops", "rtsp", "rtsx", "smb ", "smtp", "sox ", "ssh ", "teln",
+                "tels",
+            ])
+    }
+
+    @Test("Every class has the value of the keychain")
+    func securityClass() {
+        #expect(LocksmithSecurityClass.allCases.map(\.rawValue) == ["genp", "inet", "cert", "keys", "idnt"])
+    }
+
+    @Test("A raw value leads back to its case, any other to none")
+    func inverse() {
+        #expect(LocksmithAccessibleOption.allCases.allSatisfy { LocksmithAccessibleOption(rawValue: $0.rawValue) == $0 })
+        #expect(LocksmithInternetProtocol.allCases.allSatisfy { LocksmithInternetProtocol(rawValue: $0.rawValue) == $0 })
+        #expect(
+            LocksmithInternetAuthenticationType.allCases.allSatisfy { LocksmithInternetAuthenticationType(rawValue: $0.rawValue) == $0 })
+        #expect(LocksmithSecurityClass.allCases.allSatisfy { LocksmithSecurityClass(rawValue: $0.rawValue) == $0 })
+        #expect(LocksmithAccessibleOption(rawValue: "WhenUnlocked") == nil)
+        #expect(LocksmithInternetProtocol(rawValue: "https") == nil)
+    }
+
+    @Test("The spellings of Swift 2 are the same cases")
+    func aliases() {
+        let accessible: [LocksmithAccessibleOption] = [
+            .AfterFirstUnlock, .AfterFirstUnlockThisDeviceOnly, .Always, .AlwaysThisDeviceOnly, .WhenPasscodeSetThisDeviceOnly,
+            .WhenUnlocked, .WhenUnlockedThisDeviceOnly,
+        ]
+        #expect(accessible == LocksmithAccessibleOption.allCases)
+        let types: [LocksmithInternetAuthenticationType] = [.Default, .DPA, .HTMLForm, .HTTPBasic, .HTTPDigest, .MSN, .NTLM, .RPA]
+        #expect(types == LocksmithInternetAuthenticationType.allCases)
+        let protocols: [LocksmithInternetProtocol] = [
+            .AFP, .AppleTalk, .DAAP, .EPPC, .FTP, .FTPAccount, .FTPProxy, .FTPS, .HTTP, .HTTPProxy, .HTTPS, .HTTPSProxy, .IMAP, .IMAPS,
+            .IPP, .IRC, .IRCS, .LDAP, .LDAPS, .NNTP, .NNTPS, .POP3, .POP3S, .RTSP, .RTSPProxy, .SMB, .SMTP, .SOCKS, .SSH, .Telnet, .TelnetS,
+        ]
+        #expect(protocols == LocksmithInternetProtocol.allCases)
+        let classes: [LocksmithSecurityClass] = [.GenericPassword, .InternetPassword, .Certificate, .Key, .Identity]
+        #expect(classes == LocksmithSecurityClass.allCases)
+        let errors: [LocksmithError] = [
+            .Allocate, .AuthFailed, .Decode, .Duplicate, .InteractionNotAllowed, .NoError, .NotAvailable, .NotFound, .Param, .RequestNotSet,
+            .TypeNotFound, .UnableToClear, .Undefined, .Unimplemented,
+        ]
+        #expect(errors + [.unarchivable] == LocksmithError.allCases)
     }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
@@ -145,5 +144,28 @@ struct CodableSecureStorableTests {
         try watched.updateInSecureStore(payload: 1)
         #expect(watched.performed.calls == ["update", "create"])
         #expect(try RawItems.all().isEmpty)
+    }
+}
+
+@Suite("The accounts of a service", .inMemoryKeychain(accessGroups: ["first", "second"]))
+struct UserAccountsTests {
+    @Test("All of the service and none of another, each once")
+    func listing() throws {
+        #expect(try Locksmith.userAccounts() == [])
+        for account in ["Skroob", "Helmet"] { try Locksmith.saveData([:], forUserAccount: account) }
+        try GenericPassword(account: "Yogurt", accessGroup: "first").createInSecureStore()
+        try GenericPassword(account: "Yogurt", accessGroup: "second").createInSecureStore()
+        #expect(try Locksmith.userAccounts() == ["Helmet", "Skroob"])
+        #expect(try Locksmith.userAccounts(inService: "Druidia") == ["Yogurt"])
+        #expect(try Locksmith.userAccounts(inService: "Spaceball") == [])
+    }
+
+    @Test("Accounts that Swift takes for equal are two")
+    func canonicallyEqual() throws {
+        try Locksmith.saveData(["number": 1], forUserAccount: "\u{e9}")
+        try Locksmith.saveData(["number": 2], forUserAccount: "e\u{301}")
+        let accounts = try Locksmith.userAccounts()
+        #expect(Set(accounts.map { Array($0.utf8) }).count == 2)
+        #expect(Set(accounts.map { Locksmith.loadDataForUserAccount($0)?["number"] as? Int }) == [1, 2])
     }
 }

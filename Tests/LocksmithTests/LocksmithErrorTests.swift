@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import Foundation
 import KeychainServices
+import KeychainTesting
 import KeychainTestingTraits
 import Locksmith
 import Testing
@@ -100,3 +100,167 @@ struct LocksmithErrorTests {
         check(Key())
     }
 }
+
+#if !canImport(Darwin)
+@Suite("What cannot be read", .inMemoryKeychain)
+struct UnreadableItemTests {
+    private let generic = GenericPassword()
+    private let internet = InternetPassword()
+    private let keychain = InMemoryKeychain.current
+
+    /// What both ways to read say of both passwords, and of data without a type: nil, and an error or nil.
+    private func expectReading(_ error: LocksmithError?) throws {
+        #expect(generic.readFromSecureStore() == nil)
+        #expect(internet.readFromSecureStore() == nil)
+        #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
+        let readings: [() throws -> Any?] = [
+            { try generic.tryReadFromSecureStore() }, { try internet.tryReadFromSecureStore() },
+            { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") },
+        ]
+        for read in readings {
+            if let error {
+                #expect(throws: error) { try read() }
+            } else {
+                #expect(try read() == nil)
+            }
+        }
+    }
+
+    private func store() throws {
+        try generic.createInSecureStore()
+        try internet.createInSecureStore()
+    }
+
+    @Test("A missing item is nil in both ways to read")
+    func missing() throws {
+        try expectReading(nil)
+        #expect(throws: LocksmithError.notFound) { try generic.deleteFromSecureStore() }
+        #expect(throws: LocksmithError.notFound) { try Locksmith.deleteDataForUserAccount("Skroob") }
+    }
+
+    @Test("A locked item is not a missing one, and is there again when it is unlocked")
+    func locked() throws {
+        try store()
+        try keychain?.lock()
+        try expectReading(.interactionNotAllowed)
+        #expect(throws: LocksmithError.interactionNotAllowed) { try generic.updateInSecureStore() }
+        #expect(throws: LocksmithError.interactionNotAllowed) { try Locksmith.userAccounts(inService: "Druidia") }
+        try keychain?.unlock()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+        #expect(try internet.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("A damaged item is not a missing one, and can be replaced")
+    func damaged() throws {
+        try store()
+        try keychain?.damageItems()
+        try expectReading(.decode)
+        let error = #expect(throws: LocksmithError.decode) { try generic.tryReadFromSecureStore() }
+        #expect(error?.status == errSecDecode, "the keychain says so, not this library")
+        try GenericPassword(secret: "54321").updateInSecureStore()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "54321")
+    }
+
+    @Test(
+        "An item of another program, which holds no archive, is not a missing one",
+        arguments: [Data("12345".utf8), Data(), Data("bplist00".utf8), Data(repeating: 0xff, count: 64)])
+    func foreign(value: Data) throws {
+        let attributes = [
+            generic.asDeleteableSecureStoragePropertyDictionary, internet.asDeleteableSecureStoragePropertyDictionary,
+        ]
+        for item in attributes {
+            var item = item
+            item[kSecValueData as String] = value
+            try #require(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        }
+        try expectReading(.decode)
+        let error = #expect(throws: LocksmithError.decode) { try generic.tryReadFromSecureStore() }
+        #expect(error?.status == nil, "the keychain found nothing wrong")
+        #expect(throws: LocksmithError.duplicate) { try generic.createInSecureStore() }
+        try generic.updateInSecureStore()
+        #expect(try generic.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
+    }
+
+    @Test("An item without a value has attributes and no data")
+    func withoutValue() throws {
+        let item = GenericPassword(label: "Work").asDeleteableSecureStoragePropertyDictionary
+        try #require(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        let result = try generic.tryReadFromSecureStore()
+        #expect(result?.label == "Work")
+        #expect(result?.data == nil)
+        // Data without a type of its own is not "nothing there": there is an item, and none can be added.
+        #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
+        #expect(throws: LocksmithError.decode) { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
+    }
+
+    @Test("An item that others add and remove meanwhile is stored all the same")
+    func race() throws {
+        final class Performed { var calls: [String] = [] }
+        struct Contested: GenericPasswordSecureStorable, CreateableSecureStorable {
+            let account = "Skroob"
+            let service = "Druidia"
+            let data: [String: Any] = [:]
+            let performed = Performed()
+            var performUpdateRequestClosure: PerformUpdateRequestClosureType {
+                { _, _ in
+                    performed.calls.append("update")
+                    return performed.calls.count < 4 ? errSecItemNotFound : errSecSuccess
+                }
+            }
+            var performCreateRequestClosure: PerformRequestClosureType {
+                { _, _ in
+                    performed.calls.append("add")
+                    return errSecDuplicateItem
+                }
+            }
+        }
+        let contested = Contested()
+        try contested.updateInSecureStore()
+        #expect(contested.performed.calls == ["update", "add", "update", "add", "update"])
+    }
+
+    @Test("A result that is printed shows nothing of what it holds")
+    func printing() throws {
+        try store()
+        for result in [try #require(generic.readFromSecureStore()) as Any, try #require(internet.readFromSecureStore()) as Any] {
+            var dumped = ""
+            dump(result, to: &dumped)
+            for text in ["\(result)", String(reflecting: result), dumped] {
+                #expect(text.contains("password") && !text.contains("12345") && !text.contains("Skroob"), "\(text)")
+            }
+        }
+    }
+
+    @Test("A keychain that cannot be used is told from a missing item, and a failed write throws")
+    func unavailable() throws {
+        try store()
+        keychain?.fail(.all, with: .unavailable)
+        try expectReading(.notAvailable)
+        #expect(throws: LocksmithError.notAvailable) { try generic.updateInSecureStore() }
+        #expect(throws: LocksmithError.notAvailable) { try generic.deleteFromSecureStore() }
+        keychain?.stopFailing()
+        keychain?.fail(.writes, with: .inputOutput(isWritten: false), times: 1)
+        let error = #expect(throws: LocksmithError.undefined) { try GenericPassword(account: "Helmet").createInSecureStore() }
+        #expect(error?.status == errSecIO)
+    }
+
+    @Test("An answer of a closure that is no item is an error")
+    func closure() {
+        struct Strange: GenericPasswordSecureStorable, ReadableSecureStorable {
+            let account = ""
+            let service = ""
+            let answer: AnyObject?
+            var performReadRequestClosure: PerformRequestClosureType {
+                { _, result in
+                    result = answer
+                    return errSecSuccess
+                }
+            }
+        }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: nil).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: NSNumber(value: 1)).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: ["v_Data": "text"] as AnyObject).tryReadFromSecureStore() }
+        #expect(throws: LocksmithError.decode) { try Strange(answer: ["acct": 1] as AnyObject).tryReadFromSecureStore() }
+    }
+}
+#endif

@@ -1,5 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import PowerCutSimulation
+
+/// `swift run PowerCut`: power cuts at every moment of recorded runs of the workload.
+struct PowerCutCommand {
+    /// Of the first run; the next ones have the numbers after it.
+    private var seed = UInt64.random(in: 0..<1_000_000_000)
+    /// For each run, how many images hold an arbitrary part of what was not flushed, beside the two for every moment.
+    private var imageCount = 10_000
+    private var runCount: UInt64 = 2
+    private var size = WorkloadPlan.Size.large
+    /// Of a run that was recorded before.
+    private var logPath: String?
+
+    /// Nil when the words are not understood.
+    init?(_ words: ArraySlice<String>) {
+        var words = words
+        while let name = words.popFirst() {
+            guard let value = words.popFirst() else { return nil }
+            switch (name, UInt64(value)) {
+            case ("--seed", .some(let number)): seed = number
+            case ("--images", .some(let number)): imageCount = Int(clamping: number)
+            case ("--runs", .some(let number)): runCount = number
+            case ("--size", _):
+                guard let known = WorkloadPlan.Size(rawValue: value) else { return nil }
+                size = known
+            case ("--log", _): (logPath, runCount) = (value, 1)
+            default: return nil
+            }
+        }
+    }
+
+    /// At most as many runs at once as there are processors; gives the number of losses, and of runs that could not be made.
+    func run() async -> Int {
+        await withTaskGroup(of: Int.self) { group in
+            var lossCount = 0
+            for run in 0..<runCount {
+                if run >= UInt64(ProcessInfo.processInfo.activeProcessorCount) { lossCount += await group.next() ?? 0 }
+                group.addTask { examine(seed: seed &+ run) }
+            }
+            for await count in group { lossCount += count }
+            return lossCount
+        }
+    }
+
+    private func examine(seed: UInt64) -> Int {
+        do {
+            let clock = ContinuousClock()
+            let start = clock.now
+            let simulation = PowerCutSimulation(seed: seed, size: size)
+            let report =
+                if let logPath {
+                    try simulation.run(logPath: logPath, arbitraryImageCount: imageCount)
+                } else {
+                    try simulation.run(arbitraryImageCount: imageCount)
+                }
+            for loss in report.losses { print(loss) }
+            if let log = report.keptLog {
+                print("again: swift run PowerCut --seed \(seed) --size \(size.rawValue) --images \(imageCount) --log \(log)")
+            }
+            let seconds = (clock.now - start).formatted(.units(allowed: [.seconds], fractionalPart: .show(length: 1)))
+            print(
+                """
+                seed \(seed): \(report.eventCount) changes, \(report.judgedCount) images judged, \(report.openedCount) different ones opened, \
+                \(report.lossCount) losses, \(seconds)
+                """)
+            return report.lossCount
+        } catch {
+            print("seed \(seed): \(error)")
+            return 1
+        }
+    }
+}
 
 guard let command = PowerCutCommand(CommandLine.arguments.dropFirst()) else {
     print("usage: PowerCut [--seed N] [--images M] [--runs R] [--size small|medium|large] [--log FILE]")

@@ -1,5 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Foundation
 internal import KeychainTestSupport
+
+/// One thing that the workload asks of the keychain.
+package enum WorkloadOperation: Sendable {
+    case set(WorkloadItem, to: String)
+    case remove(WorkloadItem)
+    case removeAll(WorkloadValet)
+    case migrate(from: WorkloadValet, to: WorkloadValet, removingOriginals: Bool)
+    case setPasscode(String)
+    case changePasscode(from: String, to: String, rotatingKeys: Bool)
+    case removePasscode(String)
+    /// Closes the keychain, which empties the -wal file, and opens it anew.
+    case reopen
+    /// Closes it too, and makes of its file one of format 1, which the next write upgrades.
+    case makeOldFormat
+}
+
+/// The valets of the workload, by the names that their items' service contains.
+package enum WorkloadValet: String, CaseIterable, Sendable {
+    case everyday, afterFirstUnlock, former
+    /// Its items go with the passcode.
+    case withPasscode
+}
+
+/// What a value belongs to.
+package struct WorkloadItem: Hashable, Sendable, CustomStringConvertible {
+    package let valet: WorkloadValet
+    package let key: String
+
+    package init(valet: WorkloadValet, key: String) {
+        self.valet = valet
+        self.key = key
+    }
+
+    package var description: String { "\(valet.rawValue)/\(key)" }
+}
 
 /// What the workload does, in order: a number decides, and the same number always gives the same.
 package struct WorkloadPlan: Sendable {
@@ -96,5 +132,39 @@ package struct WorkloadPlan: Sendable {
             let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
             return head + String((0..<byteCount).map { _ in letters[Int(generator.next() & 31)] })
         }
+    }
+}
+
+/// Where a workload is recorded, and the images of its disk are looked at.
+package struct WorkloadPlace {
+    private let directory: String
+    /// The recorded root, where the images are put afterwards: a key file names the path of its store.
+    package var disk: String { directory + "/disk" }
+    package var home: String { disk + "/new/home" }
+    package var log: String { directory + "/log" }
+    /// Rules for passcodes that make deriving cheap.
+    package var policy: String { directory + "/policy.json" }
+
+    /// In a directory that is there.
+    package init(_ directory: String) throws {
+        self.directory = directory
+        try fill()
+    }
+
+    /// Where one was before: `disk` is its recorded root.
+    init(withDisk disk: String) throws {
+        directory = URL(filePath: disk).deletingLastPathComponent().path
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try fill()
+    }
+
+    func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+    private func fill() throws {
+        try FileManager.default.createDirectory(
+            atPath: disk, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try #"{"passcodeMinimumLength": 4, "passcodeMemoryMiB": 1}"#.write(toFile: policy, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: policy)
     }
 }

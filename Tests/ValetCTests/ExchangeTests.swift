@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#if !canImport(Darwin)
 import CValet
 import Foundation
 import KeychainServices
@@ -8,6 +7,67 @@ import KeychainTestingTraits
 import Testing
 import Valet
 
+/// The functions of the header, called as C calls them, with results that tests can compare.
+enum CallsFromSwift {
+    static let nulTerminated = -1
+
+    @safe static func text(
+        _ read: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, UnsafeMutablePointer<Int>) -> valet_status
+    ) -> (status: Int, text: String?) {
+        var buffer: UnsafeMutablePointer<CChar>?
+        var length = 0
+        // Both live until the call returns; the buffer until it is freed here.
+        let status = unsafe read(&buffer, &length)
+        defer { unsafe valet_buffer_free(buffer) }
+        guard let start = unsafe buffer else { return (Int(status), nil) }
+        let bytes = unsafe UnsafeRawBufferPointer(start: start, count: length)
+        return unsafe (Int(status), String(decoding: bytes, as: UTF8.self))
+    }
+
+    @safe static func bytes(
+        _ read: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, UnsafeMutablePointer<Int>) -> valet_status
+    ) -> (status: Int, bytes: Data?) {
+        var buffer: UnsafeMutablePointer<UInt8>?
+        var length = 0
+        // As above.
+        let status = unsafe read(&buffer, &length)
+        defer { unsafe valet_buffer_free(buffer) }
+        guard let start = unsafe buffer else { return (Int(status), nil) }
+        return unsafe (Int(status), Data(bytes: start, count: length))
+    }
+
+    static func status(_ call: () -> valet_status) -> Int { Int(call()) }
+
+    static func handle(_ make: (UnsafeMutablePointer<OpaquePointer?>) -> valet_status) throws -> OpaquePointer {
+        var handle: OpaquePointer?
+        // It lives until the call returns.
+        let status = unsafe make(&handle)
+        try #require(Int(status) == valet_success)
+        return unsafe try #require(handle)
+    }
+
+    /// The keys that a call gives one by one.
+    @safe static func keys(_ list: (valet_key_callback, UnsafeMutableRawPointer) -> valet_status) -> (status: Int, keys: [String]) {
+        let collected = Collected()
+        // It lives until the call that calls back returns.
+        let status = withExtendedLifetime(collected) {
+            unsafe list(
+                { context, key, length in
+                    guard let context = unsafe context, let key = unsafe key else { return false }
+                    let text = unsafe String(decoding: UnsafeRawBufferPointer(start: key, count: length), as: UTF8.self)
+                    unsafe Unmanaged<Collected>.fromOpaque(context).takeUnretainedValue().keys.append(text)
+                    return true
+                }, Unmanaged.passUnretained(collected).toOpaque())
+        }
+        return (Int(status), collected.keys)
+    }
+
+    private final class Collected {
+        var keys: [String] = []
+    }
+}
+
+#if !canImport(Darwin)
 /// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
 @Suite("C and Swift", .inMemoryKeychain(accessGroups: ["ID12345.Druidia", "group.Druidia"]))
 struct ExchangeTests {
@@ -145,6 +205,94 @@ struct ExchangeTests {
         #expect(Int(status) == valet_success)
         let read = CallsFromSwift.text { unsafe valet_get_string(handle, "2 bytes", Self.end, $0, $1) }
         #expect(read.text == "value of 2")
+    }
+}
+#endif
+
+#if !canImport(Darwin)
+/// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
+@Suite("Secure Enclave valets in C", .inMemoryKeychain)
+struct EnclaveTests {
+    private let end = CallsFromSwift.nulTerminated
+
+    private func keychainWithPasscode() throws -> InMemoryKeychain {
+        let keychain = try #require(InMemoryKeychain.current)
+        try keychain.setPasscode("swordfish")
+        return keychain
+    }
+
+    @Test("Storing asks nobody, each read asks, in the words that were given")
+    func enclave() throws {
+        let keychain = try keychainWithPasscode()
+        let handle = try unsafe CallsFromSwift.handle {
+            unsafe valet_enclave_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
+        }
+        defer { unsafe valet_enclave_free(handle) }
+        let isAccessible = unsafe valet_enclave_can_access(handle)
+        #expect(isAccessible)
+        #expect(CallsFromSwift.status { unsafe valet_enclave_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
+        #expect(keychain.person.questions.isEmpty)
+        keychain.person.answers(.correctPasscode, .correctPasscode, .cancel)
+        var read = CallsFromSwift.text { unsafe valet_enclave_get_string_with_prompt(handle, "Skroob", end, "open", end, $0, $1) }
+        #expect(read.text == "12345")
+        let bytes = CallsFromSwift.bytes { unsafe valet_enclave_get(handle, "Skroob", end, $0, $1) }
+        #expect(bytes.bytes == Data("12345".utf8))
+        read = CallsFromSwift.text { unsafe valet_enclave_get_string(handle, "Skroob", end, $0, $1) }
+        #expect(read == (valet_error_user_cancelled, nil))
+        // Nobody is left to be asked.
+        let last = CallsFromSwift.bytes { unsafe valet_enclave_get_with_prompt(handle, "Skroob", end, "again", end, $0, $1) }
+        #expect(last == (valet_error_could_not_access_keychain, nil))
+        #expect(keychain.person.questions.count == 4)
+        #expect(keychain.person.questions.first?.reason == "open")
+    }
+
+    @Test("A single prompt valet asks once, until that is required again")
+    func singlePrompt() throws {
+        let keychain = try keychainWithPasscode()
+        let handle = try unsafe CallsFromSwift.handle {
+            unsafe valet_single_prompt_create(#function, end, valet_access_control(valet_access_control_device_passcode), $0)
+        }
+        defer { unsafe valet_single_prompt_free(handle) }
+        #expect(CallsFromSwift.status { unsafe valet_single_prompt_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
+        keychain.person.answers(.correctPasscode)
+        for reason in ["first", "second"] {
+            let read = CallsFromSwift.text { unsafe valet_single_prompt_get_string_with_prompt(handle, "Skroob", end, reason, end, $0, $1) }
+            #expect(read.text == "12345")
+        }
+        let listed = CallsFromSwift.keys { unsafe valet_single_prompt_all_keys(handle, "third", end, $0, $1) }
+        #expect(listed == (valet_success, ["Skroob"]))
+        #expect(CallsFromSwift.status { unsafe valet_single_prompt_require_prompt_on_next_access(handle) } == valet_success)
+        let refused = CallsFromSwift.bytes { unsafe valet_single_prompt_get_with_prompt(handle, "Skroob", end, "fourth", end, $0, $1) }
+        #expect(refused == (valet_error_could_not_access_keychain, nil))
+        #expect(keychain.person.questions.map(\.reason) == ["first", "fourth"])
+    }
+
+    @Test("Values of a single prompt valet go to the other kind, with one answer")
+    func migration() throws {
+        let keychain = try keychainWithPasscode()
+        let source = try unsafe CallsFromSwift.handle {
+            unsafe valet_single_prompt_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
+        }
+        defer { unsafe valet_single_prompt_free(source) }
+        let destination = try unsafe CallsFromSwift.handle {
+            unsafe valet_enclave_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
+        }
+        defer { unsafe valet_enclave_free(destination) }
+        for key in ["a", "b"] {
+            #expect(CallsFromSwift.status { unsafe valet_single_prompt_set_string(source, key, end, "value", end) } == valet_success)
+        }
+        keychain.person.answers(.cancel)
+        #expect(CallsFromSwift.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_error_user_cancelled)
+        keychain.person.answers(.correctPasscode)
+        #expect(CallsFromSwift.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_success)
+        #expect(keychain.person.questions.count == 2)
+        var isThere = false
+        for key in ["a", "b"] {
+            #expect(CallsFromSwift.status { unsafe valet_enclave_contains(destination, key, end, &isThere) } == valet_success)
+            #expect(isThere)
+            #expect(CallsFromSwift.status { unsafe valet_single_prompt_contains(source, key, end, &isThere) } == valet_success)
+            #expect(!isThere)
+        }
     }
 }
 #endif

@@ -3,7 +3,8 @@ import Foundation
 import KeychainServices
 import KeychainTestingTraits
 import Testing
-import Valet
+
+@testable import Valet
 
 @Suite("Whether the keychain can be used", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct AccessTests {
@@ -80,3 +81,129 @@ struct UnreachableKeychainTests {
     }
 }
 #endif
+
+#if !canImport(Darwin)
+@Suite("A valet and the lock", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct LockTests {
+    private static let states: [KeychainSession.State] = [.unlocked, .locked, .neverUnlocked]
+
+    /// Brings the keychain from unlocked into a state.
+    private func enter(_ state: KeychainSession.State) throws {
+        let session = try KeychainSession.current()
+        if try !session.isPasscodeSet { try session.setPasscode("swordfish") }
+        switch state {
+        case .unlocked: break
+        case .locked: try session.lock()
+        case .neverUnlocked: try session.lock(includingAfterFirstUnlock: true)
+        }
+        #expect(try session.state == state)
+    }
+
+    private func isAvailable(_ accessibility: Accessibility, in state: KeychainSession.State) -> Bool {
+        switch accessibility {
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: state != .neverUnlocked
+        default: state == .unlocked
+        }
+    }
+
+    @Test("Whether the keychain can be used follows its state", arguments: Accessibility.allCases, states)
+    func canAccessKeychain(accessibility: Accessibility, state: KeychainSession.State) throws {
+        try enter(state)
+        let valet = try valet("Druidia", accessibility)
+        #expect(valet.canAccessKeychain() == isAvailable(accessibility, in: state))
+        try KeychainSession.current().unlock(passcode: "swordfish")
+        #expect(valet.canAccessKeychain())
+        try enter(state)
+        #expect(valet.canAccessKeychain() == isAvailable(accessibility, in: state))
+    }
+
+    @Test("While locked, no method says that nothing is there", arguments: Accessibility.allCases)
+    func methods(accessibility: Accessibility) throws {
+        let valet = try valet("Druidia", accessibility)
+        try enter(.unlocked)
+        try valet.setString("12345", forKey: "Skroob")
+        try enter(.neverUnlocked)
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.string(forKey: "Skroob") }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.object(forKey: "Skroob") }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.containsObject(forKey: "Skroob") }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.allKeys() }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.setString("54321", forKey: "Skroob") }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try valet.setString("54321", forKey: "Helmet") }
+        try KeychainSession.current().unlock(passcode: "swordfish")
+        #expect(try valet.allKeys() == ["Skroob"])
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("A locked value is not there to be migrated, and stays where it is")
+    func migration() throws {
+        let source = try valet("Druidia", .whenUnlocked)
+        let target = try valet("Spaceball", .afterFirstUnlock)
+        try source.setString("12345", forKey: "Skroob")
+        try enter(.locked)
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try target.migrateObjects(from: source, removeOnCompletion: true) }
+        try KeychainSession.current().unlock(passcode: "swordfish")
+        #expect(try source.string(forKey: "Skroob") == "12345")
+        #expect(try target.allKeys().isEmpty)
+    }
+}
+#endif
+
+@Suite("Errors")
+struct ErrorTests {
+    @Test("KeychainError has six cases, numbered from 0, each described by type and case")
+    func keychainErrors() {
+        let names = ["couldNotAccessKeychain", "userCancelled", "itemNotFound", "missingEntitlement", "emptyKey", "emptyValue"]
+        #expect(KeychainError.allCases.map(\.rawValue) == Array(0...5))
+        #expect(KeychainError.allCases.map(\.description) == names.map { "KeychainError.\($0)" })
+        #expect(
+            KeychainError.allCases == [
+                .couldNotAccessKeychain, .userCancelled, .itemNotFound, .missingEntitlement, .emptyKey, .emptyValue,
+            ])
+    }
+
+    @Test("MigrationError has six cases, numbered from 0, each described by type and case")
+    func migrationErrors() {
+        let names = [
+            "invalidQuery", "keyToMigrateInvalid", "dataToMigrateInvalid", "duplicateKeyToMigrate",
+            "keyToMigrateAlreadyExistsInValet", "removalFailed",
+        ]
+        #expect(MigrationError.allCases.map(\.rawValue) == Array(0...5))
+        #expect(MigrationError.allCases.map(\.description) == names.map { "MigrationError.\($0)" })
+        #expect(
+            MigrationError.allCases == [
+                .invalidQuery, .keyToMigrateInvalid, .dataToMigrateInvalid, .duplicateKeyToMigrate,
+                .keyToMigrateAlreadyExistsInValet, .removalFailed,
+            ])
+    }
+
+    @Test(
+        "A status becomes an error, and only 'not found' becomes 'not found'",
+        arguments: [
+            (errSecItemNotFound, KeychainError.itemNotFound),
+            (errSecUserCanceled, .userCancelled),
+            (errSecAuthFailed, .userCancelled),
+            (errSecMissingEntitlement, .missingEntitlement),
+            (errSecInteractionNotAllowed, .couldNotAccessKeychain),
+            (errSecNotAvailable, .couldNotAccessKeychain),
+            (errSecDecode, .couldNotAccessKeychain),
+            (errSecIO, .couldNotAccessKeychain),
+            (errSecParam, .couldNotAccessKeychain),
+            (errSecDuplicateItem, .couldNotAccessKeychain),
+        ])
+    func statusMapping(status: OSStatus, error: KeychainError) {
+        #expect(KeychainError(status: status) == error)
+    }
+
+    @Test(
+        "Writing asks nobody, so a failed authentication is no refusal by a person",
+        arguments: [
+            (errSecAuthFailed, KeychainError.couldNotAccessKeychain),
+            (errSecItemNotFound, .couldNotAccessKeychain),
+            (errSecUserCanceled, .userCancelled),
+            (errSecMissingEntitlement, .missingEntitlement),
+            (errSecInteractionNotAllowed, .couldNotAccessKeychain),
+        ])
+    func statusMappingOfWriting(status: OSStatus, error: KeychainError) {
+        #expect(KeychainError(statusOfWriting: status) == error)
+    }
+}

@@ -2,7 +2,8 @@
 import Foundation
 import KeychainServices
 import Testing
-import Valet
+
+@testable import Valet
 
 @Suite("Instances")
 struct InstanceTests {
@@ -125,5 +126,101 @@ struct InstanceTests {
         #expect(cloud.description.contains("Druidia"))
         #expect(cloud.description.contains("AccessibleAfterFirstUnlock"))
         #expect(cloud.description.contains("(iCloud)"))
+    }
+}
+
+@Suite("The registry of live instances")
+struct InstanceRegistryTests {
+    private final class Instance: Sendable {}
+
+    @Test("An instance is made once per key as long as somebody holds it")
+    func madeOnce() {
+        let registry = InstanceRegistry<Int, Instance>()
+        var made = 0
+        let make = {
+            made += 1
+            return Instance()
+        }
+        let first = registry.instance(for: 1, make: make)
+        let again = registry.instance(for: 1, make: make)
+        let other = registry.instance(for: 2, make: make)
+        #expect(first === again)
+        #expect(first !== other)
+        #expect(made == 2)
+    }
+
+    @Test("Released instances are made anew, and sweeping them away leaves the live ones")
+    func sweeping() {
+        let registry = InstanceRegistry<Int, Instance>()
+        let kept = (0..<50).map { key in registry.instance(for: key) { Instance() } }
+        for key in 50..<5_000 { _ = registry.instance(for: key) { Instance() } }
+        for (key, instance) in kept.enumerated() { #expect(registry.instance(for: key) { Instance() } === instance) }
+    }
+}
+
+@Suite("Identifiers")
+struct IdentifierTests {
+    @Test("An identifier has text", arguments: [nil, ""])
+    func emptyIdentifier(text: String?) {
+        #expect(Identifier(nonEmpty: text) == nil)
+    }
+
+    @Test("An identifier describes itself by its text")
+    func description() throws {
+        #expect(try identifier("Druidia").description == "Druidia")
+    }
+
+    @Test("A shared group is described by prefix, dot, group")
+    func sharedGroupDescription() throws {
+        #expect(try sharedGroup().description == "AppID12345.Druidia")
+        #expect(SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: "Druidia")?.description == "group.Druidia")
+    }
+
+    @Test("A shared group has a prefix and a group", arguments: [("", "Druidia"), ("AppID12345", ""), ("AppID12345", nil)])
+    func emptySharedGroup(prefix: String, group: String?) {
+        #expect(SharedGroupIdentifier(appIDPrefix: prefix, nonEmptyGroup: group) == nil)
+    }
+
+    @Test("An application group has a group", arguments: [nil, ""])
+    func emptyApplicationGroup(group: String?) {
+        #expect(SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: group) == nil)
+    }
+
+    #if !os(macOS)
+    @Test("Off macOS the prefix of an application group is the word group", arguments: ["", "Group", "AppID12345", "group."])
+    func wrongGroupPrefix(prefix: String) {
+        #expect(SharedGroupIdentifier(groupPrefix: prefix, nonEmptyGroup: "Druidia") == nil)
+    }
+    #endif
+}
+
+@Suite("Accessibilities")
+struct AccessibilityTests {
+    @Test("Raw values and kSecAttrAccessible values are those of other Valet versions")
+    func values() {
+        #expect(Accessibility.allCases.map(\.rawValue) == [1, 2, 4, 5, 6])
+        #expect(
+            Accessibility.allCases.map(\.secAccessibilityAttribute) == [
+                kSecAttrAccessibleWhenUnlocked as String,
+                kSecAttrAccessibleAfterFirstUnlock as String,
+                kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String,
+                kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String,
+                kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly as String,
+            ])
+        #expect(
+            Accessibility.allCases == [
+                .whenUnlocked, .afterFirstUnlock, .whenPasscodeSetThisDeviceOnly, .whenUnlockedThisDeviceOnly,
+                .afterFirstUnlockThisDeviceOnly,
+            ])
+    }
+
+    @Test("Values that go to other devices have the two accessibilities that may leave this one")
+    func cloudValues() {
+        #expect(CloudAccessibility.allCases.map(\.rawValue) == [1, 2])
+        #expect(CloudAccessibility.allCases.map(\.accessibility) == [.whenUnlocked, .afterFirstUnlock])
+        for accessibility in CloudAccessibility.allCases {
+            #expect(accessibility.secAccessibilityAttribute == accessibility.accessibility.secAccessibilityAttribute)
+            #expect(accessibility.description == accessibility.accessibility.description)
+        }
     }
 }

@@ -45,3 +45,62 @@ package struct PresenceText: Hashable, Sendable {
         cancelTitle = cancel.isEmpty ? nil : cancel
     }
 }
+
+/// Makes text from somewhere else fit to be shown beside ours.
+///
+/// It stays on its line, moves no cursor, changes no direction of writing and ends where it is said to end.
+enum HarmlessText {
+    private static let ellipsis = "…"
+
+    /// One line of at most so many bytes of UTF-8: control and format characters and line breaks are spaces, a series of them is one.
+    static func line(_ text: String, byteLimit: Int, keepsEnd: Bool = false) -> String {
+        var shown = ""
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator, .privateUse, .unassigned, .surrogate:
+                if !shown.isEmpty, shown.last != " " { shown.append(" ") }
+            default: shown.unicodeScalars.append(scalar)
+            }
+        }
+        if shown.last == " " { shown.removeLast() }
+        guard shown.utf8.count > byteLimit else { return shown }
+        return keepsEnd
+            ? ellipsis + String(cut(shown.reversed(), byteLimit: byteLimit - ellipsis.utf8.count).reversed())
+            : String(cut(Array(shown), byteLimit: byteLimit - ellipsis.utf8.count)) + ellipsis
+    }
+
+    /// The same, for between quotation marks: it has none of its own, so nobody can end the quotation but us.
+    static func quotation(_ text: String, byteLimit: Int) -> String {
+        let marks: Set<Unicode.Scalar> = ["\"", "“", "”", "„", "‟", "«", "»", "＂"]
+        var plain = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars { plain.append(marks.contains(scalar) ? "'" : scalar) }
+        return line(String(plain), byteLimit: byteLimit)
+    }
+
+    /// Whole characters, as long as they fit.
+    private static func cut(_ characters: [Character], byteLimit: Int) -> [Character] {
+        var byteCount = 0
+        return Array(
+            characters.prefix { character in
+                byteCount += character.utf8.count
+                return byteCount <= byteLimit
+            })
+    }
+}
+
+extension KeychainFailure {
+    /// What a call answers that needed a person and got none.
+    ///
+    /// Only a person who says no is `.userCanceled`. Nobody there, nobody in time and nothing that could ask are all
+    /// `.interactionNotAllowed`: the question did not reach anybody, and asking again later may help.
+    package init(_ refusal: PresenceRefusal, file: StaticString = #fileID, line: UInt = #line) {
+        switch refusal {
+        case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)
+        case .timedOut: self.init(.interactionNotAllowed, "nobody answered in time", refusal: .timedOut, file: file, line: line)
+        case .nobodyToAsk(let why):
+            self.init(.interactionNotAllowed, "there is nobody to ask: \(why)", refusal: .notInteractive, file: file, line: line)
+        case .failed(let why):
+            self.init(.interactionNotAllowed, "nobody could be asked: \(why)", refusal: .notInteractive, file: file, line: line)
+        }
+    }
+}

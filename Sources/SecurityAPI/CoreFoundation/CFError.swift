@@ -4,6 +4,7 @@
 // The names are Apple's, and so are the implicitly unwrapped results.
 
 public import Foundation
+internal import KeychainCore
 
 /// The domain of an error.
 ///
@@ -40,3 +41,11 @@ public func CFErrorCopyDescription(_ error: CFError?) -> CFString! {
 
 /// The error domain of `OSStatus` codes: the one in which `SecAccessControlCreateWithFlags` reports.
 public let kCFErrorDomainOSStatus: CFErrorDomain! = NSOSStatusErrorDomain
+
+extension NSError {
+    /// A failure as Apple's functions report one: its status in the domain of `OSStatus` codes.
+    convenience init(_ failure: KeychainFailure) {
+        self.init(
+            domain: NSOSStatusErrorDomain, code: Int(failure.status.rawValue), userInfo: [NSLocalizedDescriptionKey: failure.reason])
+    }
+}

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, NeverUseImplicitlyUnwrappedOptionals
+// The name is Apple's, and so is the implicitly unwrapped type.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, NeverUseImplicitlyUnwrappedOptionals
+// The names are Apple's, and both `kCFBooleanTrue` and `kCFBooleanTrue!` are written.
+
 public import Foundation
 
 // The names of Core Foundation that code around Keychain Services uses. They are aliases of the Swift and Foundation types that Apple
@@ -37,3 +42,27 @@ public typealias CFArray = [Any]
 public typealias CFError = NSError
 /// The domain of an error.
 public typealias CFErrorDomain = CFString
+
+/// A source of memory.
+///
+/// It has no values: every place that takes one takes `kCFAllocatorDefault`.
+public final class CFAllocator: Sendable {
+    private init() {}
+}
+
+/// The default allocator, which is none in particular.
+public let kCFAllocatorDefault: CFAllocator! = nil
+
+/// True, as an object.
+public let kCFBooleanTrue: CFBoolean! = NSNumber(value: true)
+
+/// False, as an object.
+public let kCFBooleanFalse: CFBoolean! = NSNumber(value: false)
+
+/// The Swift Boolean of a Boolean object.
+///
+/// - Parameter boolean: `kCFBooleanTrue` or `kCFBooleanFalse`.
+/// - Returns: Whether it is true; false for nil.
+public func CFBooleanGetValue(_ boolean: CFBoolean?) -> Bool {
+    boolean?.boolValue ?? false
+}

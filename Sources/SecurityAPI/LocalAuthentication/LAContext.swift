@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The name is Apple's.
+
 public import Foundation
 internal import KeychainCore
 internal import KeychainEngine
@@ -226,3 +229,11 @@ open class LAContext: NSObject, @unchecked Sendable {
         authentication.invalidate()
     }
 }
+
+/// The longest time, in seconds, that ``LAContext/touchIDAuthenticationAllowableReuseDuration`` can stand for: 300.
+public let LATouchIDAuthenticationMaximumAllowableReuseDuration: TimeInterval = 300
+
+/// Where a function that answers yes or no puts the reason for a no: `&error` of a variable of type `NSError?`, or nil.
+///
+/// Apple's Foundation has it; elsewhere Foundation does not.
+public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?

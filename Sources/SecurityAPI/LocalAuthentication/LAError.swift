@@ -2,8 +2,11 @@
 
 // swift-format-ignore-file: NoLeadingUnderscores
 // The names are those of Apple and Swift.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The name is Apple's.
 
 public import Foundation
+internal import KeychainCore
 
 /// Why somebody was not authenticated (Apple: LAError).
 ///
@@ -68,5 +71,78 @@ public struct LAError: Error, CustomNSError, LocalizedError, Hashable {
     /// - Parameter hasher: What takes it.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(errorCode)
+    }
+}
+
+/// The domain of the errors of LocalAuthentication.
+public let LAErrorDomain: String = "com.apple.LocalAuthentication"
+
+/// What the compiler casts with: `error as NSError`, and `nsError as? LAError` for one of ``LAErrorDomain``.
+extension LAError: _ObjectiveCBridgeable {
+    /// The error as Foundation knows it.
+    ///
+    /// - Returns: The error.
+    public func _bridgeToObjectiveC() -> NSError { _nsError }
+
+    /// Takes an error of ``LAErrorDomain``, and leaves the result nil for any other.
+    ///
+    /// - Parameters:
+    ///   - source: The error.
+    ///   - result: Where it goes.
+    public static func _forceBridgeFromObjectiveC(_ source: NSError, result: inout LAError?) {
+        result = source.domain == LAErrorDomain ? LAError(_nsError: source) : nil
+    }
+
+    /// Takes an error of ``LAErrorDomain``.
+    ///
+    /// - Parameters:
+    ///   - source: The error.
+    ///   - result: Where it goes; nil for an error of another domain.
+    /// - Returns: Whether it was taken.
+    public static func _conditionallyBridgeFromObjectiveC(_ source: NSError, result: inout LAError?) -> Bool {
+        _forceBridgeFromObjectiveC(source, result: &result)
+        return result != nil
+    }
+
+    /// Takes an error, whatever its domain.
+    ///
+    /// - Parameter source: The error; nil counts as `authenticationFailed`.
+    /// - Returns: The error.
+    public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> LAError {
+        source.map { LAError(_nsError: $0) } ?? LAError(.authenticationFailed)
+    }
+}
+
+extension LAError {
+    /// A failure of the keychain as LocalAuthentication reports one.
+    ///
+    /// What has no code of its own is `authenticationFailed`, and its description says why. The failure itself is the underlying error.
+    init(_ failure: KeychainFailure) {
+        var userInfo: [String: Any] = [NSUnderlyingErrorKey: NSError(failure)]
+        let code = Code(failure)
+        if code == nil { userInfo[NSLocalizedDescriptionKey] = failure.reason }
+        self.init(code ?? .authenticationFailed, userInfo: userInfo)
+    }
+
+    /// An error of the caller's making: `authenticationFailed` with a description of what is wrong.
+    init(mistake: String) {
+        self.init(.authenticationFailed, userInfo: [NSLocalizedDescriptionKey: mistake])
+    }
+}
+
+extension LAError.Code {
+    fileprivate init?(_ failure: KeychainFailure) {
+        switch (failure.refusal, failure.status) {
+        case (.passcodeNotSet, _): self = .passcodeNotSet
+        case (.wrong, _): self = .authenticationFailed
+        case (.lockedOut, _): self = .biometryLockout
+        case (.timedOut, _): self = .systemCancel
+        case (.biometryNotAvailable, _): self = .biometryNotAvailable
+        case (.notInteractive, _): self = .notInteractive
+        case (.invalidContext, _): self = .invalidContext
+        case (nil, .userCanceled): self = .userCancel
+        case (nil, .interactionNotAllowed): self = .notInteractive
+        case (nil, _): return nil
+        }
     }
 }

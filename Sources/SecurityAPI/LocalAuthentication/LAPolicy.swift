@@ -25,3 +25,43 @@ public enum LAPolicy: Int, Sendable {
     /// The older name of ``deviceOwnerAuthenticationWithBiometricsOrCompanion``.
     public static let deviceOwnerAuthenticationWithBiometricsOrWatch = deviceOwnerAuthenticationWithBiometricsOrCompanion
 }
+
+/// What is to be done with what an access control object protects (Apple: LAAccessControlOperation).
+public enum LAAccessControlOperation: Int, Sendable {
+    /// Adding an item.
+    case createItem = 0
+    /// Reading or changing an item.
+    case useItem = 1
+    /// Making a key.
+    ///
+    /// This keychain has no keys: refused.
+    case createKey = 2
+    /// Signing with a key: refused, as for `createKey`.
+    case useKeySign = 3
+    /// Decrypting with a key: refused, as for `createKey`.
+    case useKeyDecrypt = 4
+    /// Agreeing on a key: refused, as for `createKey`.
+    case useKeyKeyExchange = 5
+}
+
+/// The kind of biometry a device has (Apple: LABiometryType).
+public enum LABiometryType: Int, Sendable {
+    /// None: the only value there is here.
+    case none = 0
+    /// A fingerprint sensor of Apple's.
+    case touchID = 1
+    /// Face recognition of Apple's.
+    case faceID = 2
+    /// Iris recognition of Apple's.
+    case opticID = 4
+}
+
+/// What a program can give an `LAContext` in place of a person's answer (Apple: LACredentialType).
+public enum LACredentialType: Int, Sendable {
+    /// The program's own password, for access control with `SecAccessControlCreateFlags.applicationPassword`.
+    case applicationPassword = 0
+    /// The PIN of a smart card.
+    ///
+    /// Not taken: there are no smart cards here.
+    case smartCardPIN = -3
+}

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 public import Foundation
 internal import KeychainCore
 internal import KeychainEngine
@@ -127,5 +126,140 @@ public struct KeychainSession: Sendable {
 
     func call<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainSessionError) -> Result {
         try KeychainSessionError.wrapping(body)
+    }
+}
+
+extension KeychainSession {
+    /// When an unlocked keychain locks itself.
+    public struct AutoLock: Hashable, Sendable {
+        let value: KeychainCore.AutoLock
+
+        init(_ value: KeychainCore.AutoLock) {
+            self.value = value
+        }
+
+        /// After 15 minutes in which no item was used.
+        public static let standard = AutoLock(.standard)
+
+        /// Never by itself: only ``KeychainSession/lock(includingAfterFirstUnlock:)`` or a restart locks it.
+        public static let never = AutoLock(.never)
+
+        /// After a time in which no item was used.
+        ///
+        /// - Parameter seconds: At least 1; less counts as 1.
+        /// - Returns: The rule.
+        public static func after(seconds: Int) -> AutoLock {
+            AutoLock(.after(seconds: UInt32(clamping: max(1, seconds))))
+        }
+
+        /// The seconds without use; nil for ``never``.
+        public var seconds: Int? { value.seconds.map(Int.init) }
+    }
+}
+
+extension KeychainSession {
+    /// The states that the keychain goes through, whoever changes them: first the present one, then each that differs.
+    ///
+    /// An application waits for its items with it:
+    ///
+    ///     for try await state in try KeychainSession.current().stateChanges where state == .unlocked { break }
+    ///
+    /// A change is seen within half a second. A state that lasts less can be missed. Ends when the task is cancelled; throws
+    /// ``KeychainSessionError`` when the keychain cannot be asked any more.
+    public var stateChanges: StateChanges { StateChanges(session: self) }
+
+    /// See ``KeychainSession/stateChanges``.
+    public struct StateChanges: AsyncSequence, Sendable {
+        /// A state of the keychain.
+        public typealias Element = State
+        /// Why the keychain could not be asked.
+        public typealias Failure = any Error
+
+        let session: KeychainSession
+
+        /// Begins with the present state.
+        ///
+        /// - Returns: The iterator.
+        public func makeAsyncIterator() -> Iterator { Iterator(session: session) }
+
+        /// Asks the keychain until its state is another one.
+        public struct Iterator: AsyncIteratorProtocol {
+            private static let interval = Duration.milliseconds(250)
+
+            private let session: KeychainSession
+            private var last: State?
+
+            init(session: KeychainSession) {
+                self.session = session
+            }
+
+            /// The next state; nil when the task was cancelled.
+            ///
+            /// - Throws: ``KeychainSessionError`` when the keychain cannot be asked.
+            public mutating func next() async throws -> State? {
+                while !Task.isCancelled {
+                    let state = try session.state
+                    if state != last {
+                        last = state
+                        return state
+                    }
+                    try? await Task.sleep(for: Self.interval)
+                }
+                return nil
+            }
+        }
+    }
+}
+
+extension KeychainSession.State {
+    init(_ state: LockState) {
+        switch state {
+        case .neverUnlocked: self = .neverUnlocked
+        case .locked: self = .locked
+        case .unlocked: self = .unlocked
+        }
+    }
+}
+
+extension KeychainSession.KeyHolder {
+    init(_ kind: KeyHolderKind) {
+        switch kind {
+        case .kernelKeyring: self = .kernelKeyring
+        case .kernelKeyringOfUserNamespace: self = .kernelKeyringOfUserNamespace
+        case .processMemory: self = .processMemory
+        }
+    }
+}
+
+extension Passcode {
+    init(data: Data) throws(KeychainFailure) {
+        // The bytes are read within the closure.
+        self = try unsafe data.bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe Passcode(typed: bytes) }
+    }
+}
+
+/// Why the keychain's lock did not do what was asked.
+public struct KeychainSessionError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
+    /// One of the status codes of Keychain Services, such as `errSecAuthFailed`.
+    public let status: OSStatus
+    /// What is wrong, for people; never a secret.
+    public let description: String
+
+    /// The same as ``description``.
+    public var errorDescription: String? { description }
+
+    init(_ failure: KeychainFailure) {
+        status = failure.status.rawValue
+        description = failure.reason
+    }
+
+    static func wrapping<Result>(
+        _ body: () throws(KeychainFailure) -> Result
+    ) throws(KeychainSessionError) -> Result {
+        do throws(KeychainFailure) {
+            return try body()
+        } catch {
+            throw KeychainSessionError(error)
+        }
     }
 }

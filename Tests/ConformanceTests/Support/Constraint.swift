@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#if !canImport(Darwin)
 import Foundation
 import KeychainServices
 import KeychainTesting
 import Testing
 
+#if !canImport(Darwin)
 /// Access control that can be satisfied here, as the rows of tables, with what satisfies it.
 enum Constraint: CaseIterable, Sendable {
     case userPresence
@@ -62,3 +62,9 @@ func contextWithPassword(_ password: String = Constraint.password) -> LAContext 
     return context
 }
 #endif
+
+/// An access control object, or the test's failure.
+func accessControl(_ protection: CFString, _ flags: SecAccessControlCreateFlags) throws -> SecAccessControl {
+    let control = SecAccessControlCreateWithFlags(kCFAllocatorDefault, protection, flags, nil)
+    return try #require(control)
+}

@@ -3,7 +3,113 @@ import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTesting
+import Synchronization
 import Testing
+
+/// A good holder with one fault put in front of it.
+struct BrokenKeyHolder: KeyHolder {
+    enum Fault: CaseIterable {
+        case hasOneSlot, keepsRemoved, discardsWhateverIsThere, discardsNothing, keepsTheFirst, forgetsTimeout, neverEnds, endsAlways
+        case shortensSecrets, givesOneTicket, takesLookingForUse
+        case mixesGenerations, removesOneGeneration
+    }
+
+    let good: any KeyHolder
+    let fault: Fault?
+
+    var kind: KeyHolderKind { good.kind }
+
+    func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+        BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(mark), fault: fault)
+    }
+
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+        guard let held = try good.load(used(slot), for: fault == .takesLookingForUse ? .use : purpose) else { return nil }
+        let timeoutSeconds = fault == .forgetsTimeout ? nil : held.timeoutSeconds
+        let ticket = fault == .givesOneTicket ? 1 : held.ticket
+        // The bytes are copied within the closure.
+        let secret = try unsafe held.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
+        return HeldSecret(secret: secret, ticket: ticket, timeoutSeconds: timeoutSeconds)
+    }
+
+    func hold(
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> UInt64 {
+        if fault == .keepsTheFirst, let ticket = try good.load(slot)?.ticket { return ticket }
+        let seconds = fault == .neverEnds ? nil : fault == .endsAlways ? timeoutSeconds ?? 1 : timeoutSeconds
+        // The bytes are copied within the closure.
+        let copy = try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in
+            try unsafe SecretBytes(
+                copying: UnsafeRawBufferPointer(rebasing: bytes.prefix(fault == .shortensSecrets ? 512 : bytes.count)))
+        }
+        return try good.hold(copy, in: used(slot), timeoutSeconds: seconds, lockEpoch: lockEpoch)
+    }
+
+    func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
+        switch fault {
+        case .keepsRemoved: break
+        case .removesOneGeneration:
+            guard let ticket = try good.load(slot)?.ticket else { return }
+            good.discard(slot, ticket: ticket)
+        default: try good.remove(used(slot))
+        }
+    }
+
+    func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
+        try good.removeOlder(used(slot))
+    }
+
+    func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
+        switch fault {
+        case .discardsWhateverIsThere: try? good.remove(slot)
+        case .discardsNothing: break
+        default: good.discard(used(slot), ticket: ticket)
+        }
+    }
+
+    private func used(_ slot: KeyHolderSlot) -> KeyHolderSlot { fault == .hasOneSlot ? .unlocked : slot }
+}
+
+/// A store's count of locks, without the store.
+final class ManualEpoch: Sendable {
+    private let state: Mutex<Result<LockEpoch, KeychainFailure>>
+
+    init(_ epoch: LockEpoch = LockEpoch(rawValue: 7)) {
+        state = Mutex(.success(epoch))
+    }
+
+    var source: LockEpochSource {
+        { () throws(KeychainFailure) in try self.state.withLock { $0 }.get() }
+    }
+
+    func lock(_ extent: LockExtent) {
+        state.withLock { $0 = $0.map { $0.advanced(by: extent) } }
+    }
+
+    func breakDown() {
+        state.withLock { $0 = .failure(KeychainFailure(.inputOutput, "the disk is gone")) }
+    }
+
+    func set(_ epoch: LockEpoch) {
+        state.withLock { $0 = .success(epoch) }
+    }
+}
+
+/// Time that stands still until a test moves it.
+final class ManualTime: MonotonicTime {
+    private let now = Atomic<UInt64>(1_000_000_000_000)
+
+    func nowNanoseconds() -> UInt64 { now.load(ordering: .sequentiallyConsistent) }
+
+    func pass(seconds: Double) {
+        now.add(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
+    }
+
+    /// As it is for a thread that took the time and was then kept waiting.
+    func turnBack(seconds: Double) {
+        now.subtract(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
+    }
+}
 
 @Suite("Both key holders keep every rule of a key holder")
 struct KeyHolderContractTests {
@@ -43,5 +149,32 @@ struct KeyHolderContractTests {
     @Test("A holder that does nothing wrong behind the same wrapper is not")
     func wrapped() {
         for rule in KeyHolderContract.rules { #expect(rule.violations(of: memorySubject(.some(nil))) == []) }
+    }
+}
+
+@Suite("Choosing a key holder")
+struct KeyHolderSelectionTests {
+    private func kind(of selection: KeyHolderSelection) throws -> KeyHolderKind {
+        try selection.makeHolder(storeID: .random(), epochSource: ManualEpoch().source).kind
+    }
+
+    @Test("The process's memory is had everywhere")
+    func processMemory() throws {
+        #expect(try kind(of: .processMemory) == .processMemory)
+    }
+
+    @Test("The kernel's keyring is chosen where it is to be had", .enabled(if: KernelKeyringNeeds.keyring))
+    func kernelKeyring() throws {
+        let expected: KeyHolderKind = UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
+        #expect(try kind(of: .automatic) == expected)
+        #expect(try kind(of: .kernelKeyring) == expected)
+    }
+
+    @Test("The first user namespace is the one where every user is who he is")
+    func userNamespace() {
+        #expect(UserNamespace.isInitial(map: "         0          0 4294967295\n"))
+        for map in ["         0       1000          1\n", "0 0 1\n1 1 4294967294\n", "0 0 4294967294", "", nil] {
+            #expect(!UserNamespace.isInitial(map: map))
+        }
     }
 }

@@ -1,9 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
 import KeychainTesting
 import Testing
+
+/// A key holder in a process of its own, started by some other program, such as `keyctl session -`.
+struct ChildHolder {
+    private let process: ChildProcess
+
+    init(
+        of storeID: StoreID, _ selection: String = "automatic", options: [String] = [], startedBy starter: [String] = []
+    ) throws {
+        let command = try starter + [BuiltProgram.path(of: "KeychainTestChild"), "hold-keys"] + options + ["\(storeID.low)", selection]
+        process = try ChildProcess(command[0], Array(command.dropFirst()))
+        // What starts it may have something to say first.
+        while let line = try process.readLine(), line != "ready" {}
+        try #require(process.linesRead.last == "ready", "\(process.linesRead)")
+    }
+
+    /// What the child answers to one line.
+    func callAsFunction(_ request: String) throws -> String {
+        process.send(request)
+        return try #require(try process.readLine())
+    }
+
+    /// Ends it as a program ends, after it has let go of everything.
+    func end() throws {
+        process.closeInput()
+        #expect(try process.readToEnd() == "")
+        #expect(try process.waitUntilEnded() == .exited(0))
+    }
+
+    /// Ends it at once: what it holds for others stays.
+    func kill() throws {
+        process.send(signal: 9)
+        #expect(try process.waitUntilEnded() == .killed(bySignal: 9))
+    }
+}
 
 @Suite("Key holders of several processes")
 struct KeyHolderProcessTests {
@@ -142,5 +177,45 @@ struct KeyHolderProcessTests {
             try child.end()
             #expect(try holder.bytes(in: .unlocked) == Array("outer".utf8))
         }
+    }
+}
+
+@Suite("A process forked from one that holds keys", .timeLimit(.minutes(1)))
+struct ForkedHolderTests {
+    /// Swift hides fork, for good reasons; this test is about those.
+    private typealias Fork = @convention(c) () -> pid_t
+
+    @Test("Every call to a holder is refused there, and the parent goes on")
+    func forked() throws {
+        let keys = KernelKeys()
+        let memory = ProcessMemoryKeyHolder(
+            storeID: keys.storeID, epochSource: ManualEpoch().source, keys: ProcessMemoryKeys(time: ManualTime()))
+        let holders: [any KeyHolder] = KernelKeyringNeeds.keyring ? [memory, keys.holder()] : [memory]
+        // The symbol is libc's fork, whose type this is.
+        let found = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: Fork.self) }
+        let fork = try #require(found)
+        // Everything once in the parent, so that the child finds it ready.
+        for holder in holders {
+            #expect(refusalCount(holder) == 0)
+            try holder.hold([1], timeoutSeconds: nil)
+        }
+
+        let child = fork()
+        if child == 0 {
+            _exit(Int32(holders.map(refusalCount).reduce(0, +)))
+        }
+        #expect(child > 0)
+        var status: Int32 = 0
+        while unsafe waitpid(child, &status, WNOHANG) == 0 { usleep(5_000) }
+        #expect(status == Int32(holders.count * 3) << 8, "exit status \(status >> 8), signal \(status & 0x7F)")
+        for holder in holders { #expect(try holder.bytes(in: .unlocked) == [1]) }
+    }
+
+    private func refusalCount(_ holder: any KeyHolder) -> Int {
+        var count = 0
+        do { try holder.hold([2], in: .firstUnlock, timeoutSeconds: nil) } catch { count += error.status == .notAvailable ? 1 : 100 }
+        do { _ = try holder.load(.firstUnlock) } catch { count += error.status == .notAvailable ? 1 : 100 }
+        do { try holder.remove(.firstUnlock) } catch { count += error.status == .notAvailable ? 1 : 100 }
+        return count
     }
 }

@@ -1,1 +1,0 @@
-../../../../Sources/KeychainEngine/Authentication/ApplicationPassword+Text.swift

@@ -1,1 +1,0 @@
-../../../../Sources/KeychainEngine/Session/Passcode+Text.swift

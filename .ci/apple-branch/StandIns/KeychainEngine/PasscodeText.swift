@@ -1,0 +1,1 @@
+../../../../Sources/KeychainEngine/Session/PasscodeText.swift

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+internal import Keybag
+package import KeychainCore
+internal import KeychainStore
+
+/// Backups: portable ones under a password of their own, and copies of the whole store for this device.
+extension LocalKeychain {
+    /// Writes every item that may migrate to another device into a new file, encrypted under `password` alone.
+    ///
+    /// The file is there whole or not at all. Throws `.itemNotFound` where there is no keychain, `.interactionNotAllowed` unless
+    /// it is unlocked, `.parameter` for a password that is shorter than a passcode may be, and `.duplicateItem` when the file is there
+    /// and `replacing` is not said.
+    package func createBackup(
+        atPath path: String, password: borrowing Passcode, replacing: Bool
+    ) throws(KeychainFailure) -> BackupSummary {
+        let rules = try configuration.passcodeRules()
+        guard password.characterCount >= rules.minimumLength else {
+            throw KeychainFailure(.parameter, "the password is too short: it needs at least \(rules.minimumLength) characters")
+        }
+        let file = try newFile(atPath: path)
+        return try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
+            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try Self.requireUnlocked(opened)
+                var summary = BackupSummary()
+                let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
+                    let backup = try BackupWriter(
+                        password: password, cost: rules.cost, creationDate: SystemClock().now()
+                    ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
+                    summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
+                    try backup.finish(summary)
+                }
+                guard outcome == .created else { throw Self.alreadyThere(file.path) }
+                return summary
+            }
+        }
+    }
+
+    /// Checks that there is a backup at a path, as far as that can be done without its password.
+    ///
+    /// Throws `.itemNotFound` when there is no file, `.decode` for a file that is no backup or is damaged, `.notAvailable` for one
+    /// that cannot be read, or not by this version.
+    package func checkBackup(atPath path: String) throws(KeychainFailure) {
+        let file = try existingFile(atPath: path)
+        _ = try BackupHeader { (offset, byteCount) throws(KeychainFailure) in try file.read(at: offset, byteCount: byteCount) }
+    }
+
+    /// Puts back what a backup holds, all of it or nothing; the first write makes a keychain if there is none.
+    ///
+    /// The whole file is checked before anything is written. Nothing is overwritten by something older. `dryRun` only tells what would
+    /// be done. Throws as `checkBackup` does, `.authFailed` when the password is wrong, and `.interactionNotAllowed` unless the
+    /// keychain is unlocked.
+    package func restoreBackup(
+        atPath path: String, password: borrowing Passcode, dryRun: Bool
+    ) throws(KeychainFailure) -> RestoreSummary {
+        let file = try existingFile(atPath: path)
+        let reader = try BackupReader(password: password) { (offset, byteCount) throws(KeychainFailure) in
+            try file.read(at: offset, byteCount: byteCount)
+        }
+        let itemCount = try reader.forEachItem { _ in }.savedCount
+        guard itemCount > 0 else { return RestoreSummary() }
+        do throws(KeychainFailure) {
+            return try naming(unlessAbout: path) { () throws(KeychainFailure) in
+                try access.perform(creating: !dryRun) { opened throws(KeychainFailure) in
+                    if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+                    try Self.requireUnlocked(opened)
+                    return try Self.restore(from: reader, into: opened.keychain, dryRun: dryRun)
+                }
+            }
+        } catch {
+            guard dryRun, error.status == .itemNotFound else { throw error }
+            var summary = RestoreSummary()
+            summary.addedCount = itemCount
+            return summary
+        }
+    }
+
+    /// Copies the whole store, as it is at one moment and however it is locked, into a new file.
+    ///
+    /// It opens with this store's device secret alone. Throws as `SQLiteItemStore.snapshot` does, and `.itemNotFound` where there
+    /// is no keychain.
+    package func snapshot(toPath path: String, replacing: Bool) throws(KeychainFailure) {
+        let file = try newFile(atPath: path)
+        try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
+            try access.perform(creating: false) { opened throws(KeychainFailure) in
+                try opened.store.snapshot(to: file.path, replacingExisting: replacing)
+            }
+        }
+    }
+
+    private static func restore(
+        from reader: BackupReader, into keychain: SealedKeychain, dryRun: Bool
+    ) throws(KeychainFailure) -> RestoreSummary {
+        let items = { (body: (BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) in
+            _ = try reader.forEachItem(body)
+        }
+        return dryRun ? try keychain.previewRestore(items) : try keychain.restore(items)
+    }
+
+    /// Asked before a password is derived from: that takes a while.
+    private static func requireUnlocked(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) {
+        guard try opened.keybag.lockState() == .unlocked else {
+            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
+        }
+    }
+
+    private func newFile(atPath path: String) throws(KeychainFailure) -> PublishedFile {
+        try KeychainFiles(of: configuration).refuse(path)
+        return try PublishedFile(path)
+    }
+
+    private func existingFile(atPath path: String) throws(KeychainFailure) -> BackupFile {
+        try KeychainFiles(of: configuration).refuse(path)
+        return try BackupFile(atPath: path)
+    }
+
+    private static func alreadyThere(_ path: String) -> KeychainFailure {
+        KeychainFailure(.duplicateItem, "\(path) is there already, and is left as it is")
+    }
+}
+
+/// A backup that is read through one descriptor, as often as need be: another file put in its place meanwhile is not looked at.
+final class BackupFile {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Throws `.itemNotFound` when there is no such file, `.notAvailable` when it cannot be read.
+    init(atPath path: String) throws(KeychainFailure) {
+        // Not to wait for the other end of a pipe, which is then refused.
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT || code == ENOTDIR { throw KeychainFailure(.itemNotFound, "there is no backup \(path)") }
+            throw PrivateFile.readFailure(code, "the backup", path)
+        }
+        self.path = path
+        self.descriptor = descriptor
+        var information = stat()
+        // `information` is ours and outlives the call.
+        guard unsafe fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+            throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// A `BackupSource`.
+    func read(at offset: Int64, byteCount: Int) throws(KeychainFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: byteCount)
+        var filled = 0
+        while filled < byteCount {
+            // The rest of the buffer, and its size.
+            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe pread(descriptor, buffer.baseAddress.map { unsafe $0 + filled }, byteCount - filled, off_t(offset) + filled)
+            }
+            if count < 0 {
+                let code = errno
+                guard code == EINTR else { throw PrivateFile.readFailure(code, "the backup", path) }
+            } else if count == 0 {
+                break
+            } else {
+                filled += count
+            }
+        }
+        bytes.removeLast(byteCount - filled)
+        return bytes
+    }
+}
+
+/// The files that a keychain consists of, which no backup may take the place of or be read from.
+struct KeychainFiles {
+    private let storePath: String
+    private let keyDirectory: String
+
+    init(of configuration: KeychainConfiguration) {
+        storePath = PrivateFile.resolved(configuration.storePath)
+        keyDirectory = PrivateFile.resolved(configuration.keyDirectory)
+    }
+
+    /// Throws `.parameter` for one of them.
+    ///
+    /// The store must not even be opened and closed: that would drop every lock that this process has on it.
+    func refuse(_ path: String) throws(KeychainFailure) {
+        let resolved = PrivateFile.resolved(path)
+        let isPartOfStore = ["", "-wal", "-shm", "-journal"].contains { resolved == storePath + $0 }
+        guard !isPartOfStore, !isStore(path), PrivateFile.directory(of: resolved) != keyDirectory else {
+            throw KeychainFailure(.parameter, "\(path) is a file of the keychain itself; choose another place")
+        }
+    }
+
+    /// Also under another name.
+    private func isStore(_ path: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        // Both structures are ours and outlive the calls.
+        guard unsafe stat(path, &first) == 0, unsafe stat(storePath, &second) == 0 else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    }
+}

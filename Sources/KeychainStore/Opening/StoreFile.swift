@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Whether there is a store at a path.
+package enum StoreFileState: Equatable, Sendable {
+    case absent, present
+}
+
+/// A file that may be opened as a store: a private regular file of this user's, in a private directory, on a local disk.
+///
+/// Looks with lstat alone. Opening and closing the file would drop the locks of every connection this process has on it.
+struct StoreFile {
+    let location: StoreLocation
+    let facts: POSIX.FileFacts
+
+    /// Nil when there is none.
+    ///
+    /// Throws when there is one that must not be used, and says what to do about it.
+    static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
+        guard let location = try StoreLocation(path) else { return nil }
+        try checkDirectory(location.directory, fileSystem: fileSystem)
+        guard let facts = try facts(of: location.path) else { return nil }
+        let path = location.path
+        switch facts.kind {
+        case .regularFile: break
+        case .symbolicLink: throw refusal("\(path) is a symbolic link; put the store itself there, or name the place it points to")
+        case .directory, .other: throw refusal("\(path) is not a regular file; move it away")
+        }
+        try checkOwner(facts, path)
+        guard facts.mode & 0o7177 == 0 else {
+            throw refusal("\(path) can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
+        }
+        guard facts.byteCount > 0 else {
+            throw KeychainFailure(
+                .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to begin anew", isDamage: true)
+        }
+        return StoreFile(location: location, facts: facts)
+    }
+
+    /// Checks the directory a store is in or will be made in.
+    static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
+        guard let facts = try facts(of: directory) else { throw refusal("\(directory) is gone") }
+        guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
+        try checkOwner(facts, directory)
+        guard facts.mode & 0o077 == 0 else {
+            throw refusal(
+                "\(directory) can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
+            )
+        }
+        guard let type = fileSystem.typeNumber(directory) else {
+            throw refusal("cannot tell which file system \(directory) is on")
+        }
+        if let name = FileSystemProbe.networkName(ofType: type) {
+            throw refusal("\(directory) is on a network file system (\(name)), where a store is not safe; choose a local directory")
+        }
+    }
+
+    /// What lstat tells; nil when there is nothing of that name.
+    static func facts(of path: String) throws(KeychainFailure) -> POSIX.FileFacts? {
+        do throws(POSIX.ErrorNumber) {
+            return try POSIX.facts(of: path)
+        } catch .noEntry {
+            return nil
+        } catch {
+            throw refusal("cannot look at \(path): \(error.message)")
+        }
+    }
+
+    private static func checkOwner(_ facts: POSIX.FileFacts, _ path: String) throws(KeychainFailure) {
+        let user = POSIX.effectiveUser
+        guard facts.owner == user else {
+            throw refusal(
+                "\(path) belongs to user \(facts.owner), not to user \(user) who asks for it; ask as that user, or choose another place")
+        }
+    }
+
+    private static func refusal(_ reason: String) -> KeychainFailure { KeychainFailure(.notAvailable, reason) }
+
+    private static func octal(_ mode: UInt32) -> String {
+        let digits = String(mode, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+}
+
+/// A store in a place where nobody can write, read without locks.
+///
+/// It is watched, because a place may be read-only for us alone.
+struct ImmutableFile {
+    let location: StoreLocation
+    let facts: POSIX.FileFacts
+
+    /// Nil when the store can be opened in the usual way: the directory is writable, or somebody has a -wal file there.
+    init?(_ file: StoreFile) throws(KeychainFailure) {
+        guard !POSIX.canMakeFiles(in: file.location.directory) else { return nil }
+        guard try StoreFile.facts(of: file.location.walPath) == nil else { return nil }
+        location = file.location
+        facts = file.facts
+    }
+
+    /// Whether the file is what it was when it was opened.
+    ///
+    /// A writer would have made a -wal file, or changed the file itself.
+    var isUnchanged: Bool {
+        guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
+        do throws(POSIX.ErrorNumber) {
+            _ = try POSIX.facts(of: location.walPath)
+            return false
+        } catch {
+            return error == .noEntry
+        }
+    }
+}

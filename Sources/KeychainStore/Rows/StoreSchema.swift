@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// The tables of a store and the numbers in its file header.
+///
+/// Part of the on-disk format.
+enum StoreSchema {
+    /// "KCHN", in the header field that says whose file this is.
+    static let applicationID: Int64 = 0x4B43_484E
+    /// The format of new stores: every page of the file has a checksum.
+    static let formatVersion: Int64 = 2
+    /// The same tables, from before there were checksums.
+    static let oldestFormatVersion: Int64 = 1
+    static let pageByteCount = 4096
+    /// At the end of each page, for its checksum; format 1 keeps them free.
+    static let reservedByteCountPerPage: Int32 = 16
+    /// A value of 64 MiB, padded and sealed, with its attributes.
+    static let largestRowByteCount: Int32 = 80 * 1024 * 1024
+
+    /// The columns of a stored row, without its number.
+    ///
+    /// The secret is last: a search passes over rows without touching its pages.
+    private static let rowColumns = """
+        class INTEGER NOT NULL,
+        id BLOB NOT NULL CHECK (length(id) = 16),
+        format_version INTEGER NOT NULL,
+        accessibility INTEGER NOT NULL,
+        class_key_generation INTEGER NOT NULL,
+        is_synchronizable INTEGER NOT NULL,
+        is_tombstone INTEGER NOT NULL,
+        service_digest BLOB NOT NULL CHECK (length(service_digest) = 16),
+        account_digest BLOB NOT NULL CHECK (length(account_digest) = 16),
+        remaining_key_digest BLOB NOT NULL CHECK (length(remaining_key_digest) = 16),
+        access_group_digest BLOB NOT NULL CHECK (length(access_group_digest) = 16),
+        revision BLOB NOT NULL CHECK (length(revision) = 16),
+        attribute_digests BLOB NOT NULL,
+        constraints BLOB,
+        wrapped_item_key BLOB NOT NULL,
+        tag BLOB NOT NULL,
+        sealed_attributes BLOB NOT NULL,
+        sealed_secret BLOB NOT NULL
+        """
+
+    /// `item_attributes` only makes searches fast: each row's own `attribute_digests` is what counts.
+    ///
+    /// `quarantine` takes every value as it is, for what lies there is damaged. The two copies of the keybag have a table each, so
+    /// that they never share a page.
+    static let statements = """
+        CREATE TABLE items (number INTEGER PRIMARY KEY, \(rowColumns)) STRICT;
+        CREATE UNIQUE INDEX items_primary_key ON items (service_digest, account_digest, remaining_key_digest);
+        CREATE INDEX items_account ON items (account_digest);
+        CREATE UNIQUE INDEX items_id ON items (id);
+        CREATE TABLE item_attributes (
+            attribute INTEGER NOT NULL, digest BLOB NOT NULL, item INTEGER NOT NULL,
+            PRIMARY KEY (attribute, digest, item)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE quarantine (number INTEGER PRIMARY KEY, seconds REAL NOT NULL, \(RowColumn.list(withSecret: true)));
+        CREATE TABLE keybag (number INTEGER PRIMARY KEY CHECK (number = 1), bytes BLOB NOT NULL) STRICT;
+        CREATE TABLE keybag_copy (number INTEGER PRIMARY KEY CHECK (number = 1), bytes BLOB NOT NULL) STRICT;
+        CREATE TABLE meta (
+            number INTEGER PRIMARY KEY CHECK (number = 1),
+            store_id BLOB NOT NULL CHECK (length(store_id) = 16),
+            keybag_generation INTEGER NOT NULL,
+            scrub_pending INTEGER NOT NULL,
+            lock_epoch INTEGER NOT NULL
+        ) STRICT;
+        PRAGMA application_id = \(applicationID);
+        PRAGMA user_version = \(formatVersion);
+        """
+}
+
+/// Every statement that runs more than once on a connection.
+enum StoreStatement: Int, CaseIterable {
+    case begin, beginImmediate, commit, rollback
+    case savepoint, releaseSavepoint, rollbackToSavepoint
+    case formatVersion, keybagGeneration, keybag, keybagCopy
+    // Few rows at the most, ended by a row of NULLs.
+    case rowsByID, rowsByIDWithSecret
+    case rowsByServiceAndAccount, rowsByServiceAndAccountWithSecret
+    case rowsByPrimaryKey, rowsByPrimaryKeyWithSecret
+    case rowByNumber, rowByNumberWithSecret
+    case numbersByService, numbersByAccount, numbersByAttribute, numbersByClass, allNumbers
+    case indexedNumbersByID, indexedNumbersByKey, allIndexedNumbers
+    case itemCount, quarantinedRows
+    case insert, replaceContent, replaceAll, remove, indexedColumns
+    case insertAttribute, removeAttribute
+    case quarantine, trimQuarantine, purgeQuarantine
+    case insertKeybag, insertKeybagCopy, insertMeta, scrubPending, clearScrubPending
+    case replaceKeybag, replaceKeybagCopy, markKeybagReplaced
+    case lockEpoch, setLockEpoch
+    case countUnderPasscodeKeysBelow, nextUnderPasscodeKeysBelow, classKeysInUse
+
+    var sql: String {
+        switch self {
+        case .begin: "BEGIN"
+        case .beginImmediate: "BEGIN IMMEDIATE"
+        case .commit: "COMMIT"
+        case .rollback: "ROLLBACK"
+        case .savepoint: "SAVEPOINT request"
+        case .releaseSavepoint: "RELEASE request"
+        case .rollbackToSavepoint: "ROLLBACK TO request"
+        case .formatVersion: "PRAGMA user_version"
+        case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
+        case .keybag: "SELECT bytes FROM keybag WHERE number = 1"
+        case .keybagCopy: "SELECT bytes FROM keybag_copy WHERE number = 1"
+        case .rowsByID: Self.fewRows(where: "id = ?1", known: [], withSecret: false)
+        case .rowsByIDWithSecret: Self.fewRows(where: "id = ?1", known: [], withSecret: true)
+        case .rowsByServiceAndAccount: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByServiceAndAccountWithSecret: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: true)
+        case .rowsByPrimaryKey: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByPrimaryKeyWithSecret: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: true)
+        case .rowByNumber: Self.select(withSecret: false) + " WHERE number = ?1"
+        case .rowByNumberWithSecret: Self.select(withSecret: true) + " WHERE number = ?1"
+        case .numbersByService: "SELECT number FROM items WHERE service_digest = ?1"
+        case .numbersByAccount: "SELECT number FROM items WHERE account_digest = ?1 ORDER BY number"
+        case .numbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2 ORDER BY item"
+        case .numbersByClass: "SELECT number FROM items NOT INDEXED WHERE class = ?1 ORDER BY number"
+        case .allNumbers: "SELECT number FROM items NOT INDEXED ORDER BY number"
+        case .indexedNumbersByID: "SELECT number FROM items INDEXED BY items_id WHERE id = ?1"
+        case .indexedNumbersByKey: "SELECT number FROM items INDEXED BY items_primary_key WHERE \(Self.leadingKeyCondition)"
+        case .allIndexedNumbers: "SELECT number FROM items INDEXED BY items_id"
+        case .itemCount: "SELECT count(*) FROM items WHERE is_tombstone = 0"
+        case .quarantinedRows: "SELECT NULL, \(RowColumn.list(withSecret: true)), seconds FROM quarantine ORDER BY number"
+        case .insert: "INSERT INTO items (\(RowColumn.list(withSecret: true))) VALUES (\(RowColumn.parameters))"
+        case .replaceContent:
+            "UPDATE items SET \(RowColumn.assignments { !$0.isIndexed }) WHERE number = ?\(RowColumn.numberParameter)"
+        case .replaceAll:
+            "UPDATE items SET \(RowColumn.assignments { _ in true }) WHERE number = ?\(RowColumn.numberParameter)"
+        case .remove: "DELETE FROM items WHERE number = ?1"
+        case .indexedColumns:
+            "SELECT id, service_digest, account_digest, remaining_key_digest, attribute_digests FROM items WHERE number = ?1"
+        case .insertAttribute: "INSERT OR IGNORE INTO item_attributes (attribute, digest, item) VALUES (?1, ?2, ?3)"
+        case .removeAttribute: "DELETE FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3"
+        case .quarantine:
+            "INSERT INTO quarantine (seconds, \(RowColumn.list(withSecret: true))) "
+                + "SELECT ?2, \(RowColumn.list(withSecret: true)) FROM items WHERE number = ?1"
+        case .trimQuarantine:
+            "DELETE FROM quarantine WHERE number NOT IN (SELECT number FROM quarantine ORDER BY number DESC LIMIT ?1)"
+        case .purgeQuarantine: "DELETE FROM quarantine"
+        case .insertKeybag: "INSERT INTO keybag (number, bytes) VALUES (1, ?1)"
+        case .insertKeybagCopy: "INSERT INTO keybag_copy (number, bytes) VALUES (1, ?1)"
+        case .insertMeta: "INSERT INTO meta (number, store_id, keybag_generation, scrub_pending, lock_epoch) VALUES (1, ?1, ?2, 0, 0)"
+        case .scrubPending: "SELECT scrub_pending FROM meta WHERE number = 1"
+        case .clearScrubPending: "UPDATE meta SET scrub_pending = 0 WHERE number = 1 AND scrub_pending = ?1"
+        case .replaceKeybag: "INSERT OR REPLACE INTO keybag (number, bytes) VALUES (1, ?1)"
+        case .replaceKeybagCopy: "INSERT OR REPLACE INTO keybag_copy (number, bytes) VALUES (1, ?1)"
+        case .markKeybagReplaced: "UPDATE meta SET keybag_generation = ?1, scrub_pending = ?2 WHERE number = 1"
+        case .lockEpoch: "SELECT lock_epoch FROM meta WHERE number = 1"
+        case .setLockEpoch: "UPDATE meta SET lock_epoch = ?1 WHERE number = 1"
+        case .countUnderPasscodeKeysBelow: "SELECT count(*) FROM items NOT INDEXED WHERE \(Self.passcodeKeyCondition)"
+        case .nextUnderPasscodeKeysBelow:
+            Self.select(withSecret: true) + " NOT INDEXED WHERE \(Self.passcodeKeyCondition) AND number > ?2 ORDER BY number LIMIT 1"
+        case .classKeysInUse:
+            "SELECT accessibility, class_key_generation FROM items UNION SELECT accessibility, class_key_generation FROM quarantine"
+        }
+    }
+
+    private static let leadingKey: Set<RowColumn> = [.serviceDigest, .accountDigest]
+    private static let leadingKeyCondition = "service_digest = ?1 AND account_digest = ?2"
+    private static let primaryKeyCondition = leadingKeyCondition + " AND remaining_key_digest = ?3"
+
+    private static let passcodeKeyCondition: String = {
+        let codes = Accessibility.allCases.filter(\.isPasscodeProtected).map { String($0.code) }
+        return "accessibility IN (\(codes.joined(separator: ", "))) AND class_key_generation < ?1"
+    }()
+
+    private static func select(known: Set<RowColumn> = [], withSecret: Bool) -> String {
+        "SELECT number, \(RowColumn.list(known: known, withSecret: withSecret)) FROM items"
+    }
+
+    /// A search whose last row is made of NULLs: standing on it, the statement still holds its read transaction.
+    ///
+    /// Columns whose values the search itself names are not asked for: each blob that is handed out costs SQLite a copy.
+    private static func fewRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
+        let nulls = Array(repeating: "NULL", count: RowColumn.count(withSecret: withSecret) + 1).joined(separator: ", ")
+        return select(known: known, withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
+    }
+}

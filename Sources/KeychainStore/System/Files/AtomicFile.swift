@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// A file that comes into being whole or not at all: filled under a name nobody knows, flushed, and only then given its own.
+package struct PublishedFile {
+    private let location: StoreLocation
+    private let acceptsFixedMode: Bool
+    private let hasLinks: Bool
+
+    /// A file beside which nothing is checked: it may lie on a memory stick, and in a directory of others.
+    ///
+    /// So what is written must be sealed. Its mode is 0600 where files have modes. `hasLinks: false` is for tests: as on a file
+    /// system without hard links.
+    ///
+    /// Throws `.notAvailable` unless `path` is absolute and its directory exists.
+    package init(_ path: String, hasLinks: Bool = true) throws(KeychainFailure) {
+        guard let location = try StoreLocation(path) else {
+            throw KeychainFailure(.notAvailable, "the directory of \(path) does not exist", remedy: .writeElsewhere)
+        }
+        self.init(location, acceptsFixedMode: true, hasLinks: hasLinks)
+    }
+
+    init(_ location: StoreLocation, acceptsFixedMode: Bool, hasLinks: Bool = true) {
+        self.location = location
+        self.acceptsFixedMode = acceptsFixedMode
+        self.hasLinks = hasLinks
+    }
+
+    /// The path without symbolic links.
+    package var path: String { location.path }
+    package var directory: String { location.directory }
+
+    /// Lets `fill` write the file that is at a temporary path, empty, and publishes it.
+    ///
+    /// A file that is there is replaced only if `replacingExisting`; else it stays, and `.alreadyThere` is the answer. Durable when
+    /// this returns; when it throws, nothing of the temporary file is left.
+    package func publish(
+        replacingExisting: Bool = false, _ fill: (_ temporaryPath: String) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) -> CreationOutcome {
+        if let facts = try StoreFile.facts(of: path) {
+            guard replacingExisting else { return .alreadyThere }
+            guard facts.kind == .regularFile else {
+                throw KeychainFailure(.notAvailable, "\(path) is not a regular file; choose another name")
+            }
+        }
+        // A name that nobody can guess or have left behind.
+        let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
+        try naming { () throws(POSIX.ErrorNumber) in try POSIX.makeFile(temporary, acceptsFixedMode: acceptsFixedMode) }
+        defer { for suffix in [""] + StoreLocation.companionSuffixes { POSIX.removeName(temporary + suffix) } }
+        try fill(temporary)
+        try naming { () throws(POSIX.ErrorNumber) in try POSIX.flush(temporary) }
+        guard try giveName(to: temporary, replacingExisting: replacingExisting) else { return .alreadyThere }
+        POSIX.removeName(temporary)
+        try naming { () throws(POSIX.ErrorNumber) in try POSIX.flush(location.directory) }
+        return .created
+    }
+
+    /// The same, with a writer instead of a path.
+    package func write(
+        replacingExisting: Bool = false, _ body: (FileWriter) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) -> CreationOutcome {
+        try publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
+            let writer = try FileWriter(appendingTo: temporary, in: location.directory)
+            try body(writer)
+            try writer.flush()
+        }
+    }
+
+    /// False: the name is taken.
+    private func giveName(to temporary: String, replacingExisting: Bool) throws(KeychainFailure) -> Bool {
+        do throws(POSIX.ErrorNumber) {
+            if replacingExisting { try POSIX.rename(temporary, to: path) } else { try link(temporary) }
+            return true
+        } catch .exists {
+            return false
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Unlike a rename, a link never takes the place of what is there.
+    private func link(_ temporary: String) throws(POSIX.ErrorNumber) {
+        do throws(POSIX.ErrorNumber) {
+            guard hasLinks else { throw .notPermitted }
+            try POSIX.link(temporary, as: path)
+        } catch  where error == .notPermitted || error == .notSupported {
+            // No links here: an empty file takes the name, if it is free, and the rename replaces nothing but that.
+            try POSIX.makeFile(path, acceptsFixedMode: acceptsFixedMode)
+            do throws(POSIX.ErrorNumber) {
+                try POSIX.rename(temporary, to: path)
+            } catch {
+                POSIX.removeName(path)
+                throw error
+            }
+        }
+    }
+
+    private func naming(_ body: () throws(POSIX.ErrorNumber) -> Void) throws(KeychainFailure) {
+        do throws(POSIX.ErrorNumber) { try body() } catch { throw failure(error) }
+    }
+
+    /// A file that may lie anywhere can lie elsewhere.
+    private func failure(_ error: POSIX.ErrorNumber) -> KeychainFailure {
+        let failure = PrivateDirectory.failure(error, location.directory)
+        return acceptsFixedMode ? failure.advising(.writeElsewhere) : failure
+    }
+}
+
+/// Writes to the end of a file that may lie anywhere.
+package final class FileWriter {
+    private let descriptor: Int32
+    private let directory: String
+
+    init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
+        do throws(POSIX.ErrorNumber) {
+            descriptor = try POSIX.openForAppending(path)
+        } catch {
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+        }
+        self.directory = directory
+    }
+
+    deinit { POSIX.closeDescriptor(descriptor) }
+
+    /// Writes all of the bytes, or throws: `.notAvailable` when the disk is full, `.inputOutput` when it failed.
+    package func append(_ bytes: [UInt8]) throws(KeychainFailure) {
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.write(bytes, to: descriptor)
+        } catch {
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+        }
+    }
+
+    /// Through the descriptor that wrote: it hears of every error.
+    func flush() throws(KeychainFailure) {
+        do throws(POSIX.ErrorNumber) {
+            try POSIX.flush(descriptor)
+        } catch {
+            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+        }
+    }
+}

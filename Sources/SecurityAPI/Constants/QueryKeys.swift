@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The item classes of a SecItem dictionary (Apple: "Item class keys and values").
+
+/// The key whose value says which class of item a dictionary is about.
+public let kSecClass: CFString = "class"
+/// A password that belongs to a service and an account.
+public let kSecClassGenericPassword: CFString = "genp"
+/// A password that belongs to a server, a port, a protocol and an account.
+public let kSecClassInternetPassword: CFString = "inet"
+/// A certificate.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
+public let kSecClassCertificate: CFString = "cert"
+/// A cryptographic key.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
+public let kSecClassKey: CFString = "keys"
+/// A certificate with its private key.
+///
+/// The SecItem functions answer `errSecUnimplemented` for it.
+public let kSecClassIdentity: CFString = "idnt"
+
+// The keys that narrow or limit a search (Apple: "Search match keys and values"). Only a search may have them.
+
+/// Find certificates and identities that satisfy a policy.
+public let kSecMatchPolicy: CFString = "m_Policy"
+/// Search only these items.
+///
+/// Accepted and without effect.
+public let kSecMatchItemList: CFString = "m_ItemList"
+/// Search only these keychains (macOS).
+///
+/// Accepted and without effect: there is one keychain.
+public let kSecMatchSearchList: CFString = "m_SearchList"
+/// Find certificates and identities with one of these issuers in their chain.
+public let kSecMatchIssuers: CFString = "m_Issuers"
+/// Find certificates and identities with this mail address, or with none.
+public let kSecMatchEmailAddressIfPresent: CFString = "m_EmailAddressIfPresent"
+/// Find certificates and identities whose subject contains this string.
+///
+/// Without effect on passwords.
+public let kSecMatchSubjectContains: CFString = "m_SubjectContains"
+/// Find internet passwords whose server is this host or a host below it: a string.
+public let kSecMatchHostOrSubdomainOfHost: CFString = "m_HostOrSubdomainOfHost"
+/// Compare without regard to case.
+///
+/// Accepted and without effect: passwords are compared byte for byte.
+public let kSecMatchCaseInsensitive: CFString = "m_CaseInsensitive"
+/// Find only certificates that lead to a trusted root.
+public let kSecMatchTrustedOnly: CFString = "m_TrustedOnly"
+/// Find only certificates that are valid on a date.
+public let kSecMatchValidOnDate: CFString = "m_ValidOnDate"
+/// How many items to find: `kSecMatchLimitOne` (the default), `kSecMatchLimitAll` or a number.
+public let kSecMatchLimit: CFString = "m_Limit"
+/// A value of `kSecMatchLimit`: the first item; the result is not an array.
+public let kSecMatchLimitOne: CFString = "m_LimitOne"
+/// A value of `kSecMatchLimit`: every item; the result is an array.
+public let kSecMatchLimitAll: CFString = "m_LimitAll"
+
+// What a call shall deliver, and what an item is made of
+// (Apple: "Item return result keys" and "Item type value keys").
+
+// MARK: Results
+
+/// Deliver the secret of the item: a Boolean.
+public let kSecReturnData: CFString = "r_Data"
+/// Deliver a dictionary of the item's attributes: a Boolean.
+public let kSecReturnAttributes: CFString = "r_Attributes"
+/// Deliver a reference to the item: a Boolean.
+///
+/// Passwords have none: the result is nil.
+public let kSecReturnRef: CFString = "r_Ref"
+/// Deliver a reference that can be stored and survives updates of the item: a Boolean.
+public let kSecReturnPersistentRef: CFString = "r_PersistentRef"
+
+// MARK: Values
+
+/// The secret of the item: data.
+public let kSecValueData: CFString = "v_Data"
+/// A reference to an item.
+///
+/// Passwords have none: `errSecParam`.
+public let kSecValueRef: CFString = "v_Ref"
+/// A persistent reference to an item, from `kSecReturnPersistentRef`: data.
+public let kSecValuePersistentRef: CFString = "v_PersistentRef"
+
+// How a call behaves towards the person (Apple: "Search result and authentication keys").
+
+/// Work on these items alone.
+///
+/// Not accepted for passwords: `errSecParam`.
+public let kSecUseItemList: CFString = "u_ItemList"
+/// What the person is told when asked, in the program's own words: a string.
+///
+/// It comes before ``LAContext/localizedReason``, and is shown beside who asks and what for.
+public let kSecUseOperationPrompt: CFString = "u_OpPrompt"
+/// Fail rather than ask the person: a Boolean.
+///
+/// The older form of `kSecUseAuthenticationUIFail`, looked at only where `kSecUseAuthenticationUI` is absent.
+public let kSecUseNoAuthenticationUI: CFString = "u_NoAuthUI"
+/// Whether the person may be asked: one of the three values below.
+///
+/// Anything else counts as `kSecUseAuthenticationUIAllow`.
+public let kSecUseAuthenticationUI: CFString = "u_AuthUI"
+/// A value of `kSecUseAuthenticationUI`: ask the person if need be.
+///
+/// The default.
+public let kSecUseAuthenticationUIAllow: CFString = "u_AuthUIA"
+/// A value of `kSecUseAuthenticationUI`: answer `errSecInteractionNotAllowed` rather than ask.
+public let kSecUseAuthenticationUIFail: CFString = "u_AuthUIF"
+/// A value of `kSecUseAuthenticationUI`: leave out items with access control.
+///
+/// Searches only.
+public let kSecUseAuthenticationUISkip: CFString = "u_AuthUIS"
+/// The ``LAContext`` that satisfies access control in the place of a question, and carries what an answer to this call releases.
+///
+/// An invalidated one is `errSecAuthFailed`. A value of another type counts as absent.
+public let kSecUseAuthenticationContext: CFString = "u_AuthCtx"
+/// Use the data protection keychain (macOS).
+///
+/// Without effect: there is no other.
+public let kSecUseDataProtectionKeychain: CFString = "nleg"
+/// Use the keychain shared by all people who use a device (tvOS).
+///
+/// Accepted and without effect.
+public let kSecUseUserIndependentKeychain: CFString = "u_UserIndependentKeychain"
+/// The password in a shared web credential dictionary.
+///
+/// Not an attribute of any item.
+public let kSecSharedPassword: CFString = "spwd"

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+extension ItemQuery {
+    /// Which items a dictionary is about.
+    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+        self.init(itemClass: dictionary.itemClass, attributes: dictionary.attributes)
+        if let accessibility = dictionary.accessibility {
+            attributes[.accessible] = .string(accessibility.rawValue)
+        }
+        twin =
+            switch dictionary.synchronizable {
+            case .yes: .synchronizable
+            case .any: .either
+            case .no: .local
+            // A reference finds its item, synchronizable or not.
+            case nil: dictionary.reference == nil ? .local : .either
+            }
+        tombstones = dictionary.tombstone == true ? .only : .hidden
+        hostOrSubdomain = dictionary.hostOrSubdomain
+        switch dictionary.reference {
+        case .current(let reference): self.reference = reference
+        case .legacy: throw KeychainFailure(.itemNotFound, "no item has a persistent reference of the older form")
+        case nil: break
+        }
+    }
+}
+
+extension AddRequest {
+    /// The item that the dictionary of `SecItemAdd` describes.
+    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+        guard !dictionary.hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key has no meaning when an item is added") }
+        guard !dictionary.skipsItemsThatAsk else {
+            throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only")
+        }
+        if case .legacy? = dictionary.reference {
+            throw KeychainFailure(.parameter, "an item cannot be added with a persistent reference of the older form")
+        }
+        guard dictionary.tombstone != true else { throw KeychainFailure(.parameter, "a tombstone cannot be added") }
+        if dictionary.synchronizable == .yes {
+            try ProtectionRules.checkSynchronizable(dictionary.accessibility, dictionary.accessControl)
+        }
+        self.init(
+            itemClass: dictionary.itemClass, attributes: dictionary.attributes, secret: dictionary.secret,
+            accessControl: ProtectionRules.protection(dictionary.accessibility, dictionary.accessControl),
+            authentication: dictionary.authentication)
+        // These are the keychain's to set, and it sets them anew for every item.
+        for attribute in [Attribute.creationDate, .modificationDate, .sha1] { attributes[attribute] = nil }
+        attributes[.synchronizable] = .number(dictionary.synchronizable == .yes ? 1 : 0)
+    }
+}
+
+extension MatchRequest {
+    /// The search that the dictionary of `SecItemCopyMatching` describes.
+    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+        if let key = dictionary.certificateOnlyMatchKey {
+            throw KeychainFailure(.unimplemented, "\(key) is for certificates and identities only")
+        }
+        guard dictionary.hostOrSubdomain == nil || dictionary.itemClass == .internetPassword else {
+            throw KeychainFailure(.unimplemented, "kSecMatchHostOrSubdomainOfHost is for internet passwords only")
+        }
+        if dictionary.reference != nil {
+            guard !dictionary.hasAttributes else {
+                throw KeychainFailure(.parameter, "a search by persistent reference takes no attributes")
+            }
+        }
+        guard dictionary.limit != .count(0) else { throw KeychainFailure(.itemNotFound, "kSecMatchLimit is 0") }
+        self.init(
+            query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data),
+            attributes: dictionary.returns == .data ? .none : .all, authentication: dictionary.authentication)
+        limit =
+            switch dictionary.limit {
+            case .one: 1
+            case .count(let count): count
+            case .all: nil
+            }
+    }
+}
+
+extension ItemDictionary {
+    /// Whether any attribute is named.
+    ///
+    /// `kSecAttrSynchronizableAny` is none: it takes a filter away.
+    fileprivate var hasAttributes: Bool {
+        !attributes.isEmpty || accessibility != nil || accessControl != nil || tombstone != nil
+            || !(synchronizable == nil || synchronizable == .any)
+    }
+}
+
+extension UpdateRequest {
+    /// The change that the two dictionaries of `SecItemUpdate` describe.
+    init(_ query: ItemDictionary, changes: UpdateDictionary) throws(KeychainFailure) {
+        guard query.returns.isEmpty else { throw KeychainFailure(.parameter, "an update delivers nothing: no kSecReturn key may be true") }
+        try query.checkChangesStoredItems()
+        self.init(
+            query: try ItemQuery(query), changes: changes.attributes, secret: changes.secret,
+            accessControl: changes.accessibility == nil ? changes.accessControl?.accessControl : nil, accessibility: changes.accessibility,
+            leavesTombstone: query.leavesTombstone, authentication: query.authentication)
+    }
+}
+
+extension ItemDictionary {
+    /// The rules that updates and deletions have in common.
+    func checkChangesStoredItems() throws(KeychainFailure) {
+        guard !hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key is for searches only") }
+        guard !skipsItemsThatAsk else { throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only") }
+        if case .legacy? = reference, !attributes.isEmpty {
+            throw KeychainFailure(.parameter, "a persistent reference of the older form takes no attributes")
+        }
+    }
+}
+
+extension DeleteRequest {
+    /// The deletion that the dictionary of `SecItemDelete` describes.
+    ///
+    /// What it says about results is ignored: nothing is delivered.
+    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+        try dictionary.checkChangesStoredItems()
+        self.init(query: try ItemQuery(dictionary), leavesTombstone: dictionary.leavesTombstone, authentication: dictionary.authentication)
+    }
+}

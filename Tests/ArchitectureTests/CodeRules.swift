@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+let layoutRules: [Rule] = [
+    Rule(
+        "The first line names the license",
+        because: "a file that is copied elsewhere keeps its terms",
+        caught: [SourceFile(path: "Sources/Valet/A.swift", text: "import Foundation\n// SPDX-License-Identifier: Apache-2.0")],
+        passed: [SourceFile(path: "Sources/Valet/A.swift", text: "// SPDX-License-Identifier: Apache-2.0\n")],
+        eachFile: { file in
+            file.lines.first == "// SPDX-License-Identifier: Apache-2.0" ? [] : [file.violation(line: 0, "names no license")]
+        }
+    ),
+    Rule(
+        "Valet calls SecItem functions in one file, and so does Locksmith",
+        because: "Apple's stricter coercions cannot be compiled here, so the calls that depend on them are reviewed in one place",
+        caught: [
+            [
+                SourceFile(path: "Sources/Valet/A.swift", text: "SecItemAdd(query, nil)"),
+                SourceFile(path: "Sources/Valet/B.swift", text: "SecItemDelete(query)"),
+            ]
+        ],
+        passed: [
+            [
+                SourceFile(path: "Sources/Valet/A.swift", text: "SecItemAdd(query, nil)\nSecItemDelete(query)"),
+                SourceFile(path: "Sources/Valet/B.swift", text: "// SecItemAdd(query, nil)"),
+                SourceFile(path: "Sources/ValetCLI/A.swift", text: "SecItemDelete(query)"),
+            ]
+        ],
+        violations: { files in
+            ["Valet", "Locksmith"].flatMap { target in
+                let callers = files.filter { $0.target == target && $0.isSource && $0.callsSecItem }
+                return callers.count > 1 ? callers.map { $0.violation("calls SecItem functions, and so do other files") } : []
+            }
+        }
+    ),
+]
+
+extension SourceFile {
+    fileprivate var callsSecItem: Bool {
+        code.contains { line in
+            ["SecItemAdd(", "SecItemCopyMatching(", "SecItemUpdate(", "SecItemDelete("].contains { line.contains($0) }
+        }
+    }
+}
+
+let documentationRules: [Rule] = [
+    Rule(
+        "Every public declaration under Sources has a doc comment",
+        because: "whoever calls it has nothing else to go by: meaning, units, limits, errors",
+        caught: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "public struct A {}"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "// Not a doc comment.\npublic final class A {}"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "/// A.\n\npublic let a = 1"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "/// A.\nstruct A {\n    @inlinable public static func a() {}\n}"),
+        ],
+        passed: [
+            SourceFile(
+                path: "Sources/Valet/A.swift",
+                text: "public import Foundation\n/// A.\n@objc(VALA)\n@available(macOS 13, *)\npublic struct A {}"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "/// A.\n// swift-format-ignore: AlwaysUseLowerCamelCase\npublic let a = 1"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "public override func a() {}\npackage struct A {}\nlet publicKey = 1"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "public struct A {}"),
+        ],
+        eachFile: { file in
+            guard file.isSource else { return [] }
+            return file.code.indices.filter { file.declaresPublic(at: $0) && !file.hasDocComment(above: $0) }
+                .map { file.violation(line: $0, "is public and has no doc comment") }
+        }
+    )
+]
+
+extension SourceFile {
+    fileprivate func declaresPublic(at line: Int) -> Bool {
+        let words = code[line].split(whereSeparator: { " \t".contains($0) })
+        guard words.contains("public") || words.contains("open") else { return false }
+        // Modifiers and attributes stand before the keyword; anything else means that `public` is used as a name.
+        let keywords: Set<Substring> = ["struct", "class", "enum", "protocol", "actor", "typealias", "func", "let", "var", "macro", "case"]
+        let declares = words.contains { keywords.contains($0) || $0.hasPrefix("init") || $0.hasPrefix("subscript") }
+        return declares && !words.contains("import") && !words.contains("override") && !words.contains("extension")
+    }
+
+    fileprivate func hasDocComment(above line: Int) -> Bool {
+        var above = line - 1
+        while above >= 0 {
+            if comments[above].hasPrefix("///") { return true }
+            let isAttribute = code[above].drop(while: { $0 == " " }).hasPrefix("@")
+            let isToolComment = comments[above].hasPrefix("// swift-format-ignore")
+            guard isAttribute || isToolComment else { return false }
+            above -= 1
+        }
+        return false
+    }
+}
+
+let safetyRules: [Rule] = [
+    Rule(
+        "Nothing under Sources traps or is left for later",
+        because: "input, environment and stored bytes must never end the program that uses us, and unfinished work is not shipped",
+        caught: [
+            "try! f()", "a as! B", "fatalError()", "precondition(a)", "assert(a)", "assertionFailure()", "// TODO: more", "// FIXME",
+            "unimplemented() // XXX: later",
+        ].map {
+            SourceFile(path: "Sources/Valet/A.swift", text: $0)
+        },
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "// Never try! here.\nlet a = \"fatalError(\"\ntry? f()\nb as? C"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "fatalError()"),
+        ],
+        eachFile: { file in
+            guard file.isSource else { return [] }
+            let traps = ["try!", "as!", "fatalError(", "precondition(", "assert(", "assertionFailure("]
+            let inCode = file.violations(ofCodeContaining: traps) { "\($0) traps" }
+            let inComments = file.comments.indices.filter { index in
+                ["TODO", "FIXME", "XXX"].contains { file.comments[index].contains($0) }
+            }
+            return inCode + inComments.map { file.violation(line: $0, "is left for later") }
+        }
+    ),
+    Rule(
+        "`@unchecked Sendable`, `nonisolated(unsafe)` and `preconditionFailure` have their reason beside or above them",
+        because: "the compiler takes our word there, so the word must be written down",
+        caught: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "import Foundation\nfinal class A: @unchecked Sendable {}"),
+            SourceFile(path: "Tests/ValetTests/A.swift", text: "// A reason for something else.\n\nnonisolated(unsafe) var a = 1"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "default: preconditionFailure(\"no\")"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "/// A.\n// The lock guards it.\nfinal class A: @unchecked Sendable {}"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "nonisolated(unsafe) var a = 1  // Written once, before any thread."),
+            SourceFile(path: "Sources/Valet/A.swift", text: "// The lock guards it.\n@objc(A)\nfinal class A: @unchecked Sendable {}"),
+        ],
+        eachFile: { file in
+            file.violations(ofCodeContaining: ["@unchecked Sendable", "nonisolated(unsafe)", "preconditionFailure("]) {
+                "\($0) without a reason"
+            }
+            .filter { violation in !file.hasComment(beside: (violation.line ?? 1) - 1) }
+        }
+    ),
+    Rule(
+        "Tests never change the environment or the working directory",
+        because: "they run in parallel in one process",
+        caught: [
+            "setenv(\"HOME\", \"/\", 1)", "unsetenv(\"HOME\")", "putenv(p)", "chdir(\"/\")", "manager.changeCurrentDirectoryPath(\"/\")",
+        ].map {
+            SourceFile(path: "Tests/ValetTests/A.swift", text: $0)
+        },
+        passed: [SourceFile(path: "Tests/ValetTests/A.swift", text: "let a = \"setenv(\"\nposix_spawn_file_actions_addchdir_np(a, b)")],
+        eachFile: { file in
+            guard file.isTest else { return [] }
+            // `chdir(` is in `fchdir(` too, and `setenv(` in `unsetenv(`.
+            return file.violations(ofCodeContaining: ["setenv(", "putenv(", "chdir(", "changeCurrentDirectoryPath("]) {
+                "\($0) is for all tests at once"
+            }
+        }
+    ),
+    Rule(
+        "Constants used as keys in what calls KeychainServices are written `kSec… as String`",
+        because: "they are CFString on Apple platforms, where the code could not be compiled otherwise",
+        caught: [SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass: a]")],
+        passed: [
+            SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass as String: kSecClassGenericPassword]"),
+            SourceFile(path: "Sources/SecurityAPI/A.swift", text: "let names = [kSecClass: 1]"),
+        ],
+        eachFile: { file in
+            guard file.isSource, ["Valet", "Locksmith", "ValetCLI"].contains(file.target ?? "") else { return [] }
+            return file.code.indices.filter { file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil }
+                .map { file.violation(line: $0, "uses a constant as a key without `as String`") }
+        }
+    ),
+]
+
+extension SourceFile {
+    /// Whether there is a comment on the line, or on the lines directly above it and its attributes.
+    fileprivate func hasComment(beside line: Int) -> Bool {
+        if !comments[line].isEmpty { return true }
+        var above = line - 1
+        while above >= 0, comments[above].isEmpty, code[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }
+        return above >= 0 && !comments[above].isEmpty
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+
+// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
+@Suite("Section 8: protection classes and lock states", .inMemoryKeychain)
+struct LockStateTests {
+    private static let new = Data("new".utf8)
+
+    private static let withPasscode: [LockState] = [.neverUnlocked, .locked, .unlocked]
+
+    /// An item of that class, put there while unlocked, and the keychain in that state.
+    private func prepare(_ itemClass: ProtectionClass, in state: LockState) throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        if state != .noPasscode { try keychain.setPasscode("swordfish") }
+        add(Item.generic().with(kSecAttrAccessible, itemClass.accessible))
+        try state.enter()
+    }
+
+    private func expected(_ itemClass: ProtectionClass, _ state: LockState) -> OSStatus {
+        itemClass.isAvailable(in: state) ? errSecSuccess : errSecInteractionNotAllowed
+    }
+
+    @Test("Every class is added, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    func added(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        let item = Item.generic("other").with(kSecAttrAccessible, itemClass.accessible)
+        let status = add(item).status
+        #expect(status == expected(itemClass, state))
+        try LockState.unlocked.enter()
+        #expect(find(Item.genericQuery("other")).status == (status == errSecSuccess ? errSecSuccess : errSecItemNotFound))
+    }
+
+    @Test("The secret of every class is found, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    func findData(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        let answer = find(Item.genericQuery().with(kSecReturnData, true))
+        #expect(answer.status == expected(itemClass, state))
+        #expect(answer.data == (itemClass.isAvailable(in: state) ? Item.secret : nil))
+    }
+
+    @Test("The attributes of every class are found, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    func findAttributes(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        let answer = find(Item.genericQuery().with(kSecReturnAttributes, true))
+        #expect(answer.status == expected(itemClass, state))
+        #expect(answer.attributes?[kSecAttrAccessible] as? String == (itemClass.isAvailable(in: state) ? itemClass.rawValue : nil))
+    }
+
+    @Test("That an item is there is not said while it is locked, either", arguments: ProtectionClass.allCases, withPasscode)
+    func findNothing(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        #expect(find(Item.genericQuery()).status == expected(itemClass, state))
+        let reference = find(Item.genericQuery().with(kSecReturnPersistentRef, true))
+        #expect(reference.status == expected(itemClass, state))
+        #expect((reference.data == nil) == !itemClass.isAvailable(in: state))
+    }
+
+    @Test("Every class is updated, or locked and unchanged, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    func updated(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        let status = update(Item.genericQuery(), [kSecValueData: Self.new])
+        #expect(status == expected(itemClass, state))
+        try LockState.unlocked.enter()
+        #expect(secret(of: Item.genericQuery()) == (status == errSecSuccess ? Self.new : Item.secret))
+    }
+
+    @Test("Every class is deleted in every state: that takes no key", arguments: ProtectionClass.allCases, withPasscode)
+    func deleted(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: state)
+        #expect(delete(Item.genericQuery()) == errSecSuccess)
+        try LockState.unlocked.enter()
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+    }
+
+    @Test("Without a passcode everything can be had but what needs one", arguments: ProtectionClass.allCases)
+    func noPasscode(itemClass: ProtectionClass) throws {
+        let isAvailable = itemClass.isAvailable(in: .noPasscode)
+        let added = add(Item.generic().with(kSecAttrAccessible, itemClass.accessible))
+        #expect(added.status == (isAvailable ? errSecSuccess : errSecAuthFailed))
+        #expect(secret(of: Item.genericQuery()) == (isAvailable ? Item.secret : nil))
+    }
+
+    @Test(
+        "What was stored before there was a passcode is under it afterwards",
+        arguments: ProtectionClass.allCases.filter { $0 != .akpu }, withPasscode)
+    func storedBefore(itemClass: ProtectionClass, state: LockState) throws {
+        try prepare(itemClass, in: .noPasscode)
+        try #require(InMemoryKeychain.current).setPasscode("swordfish")
+        try state.enter()
+        #expect(find(Item.genericQuery().with(kSecReturnData, true)).status == expected(itemClass, state))
+    }
+
+    @Test("What was changed while locked is there after the unlock", arguments: [LockState.neverUnlocked, .locked])
+    func changedWhileLocked(state: LockState) throws {
+        try prepare(.dk, in: state)
+        #expect(update(Item.genericQuery(), [kSecValueData: Self.new]) == errSecSuccess)
+        try LockState.unlocked.enter()
+        #expect(secret(of: Item.genericQuery()) == Self.new)
+    }
+}
+
+@Suite("What is said of items while some are locked", .inMemoryKeychain)
+struct LockedSearchTests {
+    private let all: ItemDictionary = [
+        kSecClass: kSecClassGenericPassword, kSecReturnAttributes: true, kSecMatchLimit: kSecMatchLimitAll,
+    ]
+
+    /// An item that can always be had and then one that is locked.
+    private func prepare() throws {
+        add(Item.generic("open").with([kSecAttrAccessible: kSecAttrAccessibleAlways, kSecAttrLabel: "label"]))
+        add(Item.generic("closed").with([kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked, kSecAttrLabel: "label"]))
+        try LockState.locked.enter()
+    }
+
+    @Test("Absence is proved while locked: what no item has is not found")
+    func absence() throws {
+        try prepare()
+        #expect(find(Item.genericQuery("absent")).status == errSecItemNotFound)
+        #expect(find([kSecClass: kSecClassInternetPassword]).status == errSecItemNotFound)
+        #expect(find(Item.genericQuery("closed").with(kSecAttrLabel, "other")).status == errSecItemNotFound)
+        #expect(update(Item.genericQuery("absent"), [kSecAttrLabel: "new"]) == errSecItemNotFound)
+        #expect(delete(Item.genericQuery("absent")) == errSecItemNotFound)
+    }
+
+    @Test("A condition that only the sealed part could decide leaves the question open, so it is locked and not absent")
+    func undecided() throws {
+        try prepare()
+        let query = Item.genericQuery("closed").with(kSecAttrCreationDate, Date(timeIntervalSinceReferenceDate: 0))
+        #expect(find(query).status == errSecInteractionNotAllowed)
+        #expect(update(query, [kSecAttrLabel: "new"]) == errSecInteractionNotAllowed)
+        #expect(delete(query) == errSecInteractionNotAllowed)
+        try LockState.unlocked.enter()
+        #expect(find(query).status == errSecItemNotFound)
+    }
+
+    @Test("A search for all items fails as a whole when one of them is locked")
+    func allOfAMix() throws {
+        try prepare()
+        let answer = find(all)
+        #expect(answer.status == errSecInteractionNotAllowed)
+        #expect(answer.result == nil)
+        #expect(find(all.with(kSecAttrAccessible, kSecAttrAccessibleAlways)).attributesArray?.count == 1)
+        try LockState.unlocked.enter()
+        #expect(find(all).attributesArray?.count == 2)
+    }
+
+    @Test("A search for one item ends at the first that can be had, and at the first that is locked")
+    func oneOfAMix() throws {
+        try prepare()
+        let query: ItemDictionary = [kSecClass: kSecClassGenericPassword, kSecAttrLabel: "label"]
+        #expect(attributes(of: query)?[kSecAttrAccount] as? String == "open")
+        #expect(delete(Item.genericQuery("open")) == errSecSuccess)
+        add(Item.generic("open").with([kSecAttrAccessible: kSecAttrAccessibleAlways, kSecAttrLabel: "label"]))
+        #expect(find(query).status == errSecInteractionNotAllowed)
+    }
+
+    @Test("An update of several items changes none when one of them is locked")
+    func updateOfAMix() throws {
+        try prepare()
+        #expect(update([kSecClass: kSecClassGenericPassword], [kSecAttrComment: "new"]) == errSecInteractionNotAllowed)
+        #expect(attributes(of: Item.genericQuery("open"))?[kSecAttrComment] == nil)
+    }
+
+    @Test("An item cannot be moved into a class that is locked, nor out of one")
+    func movedBetweenClasses() throws {
+        try prepare()
+        let into: ItemDictionary = [kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked]
+        #expect(update(Item.genericQuery("open"), into) == errSecInteractionNotAllowed)
+        let outOf: ItemDictionary = [kSecAttrAccessible: kSecAttrAccessibleAlways, kSecValueData: Data("new".utf8)]
+        #expect(update(Item.genericQuery("closed"), outOf) == errSecInteractionNotAllowed)
+        try LockState.unlocked.enter()
+        #expect(secret(of: Item.genericQuery("closed")) == Item.secret)
+        #expect(attributes(of: Item.genericQuery("open"))?[kSecAttrAccessible] as? String == "dk")
+    }
+
+    @Test("A locked item keeps its primary key: nothing takes its place")
+    func primaryKeyOfLocked() throws {
+        try prepare()
+        let item = Item.generic("closed").with(kSecAttrAccessible, kSecAttrAccessibleAlways)
+        #expect(add(item).status == errSecDuplicateItem)
+        #expect(update(Item.genericQuery("open"), [kSecAttrAccount: "closed"]) == errSecDuplicateItem)
+        try LockState.unlocked.enter()
+        #expect(secret(of: Item.genericQuery("closed")) == Item.secret)
+    }
+
+    @Test("A damaged item is damaged while it is locked too, and a locked one is never taken for damaged")
+    func damagedWhileLocked() throws {
+        try prepare()
+        try #require(InMemoryKeychain.current).damageItems(account: "closed")
+        let replacement: ItemDictionary = [kSecValueData: Data("new".utf8)]
+        #expect(find(Item.genericQuery("closed")).status == errSecInteractionNotAllowed)
+        // What the row says of its access control may be forged, and the call says nothing of it.
+        #expect(update(Item.genericQuery("closed"), replacement) == errSecDecode)
+        #expect(delete(Item.genericQuery("closed")) == errSecSuccess)
+        #expect(try StoredRows.quarantined().count == 1)
+    }
+
+    @Test("A synchronizable item that is deleted while locked leaves no mark: what that says would have to be sealed")
+    func tombstoneWhileLocked() throws {
+        add(Item.generic().with(kSecAttrSynchronizable, true))
+        try LockState.locked.enter()
+        let query = Item.genericQuery().with(kSecAttrSynchronizable, true)
+        #expect(delete(query) == errSecSuccess)
+        try LockState.unlocked.enter()
+        #expect(find(query.with(PrivateKey.tombstone, true)).status == errSecItemNotFound)
+        #expect(try StoredRows.all().isEmpty)
+    }
+}
+
+// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
+@Suite("Locked items, cases of the specification", .inMemoryKeychain)
+struct LockCases {
+    private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
+
+    @Test("Case 40: a locked keychain takes no new item")
+    func addWhileLocked() throws {
+        try keychain().lock()
+        #expect(add(Item.generic()).status == errSecInteractionNotAllowed)
+        #expect(try StoredRows.all().isEmpty)
+    }
+
+    @Test("Case 41: an item that is there already is locked first, and a duplicate once unlocked")
+    func addAgainWhileLocked() throws {
+        add(Item.generic())
+        try keychain().lock()
+        #expect(add(Item.generic()).status == errSecInteractionNotAllowed)
+        try keychain().unlock()
+        #expect(add(Item.generic()).status == errSecDuplicateItem)
+    }
+
+    @Test("Case 42: the secret of a locked item is not delivered")
+    func findWhileLocked() throws {
+        add(Item.generic())
+        try keychain().lock()
+        let answer = find(Item.genericQuery().with(kSecReturnData, true))
+        #expect(answer.status == errSecInteractionNotAllowed)
+        #expect(answer.result == nil)
+    }
+
+    @Test("Case 43: an item that was locked is found after the unlock, and deleted")
+    func findAfterUnlock() throws {
+        add(Item.generic())
+        try keychain().lock()
+        #expect(find(Item.genericQuery().with(kSecReturnData, true)).status == errSecInteractionNotAllowed)
+        try keychain().unlock()
+        #expect(secret(of: Item.genericQuery()) == Item.secret)
+        #expect(delete(Item.genericQuery()) == errSecSuccess)
+    }
+
+    @Test("Case 44: the attributes of a locked item are not delivered either", arguments: [kSecMatchLimitOne, kSecMatchLimitAll])
+    func attributesWhileLocked(limit: CFString) throws {
+        add(Item.generic())
+        try keychain().lock()
+        let answer = find(Item.genericQuery().with([kSecReturnAttributes: true, kSecMatchLimit: limit]))
+        #expect(answer.status == errSecInteractionNotAllowed)
+        #expect(answer.result == nil)
+    }
+
+    @Test("Case 45: before the first unlock only what is always accessible is found; afterwards a lock leaves the rest of it")
+    func firstUnlock() throws {
+        add(Item.generic("first unlock").with(kSecAttrAccessible, kSecAttrAccessibleAfterFirstUnlock))
+        add(Item.generic("always").with(kSecAttrAccessible, kSecAttrAccessibleAlways))
+        try keychain().restart()
+        #expect(find(Item.genericQuery("first unlock")).status == errSecInteractionNotAllowed)
+        #expect(secret(of: Item.genericQuery("always")) == Item.secret)
+        try keychain().unlock()
+        try keychain().lock()
+        #expect(secret(of: Item.genericQuery("first unlock")) == Item.secret)
+        #expect(secret(of: Item.genericQuery("always")) == Item.secret)
+    }
+
+    @Test("Case 53: an item with the key of another and another accessibility is a duplicate, and leaves nothing behind")
+    func otherAccessibility() throws {
+        try keychain().setPasscode("swordfish")
+        add(Item.generic())
+        let rows = try StoredRows.all()
+        let generation = try StoredRows.keybagGeneration()
+        for itemClass in ProtectionClass.allCases {
+            let item = Item.generic().with([kSecAttrAccessible: itemClass.accessible, kSecValueData: Data("new".utf8)])
+            #expect(add(item).status == errSecDuplicateItem)
+        }
+        #expect(try StoredRows.all() == rows)
+        #expect(try StoredRows.keybagGeneration() == generation)
+        try keychain().lock()
+        #expect(find(Item.genericQuery()).status == errSecInteractionNotAllowed)
+    }
+
+    @Test("Case 76: an item that needs a passcode goes with it, and cannot be added before there is another")
+    func removedPasscode() throws {
+        let item = Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly)
+        let session = try KeychainSession.current()
+        try session.setPasscode("swordfish")
+        add(Item.generic("other"))
+        #expect(add(item).status == errSecSuccess)
+
+        var named: [KeychainSession.PasscodeItem] = []
+        let isRemoved = try session.removePasscode("swordfish") { items in
+            named = items
+            return true
+        }
+        #expect(isRemoved)
+        #expect(named.map(\.service) == ["service"])
+        #expect(named.map(\.account) == ["account"])
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+        #expect(add(item).status == errSecAuthFailed)
+        #expect(secret(of: Item.genericQuery("other")) == Item.secret)
+
+        try session.setPasscode("another")
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+        #expect(add(item).status == errSecSuccess)
+    }
+
+    @Test("Case 76: as long as nobody agrees to the deletion, the passcode stays")
+    func keptPasscode() throws {
+        let session = try KeychainSession.current()
+        try session.setPasscode("swordfish")
+        add(Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly))
+        #expect(try !session.removePasscode("swordfish") { _ in false })
+        #expect(try session.isPasscodeSet)
+        #expect(secret(of: Item.genericQuery()) == Item.secret)
+    }
+}
+#endif

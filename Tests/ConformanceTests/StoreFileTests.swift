@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainServices
+import KeychainTestSupport
+import Testing
+
+// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
+/// Where this keychain leaves Apple's behaviour on purpose: a file that cannot be read is kept as it is until a person decides.
+@Suite("The database file, cases of the specification")
+struct StoreFileCases {
+    /// What the database may have been replaced by.
+    enum Garbage: CaseIterable, Sendable {
+        case noise
+        case noiseBehindSQLiteHeader
+        case text
+        case firstPageOnly
+        case nothing
+
+        func bytes(insteadOf original: Data) -> Data {
+            let noise = Data((0..<16384).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 7) })
+            return switch self {
+            case .noise: noise
+            case .noiseBehindSQLiteHeader: original.prefix(16) + noise
+            case .text: Data("This is not a database.\n".utf8)
+            case .firstPageOnly: original.prefix(4096)
+            case .nothing: Data()
+            }
+        }
+    }
+
+    /// Whether the system lets this process do what a file's mode forbids.
+    static let isSuperuser = geteuid() == 0
+
+    @Test(
+        "Case 55: a database replaced by garbage makes the keychain unavailable, and is neither deleted nor replaced",
+        arguments: Garbage.allCases)
+    func garbage(garbage: Garbage) throws {
+        try KeychainFolder.with { folder in
+            folder.inFreshProcess { #expect(add(Item.generic()).status == errSecSuccess) }
+            let original = try folder.storeBytes
+            let bytes = garbage.bytes(insteadOf: original)
+            try folder.replaceStore(with: bytes)
+            let files = try folder.files
+
+            for _ in 1...2 {
+                folder.inFreshProcess {
+                    for verb in Verb.allCases { #expect(verb.status(Item.generic()) == errSecNotAvailable, "\(verb)") }
+                }
+            }
+            #expect(try folder.storeBytes == bytes)
+            #expect(try folder.files == files)
+
+            try folder.replaceStore(with: original)
+            folder.inFreshProcess { #expect(secret(of: Item.genericQuery()) == Item.secret) }
+        }
+    }
+
+    @Test("Case 55: when a database is replaced under a running process, a change is refused and not written into the file that is gone")
+    func garbageWhileOpen() throws {
+        try KeychainFolder.with { folder in
+            try folder.inFreshProcess {
+                #expect(add(Item.generic()).status == errSecSuccess)
+                let bytes = Data(repeating: 0x5a, count: 16384)
+                try folder.replaceStore(with: bytes)
+                #expect(add(Item.generic("other")).status == errSecNotAvailable)
+                #expect(update(Item.genericQuery(), [kSecValueData: Data()]) == errSecNotAvailable)
+                #expect(delete(Item.genericQuery()) == errSecNotAvailable)
+                #expect(try folder.storeBytes == bytes)
+            }
+        }
+    }
+
+    @Test(
+        "Case 56: a database that others may use is refused, and works again once it is private", arguments: [0o644, 0o640, 0o660, 0o604])
+    func looseMode(mode: Int) throws {
+        try unusableMode(mode)
+    }
+
+    @Test("Case 56: a database that may not be read is unavailable, and works again once it may", .disabled(if: isSuperuser))
+    func unreadable() throws {
+        try unusableMode(0o000)
+    }
+
+    private func unusableMode(_ mode: Int) throws {
+        try KeychainFolder.with { folder in
+            folder.inFreshProcess { #expect(add(Item.generic("first")).status == errSecSuccess) }
+            try folder.inFreshProcess {
+                try folder.setMode(mode)
+                #expect(add(Item.generic()).status == errSecNotAvailable)
+                #expect(find(Item.generic()).status == errSecNotAvailable)
+                try folder.setMode(0o600)
+                #expect(add(Item.generic()).status == errSecSuccess)
+                #expect(add(Item.generic()).status == errSecDuplicateItem)
+                #expect(find(Item.generic()).status == errSecSuccess)
+                #expect(delete(Item.generic()) == errSecSuccess)
+                #expect(find(Item.genericQuery("first")).status == errSecSuccess)
+            }
+        }
+    }
+
+    @Test("Case 57: a database that may only be read can be searched, and every change says read-only", .disabled(if: isSuperuser))
+    func readOnly() throws {
+        try KeychainFolder.with { folder in
+            folder.inFreshProcess { #expect(add(Item.generic()).status == errSecSuccess) }
+            try folder.setMode(0o400)
+            folder.inFreshProcess {
+                #expect(secret(of: Item.genericQuery()) == Item.secret)
+                #expect(add(Item.generic("other")).status == errSecReadOnly)
+                #expect(update(Item.genericQuery(), [kSecAttrLabel: "label"]) == errSecReadOnly)
+                #expect(delete(Item.genericQuery()) == errSecReadOnly)
+                #expect(secret(of: Item.genericQuery()) == Item.secret)
+            }
+        }
+    }
+
+    @Test("Where there is no database yet, nothing is found and nothing is made", arguments: [Verb.find, .update, .delete])
+    func noDatabase(verb: Verb) throws {
+        try KeychainFolder.with { folder in
+            folder.inFreshProcess {
+                #expect(verb.status(Item.generic()) == errSecItemNotFound)
+                #expect(verb.status(Item.generic().with(kSecAttrAccessGroup, "foreign")) == errSecMissingEntitlement)
+                #expect(verb.status(Item.generic().without(kSecClass)) == errSecParam)
+                #expect(update(Item.genericQuery(), [kSecAttrAccessGroup: "foreign"]) == errSecMissingEntitlement)
+            }
+            let files = try folder.files
+            #expect(files.isEmpty)
+        }
+    }
+
+    @Test("What is refused makes no database")
+    func refusedAdd() throws {
+        try KeychainFolder.with { folder in
+            folder.inFreshProcess {
+                #expect(add(Item.generic().with(kSecAttrAccessGroup, "foreign")).status == errSecMissingEntitlement)
+                #expect(add(Item.generic().with(kSecMatchLimit, 1)).status == errSecParam)
+                #expect(add([kSecClass: kSecClassKey]).status == errSecUnimplemented)
+            }
+            let files = try folder.files
+            #expect(files.isEmpty)
+        }
+    }
+
+    @Test("What one process stored, the next one finds, changes and deletes")
+    func nextProcess() throws {
+        try KeychainFolder.with { folder in
+            let reference = folder.inFreshProcess { add(Item.internet().with(kSecReturnPersistentRef, true)).data }
+            let query: ItemDictionary = [kSecValuePersistentRef: try #require(reference)]
+            folder.inFreshProcess { #expect(secret(of: query) == Item.secret) }
+            folder.inFreshProcess { #expect(update(query, [kSecAttrServer: "new.example.com", kSecValueData: Data()]) == errSecSuccess) }
+            folder.inFreshProcess { #expect(secret(of: Item.internetQuery(server: "new.example.com")) == Data()) }
+            folder.inFreshProcess { #expect(delete(query) == errSecSuccess) }
+            folder.inFreshProcess { #expect(find(query).status == errSecItemNotFound) }
+        }
+    }
+}
+
+// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
+@Suite("Backups, cases of the specification")
+struct BackupCases {
+    /// Takes a backup of one keychain and restores it into another one.
+    private func carry(from old: KeychainFolder, to new: KeychainFolder) throws -> (BackupSummary, RestoreSummary) {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/backup"
+            let saved = try old.keychain.createBackup(atPath: path, password: Passcode(text: "a password"), replacing: false)
+            let restored = try new.keychain.restoreBackup(atPath: path, password: Passcode(text: "a password"), dryRun: false)
+            return (saved, restored)
+        }
+    }
+
+    @Test("Case 81: after backup and restore, references lead to the same items, attributes and secrets")
+    func referencesSurvive() throws {
+        try KeychainFolder.with { old in
+            try KeychainFolder.with { new in
+                let items: [ItemDictionary] = [
+                    Item.generic(), Item.internet(), Item.generic("cloud").with(kSecAttrSynchronizable, true),
+                    Item.generic("other group").with(kSecAttrLabel, "label").with(kSecAttrAccessible, kSecAttrAccessibleAfterFirstUnlock),
+                ]
+                let references = try old.inFreshProcess {
+                    try items.map { try #require(add($0.with(kSecReturnPersistentRef, true)).data) }
+                }
+                let before = old.inFreshProcess { references.map { attributes(of: [kSecValuePersistentRef: $0]) } }
+                let (saved, restored) = try carry(from: old, to: new)
+                #expect(saved.savedCount == items.count && saved.leftBehindCount == 0 && restored.addedCount == items.count)
+                new.inFreshProcess {
+                    for (reference, before) in zip(references, before) {
+                        #expect(attributes(of: [kSecValuePersistentRef: reference])?.isEqual(to: before) == true)
+                        #expect(secret(of: [kSecValuePersistentRef: reference]) == Item.secret)
+                    }
+                    #expect(secret(of: Item.genericQuery()) == Item.secret)
+                    #expect(add(Item.generic()).status == errSecDuplicateItem)
+                }
+            }
+        }
+    }
+
+    @Test("Case 81: an item of this device only is absent after a restore, and can be added")
+    func thisDeviceOnly() throws {
+        try KeychainFolder.with { old in
+            try KeychainFolder.with { new in
+                let item = Item.generic("local").with(kSecAttrAccessible, kSecAttrAccessibleWhenUnlockedThisDeviceOnly)
+                old.inFreshProcess { #expect(add(item).status == errSecSuccess && add(Item.generic()).status == errSecSuccess) }
+                let (saved, _) = try carry(from: old, to: new)
+                #expect(saved.thisDeviceOnlyCount == 1)
+                new.inFreshProcess {
+                    #expect(find(Item.genericQuery("local")).status == errSecItemNotFound)
+                    #expect(add(item).status == errSecSuccess)
+                }
+            }
+        }
+    }
+
+    @Test("An item that was deleted is not in a backup, nor is what is left of a synchronizable one")
+    func deletedItems() throws {
+        try KeychainFolder.with { old in
+            try KeychainFolder.with { new in
+                let cloud = Item.generic("cloud").with(kSecAttrSynchronizable, true)
+                old.inFreshProcess {
+                    #expect(add(cloud).status == errSecSuccess && add(Item.generic()).status == errSecSuccess)
+                    #expect(delete(Item.genericQuery("cloud").with(kSecAttrSynchronizable, true)) == errSecSuccess)
+                }
+                let (saved, _) = try carry(from: old, to: new)
+                #expect(saved.savedCount == 1)
+                new.inFreshProcess { #expect(add(cloud).status == errSecSuccess) }
+            }
+        }
+    }
+}
+#endif

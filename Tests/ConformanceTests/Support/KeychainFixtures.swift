@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainServices
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+#if !canImport(Darwin)
+/// A keychain in files, in a folder of its own that is gone afterwards.
+struct KeychainFolder {
+    private let configuration: KeychainConfiguration
+
+    /// The database file.
+    var storePath: String { configuration.storePath }
+
+    static func with(_ body: (KeychainFolder) throws -> Void) throws {
+        try withTemporaryDirectory { path in
+            try body(KeychainFolder(configuration: KeychainConfiguration(home: path + "/keychain")))
+        }
+    }
+
+    /// Runs `body` on the keychain as a process that has just begun would.
+    func inFreshProcess<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try CurrentKeychain.with(keychain, body)
+    }
+
+    /// The keychain as a process that has just begun would open it.
+    var keychain: LocalKeychain {
+        LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "application"))
+    }
+
+    var storeBytes: Data {
+        get throws { try Data(contentsOf: URL(filePath: storePath)) }
+    }
+
+    /// Puts other bytes in the place of the database, and takes its log away.
+    func replaceStore(with bytes: Data) throws {
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: storePath + suffix) }
+        try FileManager.default.removeItem(atPath: storePath)
+        try bytes.write(to: URL(filePath: storePath))
+        try setMode(0o600)
+    }
+
+    func setMode(_ mode: Int) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: storePath)
+    }
+
+    /// Every file below the folder.
+    var files: Set<String> {
+        get throws {
+            let home = URL(filePath: storePath).deletingLastPathComponent().path
+            guard FileManager.default.fileExists(atPath: home) else { return [] }
+            return Set(try FileManager.default.subpathsOfDirectory(atPath: home))
+        }
+    }
+}
+#endif
+
+#if !canImport(Darwin)
+/// A program with entitlements of its own.
+enum Program {
+    /// Runs `body` as a program with these entitlements, on a keychain of its own.
+    static func run<Result>(entitledTo entitlements: Entitlements, _ body: () throws -> Result) throws -> Result {
+        try InMemoryKeychain(entitlements: entitlements).perform(body)
+    }
+
+    /// Runs `body` as another program on the same keychain.
+    static func runAnother<Result>(entitledTo entitlements: Entitlements, _ body: () throws -> Result) throws -> Result {
+        try #require(InMemoryKeychain.current).sharedWithProgram(entitledTo: entitlements).perform(body)
+    }
+}
+#endif
+
+#if !canImport(Darwin)
+/// What a keychain can be in, as the columns of the specification's table.
+enum LockState: CaseIterable, Sendable {
+    case neverUnlocked
+    case locked
+    case unlocked
+    case noPasscode
+
+    /// Brings the keychain of the test there, from unlocked or without a passcode.
+    func enter() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        switch self {
+        case .neverUnlocked: try keychain.restart()
+        case .locked: try keychain.lock()
+        case .unlocked, .noPasscode: try keychain.unlock()
+        }
+    }
+}
+
+/// The protection classes, as the rows of the specification's table.
+enum ProtectionClass: String, CaseIterable, Sendable {
+    case ak, aku, akpu, ck, cku, dk, dku
+
+    var accessible: CFString { rawValue as CFString }
+
+    /// Whether items of the class can be had in that state.
+    func isAvailable(in state: LockState) -> Bool {
+        switch self {
+        case .ak, .aku: state == .unlocked || state == .noPasscode
+        case .akpu: state == .unlocked
+        case .ck, .cku: state != .neverUnlocked
+        case .dk, .dku: true
+        }
+    }
+}
+#endif
+
+/// From now on items get another date.
+///
+/// The clock of an in-memory keychain stands still otherwise.
+func letTimePass() {
+    #if !canImport(Darwin)
+    InMemoryKeychain.current?.clock.advance(by: .seconds(1))
+    #endif
+}

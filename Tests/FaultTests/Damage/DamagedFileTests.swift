@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+/// A file of a small keychain, damaged in one way after the other, and what the engine makes of each.
+struct DamagedImages: Sendable {
+    /// One way to damage the file.
+    struct Damage: Sendable {
+        let name: String
+        /// What verifying has to say: a page's number in words, or nothing in particular.
+        var mention: String?
+        let apply: @Sendable (inout [UInt8]) -> Void
+    }
+
+    struct Tally: Sendable {
+        var imageCount = 0
+        /// Images of which some read was refused.
+        var refusedCount = 0
+        /// Images that gave another secret than the one stored.
+        var wrong: [String] = []
+        /// Images in which an item that is there was said to be absent.
+        var silent: [String] = []
+        /// Images about which verifying did not say what it had to.
+        var unnamed: [String] = []
+
+        mutating func add(_ other: Tally) {
+            imageCount += other.imageCount
+            refusedCount += other.refusedCount
+            wrong += other.wrong
+            silent += other.silent
+            unnamed += other.unnamed
+        }
+    }
+
+    static let pageByteCount = 4_096
+    /// `KEYCHAIN_FULL_DAMAGE=1` makes the suites try every byte instead of every nineteenth.
+    static let byteStep = ProcessInfo.processInfo.environment["KEYCHAIN_FULL_DAMAGE"] == nil ? 19 : 1
+
+    private static let accounts = (1...4).map { "account \($0)" }
+
+    /// The file that is damaged, undamaged.
+    let bytes: [UInt8]
+    private let fileName: String
+    private let directory: TemporaryDirectory
+    private let verifies: Bool
+
+    var pageCount: Int { bytes.count / Self.pageByteCount }
+
+    /// `formatVersion` 1: without checksums, to see what they are for.
+    init(formatVersion: Int = 2) throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        self.directory = directory
+        verifies = formatVersion > 1
+        let home = directory.path + "/original"
+        do {
+            let keychain = LocalKeychain(home: home)
+            for account in Self.accounts { try keychain.addItem(account, "secret of \(account)") }
+        }
+        if formatVersion < 2 {
+            try RawDatabase(home + "/keychain.db", stamps: false).execute("PRAGMA user_version = \(formatVersion)")
+        }
+        fileName = "keychain.db"
+        bytes = try [UInt8](Data(contentsOf: URL(filePath: home + "/" + fileName)))
+    }
+
+    /// The -wal file that a killed process left behind; one more item than looked for is in its last transaction.
+    init(ofLogWithLastItem lastAccount: String) throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        self.directory = directory
+        verifies = true
+        let keychain = LocalKeychain(home: directory.path + "/live")
+        for account in Self.accounts + [lastAccount] { try keychain.addItem(account, "secret of \(account)") }
+        // By another process: reading a database here would drop this process's locks on it.
+        let copying = Process()
+        copying.executableURL = URL(filePath: "/bin/cp")
+        copying.arguments = ["-p", "-r", directory.path + "/live", directory.path + "/original"]
+        try copying.run()
+        copying.waitUntilExit()
+        withExtendedLifetime(keychain) {}
+        fileName = "keychain.db-wal"
+        bytes = try [UInt8](Data(contentsOf: URL(filePath: directory.path + "/original/" + fileName)))
+    }
+
+    /// Looks at every image, on two threads.
+    func tally(_ damages: [Damage]) async throws -> Tally {
+        let threadCount = 2
+        let outcomes = await onThreads(
+            (0..<threadCount).map { thread in
+                { @Sendable () -> Result<Tally, any Error> in
+                    Result { try look(at: damages, on: thread, of: threadCount) }
+                }
+            })
+        var tally = Tally()
+        for outcome in outcomes { tally.add(try outcome.get()) }
+        return tally
+    }
+
+    private func look(at damages: [Damage], on thread: Int, of threadCount: Int) throws -> Tally {
+        let home = directory.path + "/\(UUID().uuidString)"
+        try FileManager.default.copyItem(atPath: directory.path + "/original", toPath: home)
+        defer { try? FileManager.default.removeItem(atPath: home) }
+        var tally = Tally()
+        for index in stride(from: thread, to: damages.count, by: threadCount) {
+            var bytes = bytes
+            damages[index].apply(&bytes)
+            // What reading a damaged file has left behind belongs to that file.
+            for suffix in ["", "-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
+            try FileManager.default.copyItem(atPath: directory.path + "/original/keychain.db", toPath: home + "/keychain.db")
+            _ = unsafe chmod(home + "/keychain.db", 0o600)
+            try Data(bytes).write(to: URL(filePath: home + "/" + fileName))
+            look(at: home, damages[index], &tally)
+        }
+        return tally
+    }
+
+    private func look(at home: String, _ damage: Damage, _ tally: inout Tally) {
+        let keychain = LocalKeychain(home: home)
+        var isRefused = false
+        var isSilent = false
+        for account in Self.accounts {
+            do throws(KeychainFailure) {
+                let secret = try keychain.secret(of: account)
+                if secret != "secret of \(account)" { tally.wrong.append("\(damage.name): \(account)") }
+            } catch {
+                if error.status == .itemNotFound { isSilent = true } else { isRefused = true }
+            }
+        }
+        do throws(KeychainFailure) {
+            if try keychain.itemCount() < Self.accounts.count { isSilent = true }
+        } catch {
+            if error.status == .itemNotFound { isSilent = true } else { isRefused = true }
+        }
+        tally.imageCount += 1
+        if isRefused { tally.refusedCount += 1 }
+        if isSilent { tally.silent.append(damage.name) }
+        if verifies, !isNamed(damage, by: keychain, isRefused: isRefused) { tally.unnamed.append(damage.name) }
+    }
+
+    private func isNamed(_ damage: Damage, by keychain: LocalKeychain, isRefused: Bool) -> Bool {
+        do throws(KeychainFailure) {
+            let report = try keychain.verify(purgingQuarantine: false)
+            guard let mention = damage.mention else { return !isRefused || !report.isSound }
+            return report.structuralProblems.contains { $0.contains(mention) }
+        } catch {
+            // It cannot be opened, and the reason says so.
+            return error.status == .notAvailable
+        }
+    }
+}
+
+extension LocalKeychain {
+    /// How many items a search for all of them gives.
+    fileprivate func itemCount() throws(KeychainFailure) -> Int {
+        let query = ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.service: .string("test")]))
+        return try copyMatching(MatchRequest(query: query, limit: nil, includesSecrets: true)).count
+    }
+}
+
+@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there")
+struct DamagedPageTests {
+    private typealias Damage = DamagedImages.Damage
+
+    private static func expectHonest(_ tally: DamagedImages.Tally) {
+        #expect(tally.wrong.isEmpty, "\(tally.wrong.prefix(5))")
+        #expect(tally.silent.isEmpty, "\(tally.silent.prefix(5)) of \(tally.silent.count)")
+        #expect(tally.unnamed.isEmpty, "\(tally.unnamed.prefix(5)) of \(tally.unnamed.count)")
+        #expect(tally.refusedCount > 0)
+    }
+
+    private static func mention(_ page: Int) -> String { "page \(page + 1) of the file" }
+
+    /// One bit in each of the bytes, another one in each.
+    private static func flips(_ images: DamagedImages, step: Int) -> [Damage] {
+        let offset = Int.random(in: 0..<step)
+        return stride(from: offset, to: images.bytes.count, by: step).map { position in
+            let bit = Int.random(in: 0..<8)
+            return Damage(name: "bit \(bit) of byte \(position)", mention: mention(position / DamagedImages.pageByteCount)) { bytes in
+                bytes[position] ^= 1 << bit
+            }
+        }
+    }
+
+    @Test("One flipped bit, anywhere: what it touches is refused, and verifying names the page")
+    func flipped() async throws {
+        let images = try DamagedImages()
+        let flips = Self.flips(images, step: DamagedImages.byteStep)
+        let tally = try await images.tally(flips)
+        #expect(tally.imageCount == flips.count)
+        Self.expectHonest(tally)
+    }
+
+    @Test("The test above can fail: without checksums flipped bits make items vanish")
+    func flippedWithoutChecksums() async throws {
+        let images = try DamagedImages(formatVersion: 1)
+        let tally = try await images.tally(Self.flips(images, step: 41))
+        #expect(!tally.silent.isEmpty)
+        #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
+    }
+
+    @Test("A page of zeros, of ones, or of chance")
+    func overwritten() async throws {
+        let images = try DamagedImages()
+        let contents: [(String, @Sendable () -> UInt8)] = [
+            ("zeros", { 0 }), ("ones", { 0xFF }), ("chance", { UInt8.random(in: 0 ... .max) }),
+        ]
+        let damages = (0..<images.pageCount).flatMap { page in
+            contents.map { name, byte in
+                Damage(name: "page \(page + 1): \(name)", mention: Self.mention(page)) { bytes in
+                    let start = page * DamagedImages.pageByteCount
+                    for index in start..<start + DamagedImages.pageByteCount { bytes[index] = byte() }
+                }
+            }
+        }
+        Self.expectHonest(try await images.tally(damages))
+    }
+
+    @Test("Several pages at once: each is named")
+    func several() throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let home = directory + "/home"
+            try LocalKeychain(home: home).addItem("kept", "a secret")
+            let handle = try FileHandle(forWritingTo: URL(filePath: home + "/keychain.db"))
+            let pages: [UInt64] = [4, 6, 8]
+            for page in pages {
+                try handle.seek(toOffset: (page - 1) * 4_096 + 100)
+                try handle.write(contentsOf: Data("scratched".utf8))
+            }
+            try handle.close()
+            let problems = try LocalKeychain(home: home).verify(purgingQuarantine: false).structuralProblems
+            for page in 1...10 as ClosedRange<UInt64> {
+                #expect(problems.contains { $0.contains("page \(page) of the file") } == pages.contains(page), "\(page): \(problems)")
+            }
+        }
+    }
+
+    @Test("Two pages in each other's place")
+    func swapped() async throws {
+        let images = try DamagedImages()
+        let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
+        let damages = pairs.map { first, second in
+            Damage(name: "pages \(first + 1) and \(second + 1)", mention: Self.mention(second)) { bytes in
+                for index in 0..<DamagedImages.pageByteCount {
+                    bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
+                }
+            }
+        }
+        Self.expectHonest(try await images.tally(damages))
+    }
+
+    @Test("A file that ends early, or goes on")
+    func cut() async throws {
+        let images = try DamagedImages()
+        let step = DamagedImages.byteStep == 1 ? 1 : 97
+        let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
+            .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
+        Self.expectHonest(
+            try await images.tally(lengths.map { length in Damage(name: "\(length) bytes") { $0.removeLast($0.count - length) } }))
+        let longer = [1, 100, 4_096, 10_000].map { count in
+            Damage(name: "\(count) bytes more") { $0 += [UInt8](repeating: 7, count: count) }
+        }
+        let tally = try await images.tally(longer)
+        #expect(tally.wrong.isEmpty && tally.silent.isEmpty && tally.unnamed.isEmpty, "\(tally)")
+    }
+}
+
+@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored")
+struct DamagedLogTests {
+    private static let frameByteCount = 24 + 4_096
+
+    @Test("One flipped bit before the last transaction: the keychain is refused as damaged, and verifying says so")
+    func flipped() async throws {
+        let images = try DamagedImages(ofLogWithLastItem: "last")
+        let starts = stride(from: 32, to: images.bytes.count, by: Self.frameByteCount)
+        // A frame that ends a transaction bears the size of the database.
+        let commits = starts.filter { start in images.bytes[start + 4..<start + 8].contains { $0 != 0 } }
+        try #require(commits.count == 5)
+        let end = commits[3] + Self.frameByteCount
+        // There are several times as many bytes as in the database.
+        let step = DamagedImages.byteStep == 1 ? 1 : 5 * DamagedImages.byteStep
+        let flips = stride(from: Int.random(in: 0..<step), to: end, by: step).map { position in
+            let bit = Int.random(in: 0..<8)
+            return DamagedImages.Damage(name: "bit \(bit) of byte \(position)") { $0[position] ^= 1 << bit }
+        }
+        let tally = try await images.tally(flips)
+        #expect(tally.imageCount == flips.count)
+        #expect(tally.refusedCount == flips.count)
+        #expect(tally.wrong.isEmpty, "\(tally.wrong.prefix(5))")
+        #expect(tally.silent.isEmpty, "\(tally.silent.prefix(5)) of \(tally.silent.count)")
+        #expect(tally.unnamed.isEmpty, "\(tally.unnamed.prefix(5)) of \(tally.unnamed.count)")
+    }
+}

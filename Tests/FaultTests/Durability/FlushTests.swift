@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+/// Durable means: on the disk before anybody is told so.
+@Suite("A write is flushed before it is acknowledged", .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+struct FlushTests {
+    private let setCount = 100
+
+    @Test("Between each of 100 writes and its acknowledgement the log is flushed, while another process has the keychain open")
+    func flushes() throws {
+        let trace = try trace(synchronous: "full")
+        #expect(trace.acknowledgementCount == setCount)
+        #expect(trace.violations.isEmpty)
+    }
+
+    @Test("The same check finds that a keychain opened with synchronous=NORMAL does not flush")
+    func findsMissingFlush() throws {
+        let trace = try trace(synchronous: "normal")
+        #expect(trace.acknowledgementCount == setCount)
+        // A checkpoint flushes the log once in a while.
+        #expect(trace.violations.count > setCount / 2)
+    }
+
+    @Test(
+        "A new keychain flushes its files and every directory with a new name, also one that another process has just made",
+        arguments: [[], ["above"], ["above", "above/home"], ["above", "above/home", "above/home/keys"]])
+    func flushesDirectories(_ existing: [String]) throws {
+        try withTemporaryDirectory { directory in
+            for name in existing {
+                try FileManager.default.createDirectory(
+                    atPath: "\(directory)/\(name)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            }
+            let log = directory + "/strace.log"
+            let run = try ChildProcess.run(
+                "strace",
+                ["-f", "-y", "-o", log, "-e", "trace=fsync,fdatasync", BuiltProgram.path(of: "KeychainTestChild"), "attempt", "add"],
+                environment: ["KEYCHAIN_HOME": directory + "/above/home", "PATH": "/usr/bin:/bin"])
+            #expect(run.output == "0 add\n")
+            let flushed = try String(contentsOfFile: log, encoding: .utf8).matches(of: /sync\(\d+<([^>]*)>\) += 0/).map { String($0.1) }
+            // A directory that has not just been made may be flushed or not; here the one above the last that was there may be new.
+            let above = ["", "/above", "/above/home"].dropFirst(max(0, existing.count - 1)).map { directory + $0 }
+            for path in above + [directory + "/above/home", directory + "/above/home/keys"] {
+                #expect(flushed.contains(path), "\(path) is not among \(flushed)")
+            }
+            #expect(flushed.contains { $0.hasSuffix(".key.new") })
+            #expect(flushed.contains { $0.contains(".keychain.db.") && $0.hasSuffix(".new") })
+        }
+    }
+
+    @Test("The first write of a process flushes the keychain's name, which whoever made the keychain may not have done")
+    func flushesTheName() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let child = try BuiltProgram.path(of: "KeychainTestChild")
+            let environment = ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"]
+            #expect(try ChildProcess.run(child, ["acknowledged-sets", "1", "full"], environment: environment).ending == .exited(0))
+
+            let log = directory + "/strace.log"
+            let options = ["-f", "-y", "-o", log, "-e", "trace=write,fsync"]
+            let run = try ChildProcess.run(
+                "strace", options + [child, "acknowledged-sets", "1", "full"], environment: environment)
+            #expect(run.ending == .exited(0), "\(run.output)")
+            let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+            let flush = try #require(lines.firstIndex { $0.contains("fsync(") && $0.contains("<\(home)>") && $0.hasSuffix("= 0") })
+            let acknowledgement = try #require(lines.firstIndex { $0.contains("\"ack ") })
+            #expect(flush < acknowledgement)
+        }
+    }
+
+    private func trace(synchronous: String) throws -> FlushTrace {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            let environment = ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"]
+            let holder = try ChildProcess(program, ["hold-open"], environment: environment)
+            #expect(try holder.readLine() == "ready")
+
+            let log = directory + "/strace.log"
+            let arguments = FlushTrace.straceArguments(
+                logPath: log, program: program, ["acknowledged-sets", String(setCount), synchronous])
+            let run = try ChildProcess.run("strace", arguments, environment: environment)
+            #expect(run.ending == .exited(0), "\(run.output)")
+
+            holder.closeInput()
+            #expect(try holder.waitUntilEnded() == .exited(0))
+            return FlushTrace(log: try String(contentsOfFile: log, encoding: .utf8))
+        }
+    }
+}
+
+@Suite("Many threads share a flush, and none is answered before it", .timeLimit(.minutes(5)))
+struct SharedFlushTests {
+    private static let (threadCount, count) = (8, 25)
+
+    private func trace(_ mode: String) throws -> SharedFlushTrace {
+        try withTemporaryDirectory { directory in
+            let log = directory + "/strace.log"
+            let arguments = try FlushTrace.straceArguments(
+                logPath: log, program: BuiltProgram.path(of: "KeychainTestChild"),
+                ["acknowledged-sets-on-threads", String(Self.threadCount), String(Self.count), mode])
+            let run = try ChildProcess.run(
+                "strace", arguments, environment: ["KEYCHAIN_HOME": directory + "/home", "PATH": "/usr/bin:/bin"])
+            #expect(run.ending == .exited(0), "\(run.output)")
+            let trace = SharedFlushTrace(log: try String(contentsOfFile: log, encoding: .utf8))
+            #expect(Set(trace.acknowledged).count == Self.threadCount * Self.count)
+            return trace
+        }
+    }
+
+    @Test(
+        "Each of 8 threads is answered after a flush that began after its write; there are fewer flushes than writes",
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+    func shares() throws {
+        let trace = try trace("full")
+        #expect(trace.violations.isEmpty)
+        #expect(trace.flushCount > 0)
+        #expect(trace.flushCount < trace.acknowledged.count)
+    }
+
+    @Test(
+        "The same check finds what is answered too early, and what is not flushed at all",
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: ["early", "normal"])
+    func findsViolations(_ mode: String) throws {
+        let trace = try trace(mode)
+        #expect(trace.violations.count > trace.acknowledged.count / 2)
+    }
+
+    @Test("A flush that began before the write does not count for it")
+    func earlierFlush() {
+        let trace = SharedFlushTrace(
+            log: """
+                10 write(1<pipe:[7]>, "ask a\\n", 6) = 6
+                10 pwrite64(5</t/keychain.db-wal>, "abc"..., 4120, 32) = 4120
+                10 fdatasync(5</t/keychain.db-wal> <unfinished ...>
+                11 write(1<pipe:[7]>, "ask b\\n", 6) = 6
+                11 pwrite64(5</t/keychain.db-wal>, "abc"..., 4120, 32) = 4120
+                10 <... fdatasync resumed>) = 0
+                10 write(1<pipe:[7]>, "ack a\\n", 6) = 6
+                11 write(1<pipe:[7]>, "ack b\\n", 6) = 6
+                """)
+        #expect(trace.acknowledged == ["a", "b"])
+        #expect(trace.violations == ["b"])
+        #expect(trace.flushCount == 1)
+    }
+
+    @Test("A flush that failed counts for nobody")
+    func failedFlush() {
+        let trace = SharedFlushTrace(
+            log: """
+                10 write(1<pipe:[7]>, "ask a\\n", 6) = 6
+                10 pwrite64(5</t/keychain.db-wal>, "abc"..., 4120, 32) = 4120
+                10 fdatasync(5</t/keychain.db-wal>) = -1 EIO (Input/output error)
+                10 write(1<pipe:[7]>, "ack a\\n", 6) = 6
+                """)
+        #expect(trace.violations == ["a"])
+        #expect(trace.flushCount == 0)
+    }
+
+    @Test("Beside processes whose 8 threads never stop writing, another process gets its turn")
+    func otherProcesses() throws {
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("first", "secret")
+            let writers = try (0..<2).map { _ in
+                try ChildProcess(
+                    BuiltProgram.path(of: "KeychainTestChild"), ["acknowledged-sets-on-threads", "8", "1000000", "full"],
+                    environment: ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"])
+            }
+            defer { for writer in writers { writer.send(signal: SIGKILL) } }
+            for writer in writers { _ = try writer.readLine() }
+            for number in 0..<20 {
+                try keychain.addItem("item \(number)", "secret \(number)")
+                #expect(try keychain.secret(of: "item \(number)") == "secret \(number)")
+            }
+        }
+    }
+}

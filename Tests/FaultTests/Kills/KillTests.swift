@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTPM
+import KeychainTestSupport
+import Synchronization
+import Testing
+import Valet
+
+@Suite("A process that is killed loses nothing it was told is stored")
+struct KillTests {
+    /// `KILL_ROUNDS=1000 swift test --filter KillTests` takes more.
+    private let roundCount = ProcessInfo.processInfo.environment["KILL_ROUNDS"].flatMap { Int($0) } ?? 100
+
+    @Test("Killed at random, round after round on one keychain, every acknowledged write is there")
+    func acknowledgedWritesSurvive() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var generator = SeededGenerator(seed: seed)
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            var next = 0
+            for round in 0..<roundCount {
+                let child = try ChildProcess(program, ["sets-until-killed", String(next)], environment: ["KEYCHAIN_HOME": home])
+                // Killed a moment after some acknowledgement, or before the first.
+                for _ in 0..<Int.random(in: 0...4, using: &generator) { _ = try child.readLine() }
+                usleep(UInt32.random(in: 0...3_000, using: &generator))
+                child.send(signal: SIGKILL)
+                let rest = try child.readToEnd()
+                #expect(try child.waitUntilEnded() == .killed(bySignal: SIGKILL), "seed \(seed), round \(round): \(rest)")
+                let acknowledged = try Self.acknowledged(child.linesRead + rest.split(separator: "\n").map(String.init)) ?? next - 1
+                try Self.expect(acknowledgedUpTo: acknowledged, from: next, home: home, "seed \(seed), round \(round)")
+                // The one that was being written may be there or not; the next round writes it again.
+                next = acknowledged + 1
+            }
+            try Self.expect(acknowledgedUpTo: next - 1, from: 0, home: home, "seed \(seed), at the end")
+            #expect(next > 0, "no round got as far as an acknowledgement")
+        }
+    }
+
+    private static func acknowledged(_ lines: [String]) throws -> Int? {
+        try lines.map { line in
+            guard line.hasPrefix("ack "), let number = Int(line.dropFirst(4)) else { throw UnexpectedLine(line: line) }
+            return number
+        }.max()
+    }
+
+    private struct UnexpectedLine: Error {
+        let line: String
+    }
+
+    private static func expect(acknowledgedUpTo last: Int, from first: Int, home: String, _ comment: Comment) throws {
+        guard last >= first, let identifier = Identifier(nonEmpty: "child") else { return }
+        try CurrentKeychain.with(LocalKeychain(home: home)) {
+            let valet = Valet.valet(with: identifier, accessibility: .whenUnlocked)
+            for index in first...last { #expect(try valet.string(forKey: "item \(index)") == "value \(index)", comment) }
+            let counter = try Int(valet.string(forKey: "counter"))
+            #expect(counter == last || counter == last + 1, comment)
+        }
+    }
+}
+
+@Suite("A change of passcode or keys that is killed is done wholly or not at all, and can be finished")
+struct LockKillTests {
+    /// Over all operations: more than 200 kills at points of time alone.
+    private static let pointCount = 42
+
+    @Test(
+        "Killed at any moment, every item is there and readable, with the one passcode or the other",
+        arguments: PasscodeOperation.allCases)
+    func killed(_ operation: PasscodeOperation) throws {
+        try expectWholeOrNothing(operation)
+    }
+
+    @Test("A restore that is killed has put back every item of the backup, or none")
+    func killedRestore() throws {
+        try expectWholeOrNothing(RestoreOperation())
+    }
+
+    private func expectWholeOrNothing(_ scenario: any KillScenario) throws {
+        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: 14)
+        #expect(tally.killCount >= Self.pointCount)
+        #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
+        #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
+    }
+
+    @Test(
+        "The harness sees an operation that is not all or nothing",
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+    func plantedFault() throws {
+        let scenario = TwoSteps()
+        _ = try KillHarness(scenario: scenario).run(pointCount: 0, callCount: .max)
+        #expect(scenario.halfDoneCount.load(ordering: .relaxed) > 0)
+    }
+
+    /// An operation of two transactions, which a kill can part.
+    private final class TwoSteps: KillScenario {
+        let halfDoneCount = Atomic(0)
+
+        var request: String { "add-pair" }
+
+        func prepare(home: String) throws {
+            try LocalKeychain.cheaplyUnlocked(home: home).addItem("first", "there")
+        }
+
+        func check(home: String, _ comment: Comment) throws -> KillOutcome {
+            let count = try LocalKeychain(home: home).secrets().count
+            if count == 2 { halfDoneCount.add(1, ordering: .relaxed) }
+            return count == 3 ? .done : .nothingDone
+        }
+    }
+}
+
+@Suite("A move to another protector that is killed leaves the old one or the new one")
+struct ProtectorKillTests {
+    private static let withoutChip: [ProtectorOperation] = [
+        ProtectorOperation(origin: .keyFile, target: .systemdCredential, passcode: nil),
+        ProtectorOperation(origin: .systemdCredential, target: .keyFile, passcode: nil),
+        ProtectorOperation(origin: .keyFile, target: .systemdCredential, passcode: "Druidia"),
+        ProtectorOperation(origin: .systemdCredential, target: .keyFile, passcode: "Druidia"),
+    ]
+
+    @Test("Killed at any moment, every item is there and readable, and the move can be finished", arguments: withoutChip)
+    func killed(_ operation: ProtectorOperation) throws {
+        try expectWholeOrNothing(operation)
+    }
+
+    @Test(
+        "With a chip too", .enabled(if: TPMDevice.isBuilt),
+        arguments: [(DeviceProtectorKind.keyFile, DeviceProtectorKind.tpm2), (.tpm2, .keyFile)])
+    func killedWithChip(_ origin: DeviceProtectorKind, _ target: DeviceProtectorKind) throws {
+        let chip = try SoftwareTPM()
+        try chip.setLockout(afterTries: 1_000, recoverySeconds: 10)
+        try expectWholeOrNothing(ProtectorOperation(origin: origin, target: target, passcode: "Druidia", tcti: chip.tcti))
+    }
+
+    @Test("A recovery that is killed can be done again, until it is done, and sets aside what it does not use")
+    func killedRecovery() throws {
+        try expectWholeOrNothing(RecoveryOperation())
+    }
+
+    private func expectWholeOrNothing(_ operation: any KillScenario) throws {
+        let tally = try KillHarness(scenario: operation).run(pointCount: 12, callCount: 20)
+        #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
+        #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+/// Whether the answers that many callers got at once could have come from one caller after another.
+///
+/// Each call must have taken effect at one moment between its start and its end. The check goes through the starts and ends in their order
+/// and keeps every state that the key may be in, with the calls under way that would have taken effect by then.
+///
+/// Source: Lowe, "Testing for linearizability", section on just-in-time linearization.
+struct LinearizabilityChecker {
+    /// Why a history is not one of a single caller.
+    struct Violation: Error, CustomStringConvertible {
+        /// The call that no order explains.
+        let operation: RecordedOperation
+        /// What the key may have held when it ended, by all other answers; nil is nothing.
+        let possibleValues: Set<Int?>
+
+        var description: String { "\(operation) fits none of what the key may have held: \(possibleValues)" }
+    }
+
+    private struct Configuration: Hashable {
+        /// Nil: no value.
+        var value: Int?
+        /// The calls under way that have taken effect.
+        var effective: Set<Int>
+    }
+
+    private let operations: [RecordedOperation]
+    private var underWay: Set<Int> = []
+    private var configurations: Set<Configuration> = [Configuration(value: nil, effective: [])]
+
+    /// Checks the operations of all keys, each key by itself.
+    ///
+    /// A failed call changed nothing and tells nothing; it is not looked at.
+    static func check(_ operations: [RecordedOperation]) throws(Violation) {
+        for (_, ofKey) in Dictionary(grouping: operations, by: \.key).sorted(by: { $0.key < $1.key }) {
+            var checker = LinearizabilityChecker(
+                operations: ofKey.filter { if case .failed = $0.answer { false } else { true } })
+            try checker.run()
+        }
+    }
+
+    private init(operations: [RecordedOperation]) {
+        self.operations = operations
+    }
+
+    private mutating func run() throws(Violation) {
+        // At the same moment starts come first: such calls overlap.
+        let events =
+            (operations.indices.map { (nanoseconds: operations[$0].startNanoseconds, isEnd: false, index: $0) }
+            + operations.indices.map { (nanoseconds: operations[$0].endNanoseconds, isEnd: true, index: $0) })
+            .sorted { ($0.nanoseconds, $0.isEnd ? 1 : 0, $0.index) < ($1.nanoseconds, $1.isEnd ? 1 : 0, $1.index) }
+        for event in events {
+            if event.isEnd { try end(event.index) } else { underWay.insert(event.index) }
+        }
+    }
+
+    /// Keeps what is possible once this call has had its effect.
+    private mutating func end(_ index: Int) throws(Violation) {
+        var reached: Set<Configuration> = []
+        var seen = configurations
+        var open = Array(configurations)
+        while let configuration = open.popLast() {
+            if configuration.effective.contains(index) {
+                reached.insert(configuration)
+                continue
+            }
+            for next in underWay where !configuration.effective.contains(next) {
+                guard let value = Self.effect(of: operations[next], on: configuration.value) else { continue }
+                let successor = Configuration(value: value, effective: configuration.effective.union([next]))
+                if seen.insert(successor).inserted { open.append(successor) }
+            }
+        }
+        guard !reached.isEmpty else {
+            throw Violation(operation: operations[index], possibleValues: Set(configurations.map(\.value)))
+        }
+        underWay.remove(index)
+        configurations = Set(reached.map { Configuration(value: $0.value, effective: $0.effective.subtracting([index])) })
+    }
+
+    /// What the key holds after a call that got its answer; nil if it could not have got that answer.
+    private static func effect(of operation: RecordedOperation, on value: Int?) -> Int?? {
+        switch (operation.verb, operation.answer) {
+        case (.set, .done): .some(operation.written)
+        case (.add, .done): value == nil ? .some(operation.written) : nil
+        case (.add, .duplicate): value != nil ? .some(value) : nil
+        case (.update, .done): value != nil ? .some(operation.written) : nil
+        case (.update, .notFound), (.read, .notFound): value == nil ? .some(nil) : nil
+        case (.read, .value(let read)): value == read ? .some(value) : nil
+        // Valet removes without asking whether there is something; SecItemDelete tells.
+        case (.remove, .done): operation.key.hasPrefix("valet") || value != nil ? .some(nil) : nil
+        case (.remove, .notFound): value == nil ? .some(nil) : nil
+        default: nil
+        }
+    }
+}
+
+@Suite("The check of histories")
+struct LinearizabilityCheckerTests {
+    typealias History = [(verb: RecordedOperation.Verb, written: Int, answer: RecordedOperation.Answer, start: UInt64, end: UInt64)]
+
+    private static func operations(_ history: History, key: String = "item") -> [RecordedOperation] {
+        history.map {
+            RecordedOperation(
+                key: key, verb: $0.verb, written: $0.written, answer: $0.answer, startNanoseconds: $0.start, endNanoseconds: $0.end)
+        }
+    }
+
+    static let possible: [History] = [
+        [],
+        [
+            (.read, 0, .notFound, 0, 1), (.add, 1, .done, 2, 3), (.read, 0, .value(1), 4, 5), (.remove, 0, .done, 6, 7),
+            (.read, 0, .notFound, 8, 9),
+        ],
+        // Reads that overlap a write may see either, as long as the later does not see less.
+        [(.add, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .value(1), 3, 4), (.read, 0, .value(2), 5, 6)],
+        [(.add, 1, .done, 0, 9), (.add, 2, .duplicate, 1, 8), (.update, 3, .done, 2, 7), (.read, 0, .value(3), 10, 11)],
+        [(.set, 1, .done, 0, 9), (.remove, 0, .done, 0, 9), (.read, 0, .notFound, 10, 11)],
+        // What failed has changed nothing.
+        [(.set, 1, .done, 0, 1), (.set, 2, .failed(-25291), 2, 3), (.read, 0, .value(1), 4, 5)],
+    ]
+
+    static let impossible: [History] = [
+        // A read of what was never written, of what was overwritten, and of nothing where something is.
+        [(.read, 0, .value(1), 0, 1)],
+        [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 3), (.read, 0, .value(1), 4, 5)],
+        [(.set, 1, .done, 0, 1), (.read, 0, .notFound, 2, 3)],
+        // The second reader sees less than the first did.
+        [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .value(2), 3, 4), (.read, 0, .value(1), 5, 6)],
+        // Two that were both the first, and one that lost its update.
+        [(.add, 1, .done, 0, 9), (.add, 2, .done, 1, 8)],
+        [(.add, 1, .done, 0, 1), (.update, 2, .done, 2, 3), (.update, 3, .done, 4, 5), (.read, 0, .value(2), 6, 7)],
+        [(.add, 1, .duplicate, 0, 1)],
+        [(.update, 1, .notFound, 2, 3), (.add, 2, .done, 0, 1)],
+        // A value that went while it was overwritten.
+        [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .notFound, 3, 4)],
+        [(.set, 1, .done, 0, 1), (.set, 2, .failed(-25291), 2, 3), (.read, 0, .value(2), 4, 5)],
+    ]
+
+    @Test("Histories that one caller after another could have made pass", arguments: possible.indices)
+    func passes(index: Int) throws {
+        try LinearizabilityChecker.check(Self.operations(Self.possible[index]))
+    }
+
+    @Test("Others do not", arguments: impossible.indices)
+    func fails(index: Int) {
+        #expect(throws: LinearizabilityChecker.Violation.self) { try LinearizabilityChecker.check(Self.operations(Self.impossible[index])) }
+    }
+
+    @Test("Each key stands by itself, and a valet's removal of nothing is done too")
+    func keys() throws {
+        let ones = Self.operations([(.set, 1, .done, 0, 1), (.read, 0, .value(1), 4, 5)], key: "valet-1")
+        let others = Self.operations([(.remove, 0, .done, 2, 3), (.read, 0, .notFound, 6, 7)], key: "valet-2")
+        try LinearizabilityChecker.check(ones + others)
+        #expect(throws: LinearizabilityChecker.Violation.self) {
+            try LinearizabilityChecker.check(Self.operations([(.remove, 0, .done, 2, 3)], key: "item-2"))
+        }
+    }
+
+    @Test("A line holds all of an operation", arguments: possible.indices)
+    func lines(index: Int) {
+        for operation in Self.operations(Self.possible[index]) { #expect(RecordedOperation(operation.description) == operation) }
+    }
+}
+
+@Suite("Many processes with many threads each, at the same keys")
+struct ManyAtOnceTests {
+    private static let processCount = 8
+    private static let threadCount = 8
+    /// Longer by an environment variable: `KEYCHAIN_TEST_SECONDS=60 swift test --filter ManyAtOnceTests`.
+    private static let seconds = ProcessInfo.processInfo.environment["KEYCHAIN_TEST_SECONDS"].flatMap(Double.init) ?? 4
+    /// The time that a call waits for others, as `StoreOptions` has it by default.
+    private static let deadlineNanoseconds: UInt64 = 5_000_000_000
+    /// Eight idle readers and the writer, each with the database and its -wal, and with a descriptor that SQLite keeps for the next one that
+    /// opens the file, since closing it would drop the locks of all; the -shm of the process, and what was open before.
+    private static let greatestDescriptorCount = 9 * 3 + 1 + 16
+
+    private struct Run {
+        var operations: [RecordedOperation] = []
+        var descriptorCounts: [Int] = []
+    }
+
+    private static func run(_ options: [String] = []) throws -> Run {
+        try withTemporaryDirectory { directory in
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            let children = try (0..<processCount).map { process in
+                try ChildProcess(
+                    program, ["mixed-operations", String(process), String(threadCount), String(seconds)] + options,
+                    environment: ["KEYCHAIN_HOME": directory + "/home"])
+            }
+            for child in children { #expect(try child.readLine() == "ready") }
+            for child in children { child.send("go") }
+            var run = Run()
+            for child in children {
+                while let line = try child.readLine(withinSeconds: seconds + 120), line != "end" {
+                    if let operation = RecordedOperation(line) {
+                        run.operations.append(operation)
+                    } else if line.hasPrefix("descriptors "), let count = Int(line.dropFirst("descriptors ".count)) {
+                        run.descriptorCounts.append(count)
+                    } else {
+                        Issue.record("\(line)")
+                    }
+                }
+                #expect(try child.waitUntilEnded() == .exited(0))
+            }
+            return run
+        }
+    }
+
+    @Test("Every key has a history of one caller after another; nobody is turned away early, and no descriptor stays open")
+    func linearizable() throws {
+        let run = try Self.run()
+        try LinearizabilityChecker.check(run.operations)
+        for operation in run.operations {
+            guard case .failed(let status) = operation.answer else { continue }
+            let waited = operation.endNanoseconds - operation.startNanoseconds
+            #expect(
+                status == KeychainStatus.notAvailable.rawValue && waited >= Self.deadlineNanoseconds,
+                "\(operation) after \(waited) ns")
+        }
+        // The run was one: calls of every sort that succeeded, and most of them at the same time as another at the same key.
+        let succeeded = Set(run.operations.filter { $0.answer != .notFound && $0.answer != .duplicate }.map(\.verb))
+        #expect(succeeded == Set(RecordedOperation.Verb.allCases))
+        #expect(run.operations.count > Self.processCount * Self.threadCount)
+        #expect(run.descriptorCounts.count == 2 * Self.processCount)
+        #expect(run.descriptorCounts.allSatisfy { $0 <= Self.greatestDescriptorCount }, "\(run.descriptorCounts)")
+    }
+
+    @Test("The check finds a cache that nobody invalidates")
+    func planted() throws {
+        let operations = try Self.run(["stale"]).operations
+        #expect(throws: LinearizabilityChecker.Violation.self) { try LinearizabilityChecker.check(operations) }
+    }
+}
+
+@Suite("Updates of one item at the same time")
+struct UpdatesOfOneItemTests {
+    @Test("Each keeps what the others have changed: it is made from the item as it is when it is written")
+    func changesOfOtherAttributes() async throws {
+        let directory = try TemporaryDirectory()
+        let keychain = LocalKeychain(home: directory.path + "/home")
+        try keychain.addItem("shared", "secret")
+        let query = ItemQuery(
+            itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("shared"), .service: .string("test")]))
+        let attributes: [Attribute] = [.label, .comment, .description, .creator]
+        let outcomes = await onThreads(
+            attributes.map { attribute in
+                { @Sendable () -> Result<Int, any Error> in
+                    Result {
+                        var lostCount = 0
+                        for round in 1...Int64(100) {
+                            let value: AttributeValue = attribute == .creator ? .number(round) : .string("round \(round)")
+                            try keychain.update(UpdateRequest(query: query, changes: ItemAttributes([attribute: value])))
+                            // Nobody else changes this one.
+                            let item = try keychain.copyMatching(MatchRequest(query: query)).first
+                            if item?.attributes[attribute] != value { lostCount += 1 }
+                        }
+                        return lostCount
+                    }
+                }
+            })
+        for outcome in outcomes { #expect(try outcome.get() == 0) }
+        #expect(try keychain.secret(of: "shared") == "secret")
+    }
+}

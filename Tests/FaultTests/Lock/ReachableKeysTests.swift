@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainTestSupport
+import Testing
+
+@testable import Keybag
+
+@Suite("What a program can reach that never had the passcode")
+struct ReachableKeysTests {
+    private static let passcode = "swordfish"
+
+    /// Every key in the hands of a program of the same user while the keychain is unlocked: of the store file, the key file and the key
+    /// holder, and every stretch of 32 bytes of what those hold.
+    private struct Reach {
+        var keys: [[UInt8]] = []
+
+        mutating func add(_ secret: borrowing SecretBytes) {
+            // The bytes are copied within the closure.
+            let bytes = unsafe secret.withBytes { unsafe Array($0) }
+            add(everyStretchOf: bytes)
+        }
+
+        mutating func add(everyStretchOf bytes: [UInt8]) {
+            guard bytes.count >= 32 else { return }
+            for start in 0...(bytes.count - 32) { keys.append(Array(bytes[start..<(start + 32)])) }
+        }
+    }
+
+    private func secret(_ bytes: [UInt8]) throws -> SecretBytes {
+        // As many bytes as the buffer has.
+        try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+    }
+
+    private func protectedRow(of opened: OpenedStore) throws -> SealedRow {
+        var rows: [SealedRow] = []
+        try opened.store.read { reading throws(KeychainFailure) in
+            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+                if row.header.constraints != nil { rows.append(row) }
+                return .proceed
+            }
+        }
+        return try #require(rows.first)
+    }
+
+    /// Whether any of the keys opens the row: as the private half of the presence key pair, as the node's key, or as the item key's.
+    private func opens(_ row: SealedRow, with reach: Reach, _ opened: OpenedStore, _ classKeys: any KeyProvider) throws -> Bool {
+        let header = row.header
+        let record = try #require(ConstraintRecord(encoded: header.constraints ?? []))
+        guard case .presence(_, let sealedKey) = record else { return false }
+        let inner = try classKeys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
+            (key: borrowing ClassKey) throws(KeychainFailure) in
+            KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: key.secret)
+        }
+        let innerWrapped = try #require(inner, "the class key of an unlocked keychain opens the outer wrapping")
+        for bytes in reach.keys {
+            let key = try secret(bytes)
+            if KeyWrapping.unwrap(innerWrapped, under: key) != nil { return true }
+            if try SealedBox.open(sealedKey, with: key, .presence, storeID: opened.store.storeID) != nil { return true }
+        }
+        return false
+    }
+
+    @Test("With store, key file and the unlocked keys in hand, no reachable key opens an item that needs the passcode")
+    func unlocked() throws {
+        try withLocalKeychain(holder: .automatic) { keychain, home in
+            try keychain.set(Self.passcode)
+            try keychain.addItem("safe", "12345", protectedBy: AccessControl(.whenUnlocked, constraint: .devicePasscode))
+            let opened = try OpenedStore(home: home)
+            let holder = try opened.holder()
+            // Without a keyring only the process that unlocked has the keys: then they are taken from the passcode, for the same proof.
+            let unlocked = try opened.unlockedKeys(Self.passcode)
+            var reach = Reach()
+            reach.add(opened.deviceSecret)
+            for key in [KeyPurpose.deviceKey, .keybagAuthentication, .passcodeKey] {
+                reach.add(try key.derive(from: opened.deviceSecret, storeID: opened.store.storeID))
+            }
+            for key in try opened.classKeys(of: unlocked).values { reach.add(everyStretchOf: key) }
+            for slot in KeyHolderSlot.allCases {
+                let held = try holder.forKeybag(opened.keybag.mark).load(slot, for: .inspection)
+                guard let held else { continue }
+                reach.add(held.secret)
+            }
+            reach.add(everyStretchOf: opened.keybag.document.encoded)
+            let row = try protectedRow(of: opened)
+            reach.add(everyStretchOf: row.header.encoded(storeID: opened.store.storeID))
+            #expect(reach.keys.count > 500)
+            #expect(try !opens(row, with: reach, opened, unlocked))
+
+            // The passcode's own way is the proof that the search would have found one.
+            reach.add(try unlocked.presenceRelease(for: []).privateKey)
+            #expect(try opens(row, with: reach, opened, unlocked))
+        }
+    }
+}
+
+@Suite("A copy of store and key file that was taken before a passcode was set")
+struct OldCopyTests {
+    /// What became of rows that somebody tried to open.
+    private struct Attempt {
+        var opened: Set<String> = []
+        var refusedCount = 0
+    }
+
+    /// Tries every class key of an old keybag on every row of a store, with what any keychain program has for it.
+    private static func openRows(of present: OpenedStore, withKeysOf old: OpenedStore) throws -> Attempt {
+        var attempt = Attempt()
+        let keybag = old.keybag
+        try present.store.read { reading throws(KeychainFailure) in
+            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+                var accounts: Set<String> = []
+                for generation in 1...max(row.header.classKeyGeneration, keybag.currentPasscodeGeneration) {
+                    let account = try? keybag.withClassKey(for: row.header.accessibility, generation: generation) {
+                        (key: borrowing ClassKey) throws(KeychainFailure) in
+                        // Under the row's own number: the key, and not its name, decides.
+                        // The bytes are copied within the closure.
+                        let copy = try unsafe key.secret.withBytes { (bytes) throws(KeychainFailure) in
+                            try unsafe SecretBytes(copying: bytes)
+                        }
+                        let renamed = ClassKey(
+                            accessibility: row.header.accessibility, generation: row.header.classKeyGeneration, secret: copy)
+                        return try keybag.cipher.open(
+                            row, includingSecret: true, with: ConstraintKeys(), under: renamed
+                        ).attributes.text(.account) ?? ""
+                    }
+                    if let account { accounts.insert(account) }
+                }
+                attempt.opened.formUnion(accounts)
+                if accounts.isEmpty { attempt.refusedCount += 1 }
+                return .proceed
+            }
+        }
+        return attempt
+    }
+
+    @Test("It opens what it held, and of the store as it is now nothing that the passcode protects")
+    func opensNothingNewer() throws {
+        try withLocalKeychain { keychain, home in
+            try withTemporaryDirectory(inMemory: true) { directory in
+                let before = try LocalKeychain.cheaplyUnlocked(home: home).addItemOfEachClass("old ")
+                let copy = directory + "/copy"
+                try FileManager.default.copyItem(atPath: home, toPath: copy)
+
+                try keychain.set("swordfish")
+                try keychain.addItemOfEachClass("new ", includingBoundToPasscode: true)
+                try keychain.updateItem("old ak", to: "changed")
+
+                let old = try OpenedStore(home: copy)
+                #expect(try Self.openRows(of: old, withKeysOf: old).opened == Set(before.keys), "the attempt must be able to succeed")
+                #expect(try LocalKeychain(home: copy).secrets() == before)
+
+                // Rewrapped ones count as new. Those that no passcode protects show that the attempt can succeed here too.
+                let attempt = try Self.openRows(of: OpenedStore(home: home), withKeysOf: old)
+                #expect(attempt.opened == ["old dk", "old dku", "new dk", "new dku"])
+                #expect(attempt.refusedCount == 9)
+            }
+        }
+    }
+
+    @Test("Its keybag, put back into the store as it is now, opens nothing that the passcode protects")
+    func keybagPutBack() throws {
+        try withLocalKeychain { keychain, home in
+            try withTemporaryDirectory(inMemory: true) { directory in
+                try LocalKeychain.cheaplyUnlocked(home: home).addItemOfEachClass()
+                let copy = directory + "/copy"
+                try FileManager.default.copyItem(atPath: home, toPath: copy)
+                do {
+                    let setting = try LocalKeychain.cheaplyUnlocked(home: home)
+                    try setting.set("swordfish")
+                    try setting.lock(.everything)
+                }
+                try RawDatabase(home + "/keychain.db").execute(
+                    """
+                    ATTACH '\(copy)/keychain.db' AS old; BEGIN; \
+                    UPDATE keybag SET bytes = (SELECT bytes FROM old.keybag); \
+                    UPDATE keybag_copy SET bytes = (SELECT bytes FROM old.keybag_copy); COMMIT
+                    """)
+                #expect(try keychain.secret(of: "dk") == "secret of dk")
+                for account in ["ak", "aku", "ck", "cku"] {
+                    #expect(throws: KeychainFailure(.notAvailable, "")) { try keychain.secret(of: account) }
+                }
+                // Nothing can be written under it either, so nothing can be lost.
+                #expect(throws: KeychainFailure(.notAvailable, "")) { try keychain.addItem("new", "new") }
+                #expect(try keychain.verify(purgingQuarantine: false).isSound == false)
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import Keybag
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("After a lock, no process has the keys that it takes away")
+struct MemorySearchTests {
+    private static let passcode = "swordfish"
+
+    /// What one finds, and must not find, by name.
+    fileprivate struct KnownSecrets {
+        var all: [String: [UInt8]] = [:]
+        /// Of ak, aku, akpu: what a lock takes away, the payload of the holder too.
+        var lockBound: Set<String> { Set(all.keys.filter { $0.hasPrefix("ak") || $0.hasPrefix("payload unlocked") }) }
+        var deviceBound: Set<String> { Set(all.keys.filter { $0.hasPrefix("dk") }) }
+
+        mutating func add(_ keys: [ClassKeyID: [UInt8]]) {
+            for (id, key) in keys { all["\(id.accessibility.rawValue) \(id.generation)"] = key }
+        }
+    }
+
+    /// A keychain whose keys are known, and which was changed once more with new class keys.
+    ///
+    /// Of so many of ak, aku and akpu the keybag keeps an older class key, for a damaged row: so the number of keys that are held
+    /// together differs.
+    private func withKnownSecrets(
+        holder: KeyHolderSelection, olderKeyCount: Int,
+        _ body: (_ home: String, _ reader: SessionProcess, _ setter: SessionProcess, KnownSecrets) throws -> Void
+    ) throws {
+        try withLocalKeychain(holder: holder) { keychain, home in
+            try keychain.addItemOfEachClass()
+            for accessibility in [Accessibility.whenUnlocked, .whenUnlockedThisDeviceOnly].prefix(olderKeyCount) {
+                try keychain.addItem("damaged \(accessibility.rawValue)", "lost", accessibility)
+                try Self.damageNewestRow(home)
+            }
+            // Open from before the passcode on: it has had the keys of that time.
+            let reader = try SessionProcess(home: home, holder: holder)
+            #expect(try reader.status(of: "read ak") == .success)
+            var secrets = KnownSecrets()
+            do {
+                let original = try OpenedStore(home: home)
+                secrets.add(try original.classKeys(of: original.keybag))
+            }
+            let setter = try SessionProcess(home: home, holder: holder)
+            #expect(try setter.status(of: "set \(Self.passcode)") == .success)
+            try secrets.addPresent(home, Self.passcode)
+            if olderKeyCount > 2 {
+                #expect(try setter.status(of: "add damaged akpu") == .success)
+                try Self.damageNewestRow(home)
+            }
+            #expect(try setter.status(of: "add akpu akpu") == .success)
+            #expect(try setter.status(of: "rotate \(Self.passcode) \(Self.passcode)") == .success)
+            try secrets.addPresent(home, Self.passcode)
+            #expect(secrets.all["ak 1"] != nil && secrets.all["ak 3"] != nil && secrets.all["akpu 3"] != nil)
+            let keys = try OpenedStore(home: home).unlockedKeys(Self.passcode)
+            let kept: [(Accessibility, UInt32)] = [
+                (.whenUnlocked, 1), (.whenUnlockedThisDeviceOnly, 1), (.whenPasscodeSetThisDeviceOnly, 2),
+            ]
+            for (index, (accessibility, generation)) in kept.enumerated() {
+                #expect((keys.availability(of: accessibility, generation: generation) == .available) == (index < olderKeyCount))
+            }
+            try body(home, reader, setter, secrets)
+        }
+    }
+
+    private static func damageNewestRow(_ home: String) throws {
+        try RawDatabase(home + "/keychain.db").execute(
+            "UPDATE items SET sealed_attributes = zeroblob(length(sealed_attributes)) WHERE number = (SELECT max(number) FROM items)")
+    }
+
+    @Test(
+        """
+        Idle processes: one that read items of every class and was there before the passcode, one that read a single item, one that \
+        only asked for the state, those that set the passcode, unlocked and locked
+        """,
+        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"),
+        arguments: 0...3)
+    func kernelHolder(olderKeyCount: Int) throws {
+        try withKnownSecrets(holder: .automatic, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
+            // Idle from then on: a later call would write over what this one has left behind.
+            let unlocker = try SessionProcess(home: home)
+            #expect(try unlocker.status(of: "unlock \(Self.passcode)") == .success)
+            for accessibility in Accessibility.allCases {
+                #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
+            }
+            let asker = try SessionProcess(home: home)
+            #expect(try asker.ask("state").text == "unlocked")
+            let readerOfOne = try SessionProcess(home: home)
+            #expect(try readerOfOne.status(of: "read aku") == .success)
+            let locker = try SessionProcess(home: home)
+            #expect(try locker.status(of: "lock") == .success)
+            sleep(2)
+            for process in [reader, setter, unlocker, asker, readerOfOne, locker] {
+                try expectLockedMemory(of: process, secrets)
+                #expect(try process.status(of: "read ak") == .interactionNotAllowed)
+            }
+        }
+    }
+
+    @Test("A process that holds the keys in its own memory, and is idle, loses them when another one locks", arguments: 0...3)
+    func processMemoryHolder(olderKeyCount: Int) throws {
+        try withKnownSecrets(holder: .processMemory, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
+            #expect(try reader.status(of: "unlock \(Self.passcode)") == .success)
+            for accessibility in Accessibility.allCases {
+                #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
+            }
+            let held = try MemorySearch(secrets: secrets.all).namesFound(in: reader.processID)
+            #expect(held.isSuperset(of: ["ak 3", "aku 3", "akpu 3", "ck 3", "payload unlocked 3"]), "the search must be able to find")
+            #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock") == .success)
+            sleep(2)
+            for process in [reader, setter] {
+                try expectLockedMemory(of: process, secrets)
+                #expect(try process.status(of: "read ak") == .interactionNotAllowed)
+                let held = try MemorySearch(secrets: secrets.all).namesFound(in: process.processID)
+                #expect(held.isSuperset(of: ["ck 3", "cku 3"]))
+            }
+
+            #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock-all") == .success)
+            sleep(2)
+            for process in [reader, setter] {
+                let held = try MemorySearch(secrets: secrets.all).namesFound(in: process.processID)
+                #expect(held == secrets.deviceBound)
+            }
+        }
+    }
+
+    @Test("A page that cannot be read is counted, and what comes after it is searched")
+    func unreadablePage() throws {
+        try withTemporaryDirectory { directory in
+            let pageByteCount = 4_096
+            let secret = (0..<32).map { _ in UInt8.random(in: 0...255) }
+            let path = directory + "/file"
+            try Data(secret + Array(repeating: 0, count: pageByteCount - secret.count)).write(to: URL(filePath: path))
+            let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+            try #require(file >= 0)
+            defer { close(file) }
+            // Two pages that the file does not have lie behind the one that it has.
+            let region = unsafe mmap(nil, 3 * pageByteCount, PROT_READ, MAP_PRIVATE, file, 0)
+            try #require(unsafe region != MAP_FAILED)
+            defer { unsafe munmap(region, 3 * pageByteCount) }
+            let finding = try MemorySearch(secrets: ["mapped": secret]).run(on: getpid())
+            #expect(finding.unreadableByteCount >= 2 * pageByteCount)
+            #expect(finding.searchedByteCount >= pageByteCount)
+            #expect(finding.names == ["mapped"])
+        }
+    }
+
+    /// Nothing that the lock takes away; but the device-bound keys, and a key planted now: so it is the memory of that process.
+    private func expectLockedMemory(of process: SessionProcess, _ secrets: KnownSecrets) throws {
+        let planted = (0..<32).map { _ in UInt8.random(in: 0...255) }
+        let digits = planted.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+        var searched = secrets.all
+        searched["planted"] = planted
+        let search = MemorySearch(secrets: searched)
+        #expect(try !search.namesFound(in: process.processID).contains("planted"))
+        #expect(try process.status(of: "plant \(digits)") == .success)
+        let finding = try search.run(on: process.processID)
+        #expect(finding.searchedByteCount > finding.unreadableByteCount, "\(finding)")
+        let found = finding.names
+        #expect(found.contains("planted"))
+        #expect(found.isSuperset(of: secrets.deviceBound) && secrets.deviceBound.count == 2)
+        #expect(found.isDisjoint(with: secrets.lockBound), "\(found.intersection(secrets.lockBound).sorted())")
+    }
+}
+
+extension MemorySearchTests.KnownSecrets {
+    /// All that the passcode opens now.
+    fileprivate mutating func addPresent(_ home: String, _ passcode: String) throws {
+        let opened = try OpenedStore(home: home)
+        add(try opened.classKeys(of: opened.unlockedKeys(passcode)))
+        let generation = opened.keybag.currentPasscodeGeneration
+        all["payload unlocked \(generation)"] = try opened.payload(for: .unlocked, passcode)
+    }
+}
+
+@Suite("What passcodes and the device secret leave in memory")
+struct PasscodeMemoryTests {
+    /// A passcode that chance does not find, as the hexadecimal digits in which a child is told it: those are not the passcode.
+    private struct MarkedPasscode {
+        let bytes = (0..<32).map { _ in UInt8.random(in: UInt8(ascii: "!")...UInt8(ascii: "~")) }
+        var digits: String { bytes.map { String($0, radix: 16) }.joined() }
+    }
+
+    @Test(
+        "Set, changed, unlocked with and got wrong, locked: no passcode is left, and no device secret",
+        arguments: [KeyHolderSelection.automatic, .processMemory])
+    func sessions(holder: KeyHolderSelection) throws {
+        try withLocalKeychain(holder: holder) { keychain, home in
+            try keychain.addItemOfEachClass()
+            let old = MarkedPasscode()
+            let new = MarkedPasscode()
+            let wrong = MarkedPasscode()
+            let setter = try SessionProcess(home: home, holder: holder)
+            #expect(try setter.status(of: "set-secret \(old.digits)") == .success)
+            #expect(try setter.status(of: "change-secret \(old.digits) \(new.digits)") == .success)
+            let unlocker = try SessionProcess(home: home, holder: holder)
+            #expect(try unlocker.status(of: "unlock-secret \(wrong.digits)") == .authFailed)
+            #expect(try unlocker.status(of: "unlock-secret \(new.digits)") == .success)
+            #expect(try unlocker.ask("read ak").text == "secret of ak")
+            let deviceSecret = try bytes(of: OpenedStore(home: home).deviceSecret)
+            let search = MemorySearch(secrets: ["old": old.bytes, "new": new.bytes, "wrong": wrong.bytes, "device": deviceSecret])
+
+            for process in [setter, unlocker] {
+                try expectNoPasscode(in: process, search)
+                #expect(try process.status(of: "lock") == .success)
+                try expectNoPasscode(in: process, search)
+            }
+            // The search finds a passcode where there is one.
+            #expect(try setter.status(of: "plant \(new.digits)") == .success)
+            #expect(try search.namesFound(in: setter.processID).contains("new"))
+        }
+    }
+
+    private func expectNoPasscode(in process: SessionProcess, _ search: MemorySearch) throws {
+        let finding = try search.run(on: process.processID)
+        #expect(finding.names.isEmpty, "\(finding.names.sorted())")
+        #expect(finding.searchedByteCount > finding.unreadableByteCount)
+    }
+
+    private func bytes(of secret: borrowing SecretBytes) -> [UInt8] {
+        // The bytes are copied within the closure.
+        unsafe secret.withBytes { unsafe Array($0) }
+    }
+}
+
+@Suite("What a released key leaves in memory")
+struct PresenceMemoryTests {
+    private static let passcode = "swordfish"
+
+    private func bytes(of secret: borrowing SecretBytes) -> [UInt8] {
+        // The bytes are copied within the closure.
+        unsafe secret.withBytes { unsafe Array($0) }
+    }
+
+    private func withProtectedItem(
+        _ body: (_ home: String, _ process: SessionProcess, _ privateKey: [UInt8], _ classKeys: [String: [UInt8]]) throws -> Void
+    ) throws {
+        try withLocalKeychain(holder: .processMemory) { keychain, home in
+            try keychain.set(Self.passcode)
+            try keychain.addItem("safe", "secret of safe", protectedBy: AccessControl(.whenUnlocked, constraint: .userPresence))
+            let opened = try OpenedStore(home: home)
+            let unlocked = try opened.unlockedKeys(Self.passcode)
+            var keys: [String: [UInt8]] = [:]
+            for (id, key) in try opened.classKeys(of: unlocked) where id.accessibility.isPasscodeProtected {
+                keys["\(id.accessibility.rawValue) \(id.generation)"] = key
+            }
+            let process = try SessionProcess(home: home, holder: .processMemory)
+            try body(home, process, bytes(of: try unlocked.presenceRelease(for: []).privateKey), keys)
+        }
+    }
+
+    @Test("A read that asked leaves neither the presence key nor a class key, though the process stays")
+    func oneRead() throws {
+        try withProtectedItem { _, process, privateKey, classKeys in
+            // This process has no keys of its own: the passcode released the item's class key as well.
+            #expect(try process.ask("read-as-person safe \(Self.passcode)").text == "secret of safe")
+            let search = MemorySearch(secrets: classKeys.merging(["presence": privateKey]) { old, _ in old })
+            let finding = try search.run(on: process.processID)
+            #expect(finding.names.isEmpty, "\(finding.names.sorted())")
+            #expect(finding.searchedByteCount > finding.unreadableByteCount)
+        }
+    }
+
+    @Test("A context keeps the presence key until it is invalidated, or the keychain is locked, and not longer", arguments: [true, false])
+    func context(isInvalidated: Bool) throws {
+        try withProtectedItem { home, process, privateKey, classKeys in
+            #expect(try process.ask("read-as-person-with-context safe \(Self.passcode)").text == "secret of safe")
+            let search = MemorySearch(secrets: classKeys.merging(["presence": privateKey]) { old, _ in old })
+            #expect(try search.namesFound(in: process.processID).contains("presence"))
+            if isInvalidated {
+                #expect(try process.status(of: "invalidate-context") == .success)
+            } else {
+                #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock") == .success)
+                // Somebody else's lock is noticed by the watcher, within a second.
+                sleep(3)
+            }
+            let left = try search.namesFound(in: process.processID)
+            #expect(left.isEmpty, "\(left.sorted())")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+@Suite("A place that cannot be written")
+struct UnwritableTests {
+    /// Root may write anywhere, so as root the attempts are another user's.
+    private struct Person {
+        let number: UInt32?
+
+        init() { number = geteuid() == 0 ? 65_534 : nil }
+
+        func attempt(_ operations: [String], home: String) throws -> [Substring] {
+            let asUser = number.map { ["--as-user", String($0)] } ?? []
+            let run = try ChildProcess.run(
+                BuiltProgram.path(of: "KeychainTestChild"), ["attempt"] + asUser + operations, environment: ["KEYCHAIN_HOME": home])
+            #expect(run.ending == .exited(0), "\(run.output)")
+            return run.output.split(separator: "\n")
+        }
+
+        func makeDirectory(_ path: String) throws {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            guard let number else { return }
+            try FileManager.default.setAttributes([.ownerAccountID: number, .groupOwnerAccountID: number], ofItemAtPath: path)
+        }
+    }
+
+    private func setMode(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    /// `directory` is one that the person may pass through, `home` an own one below it.
+    private func withHome(_ body: (Person, _ directory: String, _ home: String) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            try setMode(0o711, directory)
+            let person = Person()
+            let home = directory + "/home"
+            try person.makeDirectory(home)
+            try body(person, directory, home)
+        }
+    }
+
+    @Test("In a read-only directory what is stored can be read; storing says that it cannot be written")
+    func readOnlyDirectory() throws {
+        try withHome { person, _, home in
+            #expect(try person.attempt(["add", "read"], home: home) == ["0 add", "0 read"])
+            try setMode(0o500, home)
+            let before = try FileSnapshot(of: home)
+            let answers = try person.attempt(["read", "add", "read"], home: home)
+            try #require(answers.count == 3)
+            #expect(answers[0] == "0 read" && answers[2] == "0 read")
+            #expect(answers[1].hasPrefix("-25292 ") && answers[1].contains(home) && answers[1].contains("read-only"), "\(answers[1])")
+            #expect(try FileSnapshot(of: home) == before)
+        }
+    }
+
+    @Test("Where no keychain can be made, adding says where and why; reading finds nothing")
+    func noPlaceForAKeychain() throws {
+        try withHome { person, _, home in
+            try setMode(0o500, home)
+            let answers = try person.attempt(["read", "add"], home: home + "/below")
+            try #require(answers.count == 2)
+            #expect(answers[0].hasPrefix("-25300 "))
+            #expect(answers[1].hasPrefix("-25292 ") && answers[1].contains(home + "/below"), "\(answers[1])")
+            #expect(try FileSnapshot(of: home).names.isEmpty)
+        }
+    }
+
+    @Test("A directory of key files that cannot be written: no store is made that would lack its key")
+    func unwritableKeyDirectory() throws {
+        try withHome { person, _, home in
+            try person.makeDirectory(home + "/keys")
+            try setMode(0o500, home + "/keys")
+            let answers = try person.attempt(["add", "read"], home: home)
+            try #require(answers.count == 2)
+            #expect(answers[0].hasPrefix("-2529") && answers[0].contains(home + "/keys"), "\(answers[0])")
+            #expect(answers[1].hasPrefix("-25300 "))
+            #expect(try FileSnapshot(of: home).names == ["keys"])
+        }
+    }
+
+    @Test("A directory of key files that cannot be read: it is not taken for empty")
+    func unreadableKeyDirectory() throws {
+        try withHome { person, _, home in
+            #expect(try person.attempt(["add"], home: home) == ["0 add"])
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
+            try setMode(0o300, home + "/keys")
+            for answer in try person.attempt(["add", "read"], home: home) {
+                #expect(answer.hasPrefix("-25291 ") && answer.contains(home + "/keys"), "\(answer)")
+            }
+        }
+    }
+
+    @Test("A home that may not be entered is not taken for one without a keychain")
+    func noEntry() throws {
+        try withHome { person, directory, home in
+            #expect(try person.attempt(["add"], home: home) == ["0 add"])
+            try setMode(0o000, home)
+            for answer in try person.attempt(["read", "add"], home: home) {
+                #expect(answer.hasPrefix("-25291 ") && answer.contains(home), "\(answer)")
+            }
+        }
+    }
+}
+
+@Suite("An environment that leads nowhere")
+struct EnvironmentTests {
+    private func attempt(_ environment: [String: String]) throws -> [Substring] {
+        let run = try ChildProcess.run(BuiltProgram.path(of: "KeychainTestChild"), ["attempt", "add", "read"], environment: environment)
+        #expect(run.ending == .exited(0))
+        return run.output.split(separator: "\n")
+    }
+
+    @Test("Without a home, every call fails and says what to set", arguments: [[:], ["HOME": ""], ["HOME": "relative"]])
+    func noHome(_ environment: [String: String]) throws {
+        for line in try attempt(environment) {
+            #expect(line.hasPrefix("-25291 ") && line.contains("KEYCHAIN_HOME"))
+        }
+    }
+
+    @Test("A relative KEYCHAIN_HOME is refused, whatever else is set")
+    func relativeHome() throws {
+        try withTemporaryDirectory { directory in
+            for line in try attempt(["KEYCHAIN_HOME": "keychain", "HOME": directory]) {
+                #expect(line.hasPrefix("-50 ") && line.contains("KEYCHAIN_HOME must be an absolute path"))
+            }
+            #expect(try FileSnapshot(of: directory).names.isEmpty)
+        }
+    }
+
+    @Test("An unknown KEYCHAIN_PROTECTOR is refused, with the names that are known")
+    func unknownProtector() throws {
+        try withTemporaryDirectory { directory in
+            for line in try attempt(["KEYCHAIN_HOME": directory + "/home", "KEYCHAIN_PROTECTOR": "magic"]) {
+                #expect(line.hasPrefix("-50 ") && line.contains("keyFile") && line.contains("systemdCredential"))
+            }
+            #expect(try FileSnapshot(of: directory).names.isEmpty)
+        }
+    }
+
+    @Test("A home that is a file is refused, and left as it is")
+    func homeIsAFile() throws {
+        try withTemporaryDirectory { directory in
+            try Data("a file".utf8).write(to: URL(filePath: directory + "/home"))
+            let before = try FileSnapshot(of: directory)
+            let answers = try attempt(["KEYCHAIN_HOME": directory + "/home"])
+            #expect(answers.count == 2)
+            for line in answers { #expect(line.hasPrefix("-25291 ") && line.contains(directory + "/home")) }
+            #expect(try FileSnapshot(of: directory) == before)
+        }
+    }
+}
+
+@Suite("File descriptors")
+struct DescriptorTests {
+    @Test("Opening and failing to open, again and again, leaves none open")
+    func noneLeaks() throws {
+        try withTemporaryDirectory { directory in
+            let states = BadState.all.enumerated().map { (directory + "/bad-\($0.offset)", $0.element) }
+                .filter { !$0.1.testDescription.contains("network") }
+            for (home, state) in states {
+                let keyFile = try BadStateTests.makeKeychain(home)
+                try state.prepare(home, keyFile)
+            }
+            let run = try ChildProcess.run(
+                BuiltProgram.path(of: "KeychainTestChild"), ["count-descriptors", directory + "/good"] + states.map(\.0))
+            #expect(run.ending == .exited(0), "\(run.output)")
+            let lines = run.output.split(separator: "\n").suffix(2)
+            let counts = lines.compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
+            #expect(counts.count == 2 && counts.first == counts.last, "\(lines)")
+        }
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+@Suite("What a context carries")
+struct ContextTests {
+    @Test(
+        "A context that was satisfied serves again without asking, until the keychain locks",
+        arguments: [LockExtent.whenUnlocked, .everything])
+    func reuse(extent: LockExtent) throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            for _ in 0..<3 { #expect(try items.read("safe", Authentication(context: context)) == ["12345"]) }
+            #expect(items.person.questions.count == 1)
+            try items.keychain.lock(extent)
+            #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+            #expect(!context.isHolding)
+        }
+    }
+
+    @Test("What was released while the keychain was locked goes when it was unlocked since and has locked itself")
+    func autoLock() throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        try items.keychain.lock(.whenUnlocked)
+        let context = AuthenticationContext()
+        items.person.then(.type(ProtectedItems.passcode))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        try items.keychain.unlock(try Passcode(text: ProtectedItems.passcode), autoLock: .after(seconds: 60))
+        #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(61))
+        #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+        #expect(!context.isHolding)
+    }
+
+    @Test("Whoever changes or removes the passcode ends what was released under it", arguments: [true, false])
+    func otherPasscode(isRemoved: Bool) throws {
+        try ProtectedItems.inFile { items, local in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            let other = LocalKeychain(configuration: local.configuration, entitlements: local.entitlements)
+            let passcode = try Passcode(text: ProtectedItems.passcode)
+            if isRemoved {
+                try other.removePasscode(passcode, deleting: try other.passcodeRemoval(passcode))
+            } else {
+                try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
+            }
+            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
+            #expect(!context.isHolding)
+        }
+    }
+
+    @Test("Its window ends the reuse")
+    func window() throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        let context = AuthenticationContext()
+        context.settings.reuseSeconds = 10
+        items.person.then(.type(ProtectedItems.passcode))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(9))
+        #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
+        keychain.clock.advance(by: .seconds(1))
+        #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+        #expect(!context.isHolding)
+    }
+
+    @Test("What serves one keychain serves no other")
+    func boundToKeychain() throws {
+        try ProtectedItems.inFile { first, _ in
+            try ProtectedItems.inFile { second, _ in
+                try first.add()
+                try second.add()
+                let context = AuthenticationContext()
+                first.person.then(.type(ProtectedItems.passcode))
+                #expect(try first.read("safe", Authentication(context: context)) == ["12345"])
+                #expect(second.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
+                #expect(try first.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+            }
+        }
+    }
+
+    @Test("An invalidated context serves nothing, not even items that ask for nothing")
+    func invalidated() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            try items.add("plain", nil, .whenUnlocked)
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            context.invalidate()
+            #expect(!context.isHolding)
+            #expect(items.readStatus("safe", Authentication(context: context)) == .authFailed)
+            #expect(items.readStatus("plain", Authentication(context: context)) == .authFailed)
+        }
+    }
+
+    @Test("An idle context lets go of what it carries within seconds after another process's lock")
+    func idle() throws {
+        let context = AuthenticationContext()
+        try ProtectedItems.inFile { items, local in
+            try items.add()
+            items.person.then(.type(ProtectedItems.passcode))
+            _ = try items.read("safe", Authentication(context: context))
+            #expect(context.isHolding)
+            // Another program's way to the same keychain.
+            try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
+            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
+            #expect(!context.isHolding)
+        }
+    }
+
+    @Test("Evaluating ahead releases what the items need, and asks once")
+    func evaluation() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add()
+            let context = AuthenticationContext()
+            items.person.then(.type(ProtectedItems.passcode))
+            for _ in 0..<2 { try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context)) }
+            #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("Evaluating says what is wrong before anybody is asked")
+    func evaluationRefused() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            items.person.then(.type(ProtectedItems.passcode))
+            func refusal(_ constraint: AccessControl.Constraint) -> AuthenticationRefusal? {
+                do throws(KeychainFailure) {
+                    try items.keychain.authenticate(constraint, of: nil, Authentication(context: AuthenticationContext()))
+                    return nil
+                } catch {
+                    return error.refusal
+                }
+            }
+            #expect(refusal(.userPresence) == .passcodeNotSet)
+            #expect(refusal(.biometryAny) == .biometryNotAvailable)
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
+            try items.setPasscode()
+            try items.keychain.requireAuthenticable(.userPresence, in: nil)
+            // What a context has already, nobody needs to be there for.
+            let context = AuthenticationContext()
+            try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context))
+            #expect(!items.person.canAsk)
+            try items.keychain.requireAuthenticable(.userPresence, in: context)
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
+            #expect(items.person.questions.count == 1)
+        }
+    }
+
+    @Test("Two threads that ask the same at once are answered by one question")
+    func sharedQuestion() async throws {
+        let keychain = try InMemoryKeychain()
+        let memory = keychain.keychain
+        let items = ProtectedItems(keychain: memory, person: memory.person)
+        try items.setPasscode()
+        try items.add()
+        items.person.then(
+            .decide { _ in
+                for _ in 0..<6_000 where memory.promptCallerCount < 2 { usleep(10_000) }
+                return .type(ProtectedItems.passcode)
+            })
+        let read: @Sendable () -> [String] = { (try? items.read()) ?? [] }
+        let outcomes = await onThreads([read, read])
+        #expect(outcomes == [["12345"], ["12345"]])
+        #expect(items.person.questions.count == 1)
+    }
+}
+
+@Suite("Items under an application password")
+struct ApplicationPasswordTests {
+    private func context(_ password: String?) throws -> AuthenticationContext {
+        let context = AuthenticationContext()
+        if let password { context.setApplicationPassword(ApplicationPassword(try Passcode(text: password).bytesForTest())) }
+        return context
+    }
+
+    @Test("The right password opens them, without a question and without a passcode")
+    func right() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            let first = try context("spaceballs")
+            try items.add("safe", .applicationPassword, .whenUnlocked, authentication: Authentication(context: first))
+            #expect(try items.read("safe", Authentication(interaction: .forbidden, context: first)) == ["12345"])
+            let second = try context("spaceballs")
+            #expect(try items.read("safe", Authentication(interaction: .forbidden, context: second)) == ["12345"])
+            #expect(items.person.questions.isEmpty)
+        }
+    }
+
+    @Test("A wrong one is taken away and asked for again; without anybody to ask it is refused")
+    func wrong() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            try items.add("safe", .applicationPassword, .whenUnlocked, authentication: Authentication(context: try context("spaceballs")))
+            let wrong = try context("wrong")
+            #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: wrong)) == .authFailed)
+            #expect(wrong.applicationPassword == nil)
+            #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: wrong)) == .interactionNotAllowed)
+            items.person.then(.type("wrong"), .type("spaceballs"))
+            #expect(try items.read("safe", Authentication(context: try context("wrong"))) == ["12345"])
+            #expect(items.person.questions.map(\.secret) == [.applicationPassword, .applicationPassword])
+            items.person.then(.type("a"), .type("b"), .type("c"), .type("spaceballs"))
+            #expect(items.readStatus() == .authFailed)
+            #expect(items.person.remainingCount == 1)
+        }
+    }
+
+    @Test("The same text typed on two systems is the same password")
+    func normalization() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            let composed = AuthenticationContext()
+            composed.setApplicationPassword(
+                try ApplicationPassword.given("caf\u{E9}"))
+            try items.add("safe", .applicationPassword, .whenUnlocked, authentication: Authentication(context: composed))
+            items.person.then(.type("cafe\u{301}"))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test("A new item's password is asked for where none is at hand, as a new one")
+    func new() throws {
+        try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
+            items.person.then(.type("spaceballs"))
+            try items.add("safe", .applicationPassword, .whenUnlocked)
+            #expect(items.person.questions.map(\.secret) == [.newApplicationPassword])
+            items.person.then(.cancel)
+            #expect(
+                items.status { () throws(KeychainFailure) in try items.add("other", .applicationPassword, .whenUnlocked) } == .userCanceled)
+            #expect(items.readStatus("other", .forbidden) == .itemNotFound)
+            items.person.then(.type("spaceballs"))
+            #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test("Passcode and password together are both needed, and each is asked for")
+    func both() throws {
+        try ProtectedItems.inEveryKeychain { items in
+            try items.add(
+                "safe", .all([.userPresence, .applicationPassword]), authentication: Authentication(context: try context("spaceballs")))
+            let password = try context("spaceballs")
+            #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: password)) == .interactionNotAllowed)
+            items.person.then(.type(ProtectedItems.passcode), .type("spaceballs"))
+            #expect(try items.read() == ["12345"])
+            #expect(items.person.questions.map(\.secret) == [.passcode, .applicationPassword])
+            // Nothing but its number can be told of an item that a password of somebody's protects.
+            let removal = try items.keychain.passcodeRemoval(try Passcode(text: ProtectedItems.passcode))
+            #expect(removal.items.map(\.name) == [nil])
+        }
+    }
+}
+
+extension Passcode {
+    fileprivate consuming func bytesForTest() throws -> SecretBytes {
+        // The bytes are copied within the closure.
+        try unsafe bytes.withBytes { try unsafe SecretBytes(copying: $0) }
+    }
+}

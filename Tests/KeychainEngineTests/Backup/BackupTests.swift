@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Testing
+
+/// Two keychains, as on two devices, and a place for a backup that can be reached from both.
+struct TwoKeychains {
+    let old: LocalKeychain
+    let new: LocalKeychain
+    /// The folder of the second one.
+    let newHome: String
+    /// Where `backUp` writes; its folder holds nothing else.
+    let backupPath: String
+
+    static let password = "a password"
+
+    static func with(_ body: (TwoKeychains) throws -> Void) throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            for name in ["old", "new", "stick"] {
+                try FileManager.default.createDirectory(atPath: directory + "/" + name, withIntermediateDirectories: false)
+                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory + "/" + name)
+            }
+            let keychains = TwoKeychains(
+                old: try .cheaplyUnlocked(home: directory + "/old", holder: .processMemory),
+                new: try .cheaplyUnlocked(home: directory + "/new", holder: .processMemory), newHome: directory + "/new",
+                backupPath: directory + "/stick/backup")
+            defer {
+                keychains.old.forgetKeys()
+                keychains.new.forgetKeys()
+            }
+            try body(keychains)
+        }
+    }
+
+    @discardableResult
+    func backUp(password: String = password, replacing: Bool = false) throws -> BackupSummary {
+        try old.createBackup(atPath: backupPath, password: Passcode(text: password), replacing: replacing)
+    }
+
+    @discardableResult
+    func restore(password: String = password, dryRun: Bool = false) throws -> RestoreSummary {
+        try new.restoreBackup(atPath: backupPath, password: Passcode(text: password), dryRun: dryRun)
+    }
+
+    /// The names of everything in the folder of the backup.
+    var stick: [String] {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: URL(filePath: backupPath).deletingLastPathComponent().path)
+        }
+    }
+
+    /// How many files the second keychain has; none before it is made, but for its policy.
+    var newFileCount: Int {
+        get throws { try FileSnapshot(of: newHome).names.count { $0 != "policy.json" } }
+    }
+}
+
+extension LocalKeychain {
+    /// Every item, as its program sees it, in the order of the accounts.
+    func allItems() throws -> [KeychainItem] {
+        try copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
+            .sorted { ($0.attributes.text(.account) ?? "") < ($1.attributes.text(.account) ?? "") }
+    }
+}
+
+@Suite("Making a portable backup")
+struct CreateBackupTests {
+    @Test("It tells how many items were saved, and what stayed behind and why")
+    func summary() throws {
+        try TwoKeychains.with { keychains throws in
+            for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+                try keychains.old.addItem(accessibility.rawValue, "secret", accessibility)
+            }
+            let summary = try keychains.backUp()
+            #expect(summary.savedCount == 3 && summary.thisDeviceOnlyCount == 3)
+            #expect(summary.constrainedCount == 0 && summary.unreadableCount == 0)
+        }
+    }
+
+    @Test("The file is for its owner alone, and nothing else is left beside it")
+    func mode() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            try keychains.backUp()
+            #expect(try FileManager.default.attributesOfItem(atPath: keychains.backupPath)[.posixPermissions] as? Int == 0o600)
+            #expect(try keychains.stick == ["backup"])
+        }
+    }
+
+    @Test("No name and no secret shows in the file")
+    func sealed() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem(Marker.account.rawValue, Marker.value.rawValue)
+            try keychains.backUp(password: Marker.key.rawValue)
+            let bytes = try Data(contentsOf: URL(filePath: keychains.backupPath))
+            for marker in [Marker.account, .value, .key] { #expect(bytes.firstRange(of: Data(marker.rawValue.utf8)) == nil) }
+        }
+    }
+
+    @Test("A file that is there is left as it is, unless it is to be replaced")
+    func existing() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            try Data("precious".utf8).write(to: URL(filePath: keychains.backupPath))
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { try keychains.backUp() }
+            #expect(try Data(contentsOf: URL(filePath: keychains.backupPath)) == Data("precious".utf8))
+            try keychains.backUp(replacing: true)
+            #expect(try keychains.restore().addedCount == 1)
+            #expect(try keychains.stick == ["backup"])
+        }
+    }
+
+    @Test("Locked, in either way, nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
+    func locked(_ extent: LockExtent) throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret", .always)
+            try keychains.old.set("12345")
+            try keychains.old.lock(extent)
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try keychains.backUp() }
+            #expect(try keychains.stick == [])
+            try keychains.old.unlock(with: "12345")
+            #expect(try keychains.backUp().savedCount == 1)
+        }
+    }
+
+    @Test("Where there is no keychain there is nothing to save, and none is made")
+    func nothingThere() throws {
+        try TwoKeychains.with { keychains throws in
+            #expect(throws: KeychainFailure(.itemNotFound, "")) {
+                try keychains.new.createBackup(
+                    atPath: keychains.backupPath, password: Passcode(text: TwoKeychains.password), replacing: false)
+            }
+            #expect(try keychains.stick == [])
+            #expect(try keychains.newFileCount == 0)
+        }
+    }
+
+    @Test("A password must be as long as a passcode must be")
+    func shortPassword() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            #expect(throws: KeychainFailure(.parameter, "")) { try keychains.backUp(password: "123") }
+            #expect(try keychains.stick == [])
+        }
+    }
+
+    @Test("It never takes the place of the keychain's own files, nor does a snapshot")
+    func ownFiles() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            let report = try #require(try keychains.old.report().store)
+            let store = keychains.old.configuration.storePath
+            let linked = URL(filePath: keychains.backupPath).deletingLastPathComponent().path + "/linked"
+            try FileManager.default.createSymbolicLink(atPath: linked, withDestinationPath: keychains.old.configuration.keyDirectory)
+            let names = [store, store + "-wal", store + "-shm", report.protectorLocation, linked + "/new"]
+            for path in names {
+                #expect(throws: KeychainFailure(.parameter, ""), "\(path)") {
+                    try keychains.old.createBackup(atPath: path, password: Passcode(text: TwoKeychains.password), replacing: true)
+                }
+                #expect(throws: KeychainFailure(.parameter, ""), "\(path)") { try keychains.old.snapshot(toPath: path, replacing: true) }
+            }
+            #expect(try keychains.old.secret(of: "account") == "secret")
+        }
+    }
+}
+
+@Suite("A snapshot of a keychain")
+struct SnapshotTests {
+    @Test("It opens with the same key file, and has what was there when it was taken")
+    func opens() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("of this device", "secret", .whenUnlockedThisDeviceOnly)
+            try keychains.old.snapshot(toPath: keychains.backupPath, replacing: false)
+            try keychains.old.addItem("later", "secret")
+            #expect(try keychains.stick == ["backup"])
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o700], ofItemAtPath: URL(filePath: keychains.backupPath).deletingLastPathComponent().path)
+            let copy = LocalKeychain(home: keychains.newHome) { configuration in
+                configuration.storePath = keychains.backupPath
+                configuration.keyDirectory = keychains.old.configuration.keyDirectory
+            }
+            #expect(try copy.secret(of: "of this device") == "secret")
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try copy.secret(of: "later") }
+        }
+    }
+
+    @Test("It can be taken while the keychain is locked: it opens nothing that is locked")
+    func locked() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            try keychains.old.set("12345")
+            try keychains.old.lock(.everything)
+            try keychains.old.snapshot(toPath: keychains.backupPath, replacing: false)
+            let copy = LocalKeychain(home: keychains.newHome) { configuration in
+                configuration.storePath = keychains.backupPath
+                configuration.keyDirectory = keychains.old.configuration.keyDirectory
+                configuration.keyHolder = .processMemory
+            }
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try copy.secret(of: "account") }
+        }
+    }
+
+    @Test("A file that is there is left as it is, unless it is to be replaced")
+    func existing() throws {
+        try TwoKeychains.with { keychains throws in
+            try keychains.old.addItem("account", "secret")
+            try Data("precious".utf8).write(to: URL(filePath: keychains.backupPath))
+            #expect(throws: KeychainFailure(.duplicateItem, "")) {
+                try keychains.old.snapshot(toPath: keychains.backupPath, replacing: false)
+            }
+            #expect(try Data(contentsOf: URL(filePath: keychains.backupPath)) == Data("precious".utf8))
+            try keychains.old.snapshot(toPath: keychains.backupPath, replacing: true)
+            #expect(try Data(contentsOf: URL(filePath: keychains.backupPath)).starts(with: Data("SQLite format 3".utf8)))
+        }
+    }
+
+    @Test("Where there is no keychain there is nothing to copy")
+    func nothingThere() throws {
+        try TwoKeychains.with { keychains throws in
+            #expect(throws: KeychainFailure(.itemNotFound, "")) {
+                try keychains.new.snapshot(toPath: keychains.backupPath, replacing: false)
+            }
+            #expect(try keychains.stick == [])
+            #expect(try keychains.newFileCount == 0)
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import Synchronization
+import Testing
+
+@Suite("A question in words")
+struct PresenceTextTests {
+    private static func text(
+        _ secret: PresenceQuestion.Secret = .passcode, requester: String = "/usr/bin/mytool", purpose: String = "read an item",
+        reason: String? = nil, cancelTitle: String? = nil, triesLeft: Int? = nil
+    ) -> PresenceText {
+        PresenceText(
+            PresenceQuestion(
+                secret: secret, requester: requester, purpose: purpose, reason: reason, cancelTitle: cancelTitle, triesLeft: triesLeft))
+    }
+
+    @Test("It says who asks and what for, and quotes what the program says")
+    func description() {
+        #expect(Self.text().description == "/usr/bin/mytool wants to read an item.")
+        #expect(Self.text(reason: "").description == "/usr/bin/mytool wants to read an item.")
+        #expect(Self.text(requester: "").description == "A program wants to read an item.")
+        let quoted = "/usr/bin/mytool wants to read an item.\nIt says: \"Open the safe\""
+        #expect(Self.text(reason: "Open the safe").description == quoted)
+    }
+
+    @Test("It asks for what is wanted, once or twice")
+    func prompts() {
+        #expect(Self.text(.passcode).prompt == "Passcode:")
+        #expect(Self.text(.applicationPassword).prompt == "Password:")
+        #expect(Self.text(.newApplicationPassword).prompt == "New password:")
+        #expect(Self.text(.passcode).repeatPrompt == nil)
+        #expect(Self.text(.applicationPassword).repeatPrompt == nil)
+        #expect(Self.text(.newApplicationPassword).repeatPrompt == "Again:")
+    }
+
+    @Test("It says how often it can be tried")
+    func error() {
+        #expect(Self.text().error == nil)
+        #expect(Self.text(triesLeft: 2).error == "Wrong passcode; 2 tries left.")
+        #expect(Self.text(triesLeft: 1).error == "Wrong passcode; 1 try left.")
+        #expect(Self.text(triesLeft: 0).error == "Wrong passcode.")
+        #expect(Self.text(.applicationPassword, triesLeft: 2).error == "Wrong password; 2 tries left.")
+    }
+
+    @Test(
+        "A program cannot end the quotation, add a line, move the cursor or turn the writing around",
+        arguments: [
+            ("a\"\nIt says: \"b", "a' It says: 'b"), ("a\r\u{8}\u{1B}[2Jb\u{7F}", "a [2Jb"), ("a\u{202E}b\u{2066}c", "a b c"),
+            ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"), (" a \t b ", "a b"), ("a\u{0}b", "a b"), ("“a”", "'a'"),
+            ("Öffne\u{301} 🔐", "Öffne\u{301} 🔐"),
+        ])
+    func harmless(_ reason: String, shown: String) {
+        #expect(Self.text(reason: reason).description == "/usr/bin/mytool wants to read an item.\nIt says: \"\(shown)\"")
+    }
+
+    @Test("The requester and the purpose stay on their line too")
+    func oneLine() {
+        let text = Self.text(requester: "/tmp/a\nThe system", purpose: "read\nan item", cancelTitle: "No\nway")
+        #expect(text.description == "/tmp/a The system wants to read an item.")
+        #expect(text.cancelTitle == "No way")
+    }
+
+    @Test("What is long is cut at a character: of a path the end stays")
+    func long() {
+        let long = String(repeating: "é", count: 10_000)
+        let text = Self.text(requester: "/" + long + "/mytool", purpose: long, reason: long, cancelTitle: long)
+        #expect(text.description.hasPrefix("…é"))
+        #expect(text.description.contains("é/mytool wants to é"))
+        #expect(text.description.hasSuffix("é…\""))
+        #expect(text.description.utf8.count < 800)
+        #expect((text.cancelTitle ?? "").utf8.count <= 40)
+        // One character may be as long as one likes.
+        let tall = "a" + String(repeating: "\u{301}", count: 10_000)
+        #expect(Self.text(reason: "x" + tall).description.utf8.count < 800)
+    }
+}
+
+@Suite("Questions take turns")
+struct PromptTurnTests {
+    private static func outcome(
+        _ turn: PromptTurn<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
+    ) -> Result<Int, KeychainFailure> {
+        do throws(KeychainFailure) {
+            return .success(try turn.share(key: key, timeoutSeconds: timeoutSeconds, body))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// A question that is held up until a test opens it, and counts how often it is asked.
+    private final class Question: Sendable {
+        private let count = Atomic(0)
+        private let isOpen = TimedLock()
+
+        init() { _ = isOpen.take(untilNanoseconds: 0) }
+
+        var askCount: Int { count.load(ordering: .relaxed) }
+
+        func ask() -> Int {
+            _ = isOpen.take(withinSeconds: 60)
+            isOpen.giveBack()
+            return count.add(1, ordering: .relaxed).newValue
+        }
+
+        func open() { isOpen.giveBack() }
+
+        /// Opens as soon as so many calls have their part in it.
+        func openOnThread(whenCallersOf turn: PromptTurn<String>, are callerCount: Int) {
+            Thread.detachNewThread {
+                PromptTurnTests.wait(for: callerCount, in: turn)
+                self.open()
+            }
+        }
+    }
+
+    private static func wait(for callerCount: Int, in turn: PromptTurn<String>) {
+        let deadline = Date(timeIntervalSinceNow: 60)
+        while turn.callerCount < callerCount, Date() < deadline { usleep(500) }
+    }
+
+    @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")
+    func shared() async {
+        let turn = PromptTurn<String>(turn: TimedLock())
+        let question = Question()
+        question.openOnThread(whenCallersOf: turn, are: 8)
+        let outcomes = await onThreads(
+            Array(repeating: { Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } }, count: 8))
+        #expect(outcomes == Array(repeating: .success(1), count: 8))
+        #expect(Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } == .success(2))
+        #expect(turn.callerCount == 0)
+    }
+
+    @Test("A refusal is shared too")
+    func sharedRefusal() async {
+        let turn = PromptTurn<String>(turn: TimedLock())
+        let question = Question()
+        question.openOnThread(whenCallersOf: turn, are: 4)
+        let refuse: @Sendable () -> Result<Int, KeychainFailure> = {
+            Self.outcome(turn, "same") { () throws(KeychainFailure) in
+                _ = question.ask()
+                throw KeychainFailure(.userCanceled, "no")
+            }
+        }
+        let outcomes = await onThreads(Array(repeating: refuse, count: 4))
+        #expect(outcomes == Array(repeating: .failure(KeychainFailure(.userCanceled, "")), count: 4))
+        #expect(question.askCount == 1)
+    }
+
+    @Test("Different questions, and equal ones with answers of another type, are shown one after the other")
+    func queued() async {
+        let lock = TimedLock()
+        let turns = [PromptTurn<String>(turn: lock), PromptTurn<String>(turn: lock)]
+        let shown = Atomic(0)
+        let mostShown = Atomic(0)
+        let asked = Atomic(0)
+        @Sendable func show() -> Int {
+            mostShown.max(shown.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+            usleep(1_000)
+            shown.subtract(1, ordering: .relaxed)
+            return asked.add(1, ordering: .relaxed).newValue
+        }
+        let outcomes = await onThreads(
+            (0..<12).map { index in
+                {
+                    guard index > 0 else {
+                        return (try? turns[0].share(key: "2", timeoutSeconds: 60) { () throws(KeychainFailure) in "\(show())" }) != nil
+                    }
+                    return (try? Self.outcome(turns[index % 2], "\(index)") { () throws(KeychainFailure) in show() }.get()) != nil
+                }
+            })
+        #expect(outcomes == Array(repeating: true, count: 12))
+        #expect(asked.load(ordering: .relaxed) == 12)
+        #expect(mostShown.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("Whoever waits for a turn or a shared answer gives up at the deadline")
+    func deadline() {
+        let lock = TimedLock()
+        let turn = PromptTurn<String>(turn: lock)
+        let question = Question()
+        Thread.detachNewThread { _ = Self.outcome(turn, "first") { () throws(KeychainFailure) in question.ask() } }
+        Self.wait(for: 1, in: turn)
+        for key in ["first", "second"] {
+            let outcome = Self.outcome(turn, key, timeoutSeconds: 0) { () throws(KeychainFailure) in 1 }
+            #expect(outcome == .failure(KeychainFailure(.interactionNotAllowed, "")))
+        }
+        question.open()
+    }
+}

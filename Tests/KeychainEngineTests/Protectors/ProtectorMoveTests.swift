@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+/// A directory with a keychain, a credential as systemd gives one, and a chip in memory.
+struct ProtectedHome {
+    let path: String
+    let chip = InMemorySealingDevice()
+
+    static func with(_ body: (ProtectedHome) throws -> Void) throws {
+        try withTemporaryDirectory(inMemory: true) { path in
+            let home = ProtectedHome(path: path)
+            try FileManager.default.createDirectory(
+                atPath: home.credentials, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            try Data((0..<32).map { _ in UInt8.random(in: .min ... .max) }).write(to: URL(filePath: home.credential))
+            try body(home)
+        }
+    }
+
+    private var credentials: String { path + "/credentials" }
+    var credential: String { credentials + "/keychain-device-secret" }
+
+    /// Another keychain object each time, with keys of its own memory, so that nothing is left in the kernel's keyring.
+    func keychain(
+        newWith protector: DeviceProtectorKind = .keyFile, chip other: (any SealingDevice)? = nil
+    ) throws -> LocalKeychain {
+        try LocalKeychain.cheaplyUnlocked(home: path, holder: .processMemory) { configuration in
+            configuration.credentialsDirectory = credentials
+            configuration.sealingDevice = other ?? chip
+            configuration.protectorForNewStore = protector
+        }
+    }
+
+    /// What is held for this store in this process goes, the device secret too: as at the end of the process.
+    func forgetWhatIsHeld(_ keychain: LocalKeychain) throws {
+        guard let id = try keychain.report().store?.id else { return }
+        let holder = ProcessMemoryKeyHolder(storeID: id, epochSource: { LockEpoch(rawValue: 0) })
+        for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
+    }
+
+    /// The names of the key files that are there.
+    func keyFiles() -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path + "/keys")) ?? []
+        // All begin with the store's identifier.
+        return names.map { String($0.dropFirst(32)) }.sorted()
+    }
+}
+
+extension LocalKeychain {
+    var protectorKind: DeviceProtectorKind? { get throws { try report().store?.protector } }
+
+    func protect(_ kind: DeviceProtectorKind, _ passcode: String? = nil, makingRecoveryKey: Bool = false) throws -> SharedSecretBytes? {
+        let code: Passcode? = if let passcode { try Passcode(text: passcode) } else { nil }
+        return try setProtector(kind, passcode: code, makingRecoveryKey: makingRecoveryKey)
+    }
+
+    func recover(_ key: borrowing SecretBytes, _ kind: DeviceProtectorKind = .keyFile, _ passcode: String? = nil) throws {
+        let code: Passcode? = if let passcode { try Passcode(text: passcode) } else { nil }
+        try useRecoveryKey(key, protector: kind, passcode: code)
+    }
+}
+
+@Suite("Moving a keychain to another protector")
+struct ProtectorMoveTests {
+    @Test("From key file to each other one and back, every item stays, and the old key file is gone", arguments: [false, true])
+    func roundTrip(withPasscode: Bool) throws {
+        for kind in [DeviceProtectorKind.systemdCredential, .tpm2] {
+            try ProtectedHome.with { home in
+                let keychain = try home.keychain()
+                let passcode = withPasscode ? "Druidia" : nil
+                try keychain.addItem("before", "one", .alwaysThisDeviceOnly)
+                if let passcode { try keychain.set(passcode) }
+                try keychain.addItem("after", "two")
+
+                _ = try keychain.protect(kind, passcode)
+                #expect(try keychain.protectorKind == kind && home.keyFiles() == [])
+                #expect(try keychain.secret(of: "before") == "one" && keychain.secret(of: "after") == "two")
+                #expect(try home.keychain().secret(of: "before") == "one")
+
+                _ = try keychain.protect(.keyFile, passcode)
+                #expect(try keychain.protectorKind == .keyFile && home.keyFiles() == [".key"])
+                let last = try home.keychain()
+                if let passcode {
+                    try home.forgetWhatIsHeld(last)
+                    #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try last.secret(of: "after") }
+                    try last.unlock(with: passcode)
+                }
+                #expect(try last.secret(of: "before") == "one" && last.secret(of: "after") == "two")
+                #expect(try last.verify(purgingQuarantine: false).isSound)
+            }
+        }
+    }
+
+    @Test("The lock stays as it was: unlocked, locked, and for how long")
+    func lockStays() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("ck", "one", .afterFirstUnlock)
+            try keychain.set("Druidia", autoLock: .after(seconds: 77))
+            _ = try keychain.protect(.systemdCredential, "Druidia")
+            #expect(try keychain.sessionStatus().state == .unlocked && keychain.sessionStatus().autoLock == .after(seconds: 77))
+            try keychain.lock(.whenUnlocked)
+            _ = try keychain.protect(.keyFile, "Druidia")
+            #expect(try keychain.sessionStatus().state == .locked && keychain.secret(of: "ck") == "one")
+            try keychain.lock(.everything)
+            _ = try keychain.protect(.tpm2, "Druidia")
+            #expect(try keychain.sessionStatus().state == .neverUnlocked)
+            try keychain.unlock(with: "Druidia")
+            #expect(try keychain.secret(of: "ck") == "one")
+        }
+    }
+
+    @Test("Without the passcode, or with a wrong one, nothing changes")
+    func passcodeNeeded() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.set("Druidia")
+            let generation = try keychain.report().store?.keybagGeneration
+            for passcode in [nil, "Spaceball"] {
+                #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keychain.protect(.systemdCredential, passcode) }
+            }
+            #expect(try keychain.report().store?.keybagGeneration == generation && home.keyFiles() == [".key"])
+        }
+    }
+
+    @Test("To the protector that it has is refused, and to a credential or chip that is absent too; nothing changes")
+    func refused() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { _ = try keychain.protect(.keyFile) }
+            try FileManager.default.removeItem(atPath: home.credential)
+            #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try keychain.protect(.systemdCredential) }
+            home.chip.setReachable(false)
+            #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try keychain.protect(.tpm2) }
+            #expect(try home.keychain().secret(of: "there") == "one" && home.keyFiles() == [".key"])
+        }
+    }
+
+    @Test("Where there is no keychain yet none is made")
+    func nothingThere() throws {
+        try ProtectedHome.with { home in
+            #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try home.keychain().protect(.tpm2) }
+            #expect(!FileManager.default.fileExists(atPath: home.path + "/keychain.db"))
+        }
+    }
+
+    @Test("Another program with the keychain open goes on reading and writing")
+    func otherProgram() throws {
+        try ProtectedHome.with { home in
+            let (one, other) = (try home.keychain(), try home.keychain())
+            try one.addItem("first", "one")
+            #expect(try other.secret(of: "first") == "one")
+            for kind in [DeviceProtectorKind.systemdCredential, .tpm2, .keyFile] {
+                _ = try one.protect(kind)
+                #expect(try other.secret(of: "first") == "one")
+                try other.addItem("by the other, \(kind.name)", "two")
+                #expect(try one.secret(of: "by the other, \(kind.name)") == "two" && other.protectorKind == kind)
+            }
+        }
+    }
+
+    @Test("What a move has left behind opens nothing, is reported, and goes with the same command")
+    func leftover() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            let path = try #require(try keychain.report().store?.protectorLocation)
+            let contents = try Data(contentsOf: URL(filePath: path))
+            _ = try keychain.protect(.systemdCredential)
+            for name in [path, path + ".new"] {
+                #expect(FileManager.default.createFile(atPath: name, contents: contents, attributes: [.posixPermissions: 0o600]))
+            }
+            #expect(try keychain.report().store?.leftoverKeyFile == path && home.keychain().secret(of: "there") == "one")
+            _ = try keychain.protect(.systemdCredential)
+            #expect(try home.keyFiles() == [] && keychain.report().store?.leftoverKeyFile == nil)
+        }
+    }
+
+    @Test("A leftover key file does not stand in the way of coming back")
+    func leftoverAndBack() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            let path = try #require(try keychain.report().store?.protectorLocation)
+            let contents = try Data(contentsOf: URL(filePath: path))
+            _ = try keychain.protect(.tpm2)
+            for name in [path, path + ".new"] {
+                #expect(FileManager.default.createFile(atPath: name, contents: contents, attributes: [.posixPermissions: 0o600]))
+            }
+            _ = try keychain.protect(.keyFile)
+            #expect(try home.keyFiles() == [".key"] && home.keychain().secret(of: "there") == "one")
+            #expect(try Data(contentsOf: URL(filePath: path)) != contents)
+        }
+    }
+
+    @Test("A move whose last step is missing is finished by whoever opens the keychain")
+    func finishedByOpening() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .systemdCredential)
+            try keychain.addItem("there", "one")
+            _ = try keychain.protect(.keyFile)
+            let path = try #require(try keychain.report().store?.protectorLocation)
+            try FileManager.default.moveItem(atPath: path, toPath: path + ".new")
+            #expect(try home.keychain().secret(of: "there") == "one" && home.keyFiles() == [".key"])
+        }
+    }
+}
+
+@Suite("A recovery key")
+struct RecoveryKeyUseTests {
+    @Test("It restores access when the key file is lost; the passcode is still needed", arguments: [false, true])
+    func lostKeyFile(withPasscode: Bool) throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            let passcode = withPasscode ? "Druidia" : nil
+            try keychain.addItem("there", "one")
+            if let passcode { try keychain.set(passcode) }
+            let key = try keychain.createRecoveryKey(passcode: passcode.map { try Passcode(text: $0) }, replacing: false)
+            #expect(try keychain.report().store?.hasRecoveryKey == true)
+            let path = try #require(try keychain.report().store?.protectorLocation)
+            try home.forgetWhatIsHeld(keychain)
+            try FileManager.default.removeItem(atPath: path)
+
+            let later = try home.keychain()
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try later.secret(of: "there") }
+            #expect(try later.recoveryNeedsPasscode(key.secret) == withPasscode)
+            if withPasscode {
+                for wrong in [nil, "Spaceball"] {
+                    #expect(throws: KeychainFailure(.authFailed, "")) { try later.recover(key.secret, .keyFile, wrong) }
+                }
+            }
+            try later.recover(key.secret, .keyFile, passcode)
+            if let passcode { try later.unlock(with: passcode) }
+            #expect(try later.secret(of: "there") == "one" && home.keyFiles() == [".key"])
+            #expect(try later.report().store?.hasRecoveryKey == true && later.verify(purgingQuarantine: false).isSound)
+        }
+    }
+
+    @Test("A key file that is damaged is set aside, not overwritten")
+    func damagedKeyFile() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
+            let path = try #require(try keychain.report().store?.protectorLocation)
+            var contents = try Data(contentsOf: URL(filePath: path))
+            contents[30] ^= 1
+            try contents.write(to: URL(filePath: path))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+            let later = try home.keychain()
+            try later.recover(key.secret)
+            #expect(try later.secret(of: "there") == "one" && home.keyFiles() == [".key", ".key.unusable1"])
+        }
+    }
+
+    @Test("It restores access when the chip was cleared or replaced, and nothing was deleted meanwhile", arguments: [false, true])
+    func clearedChip(withPasscode: Bool) throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            let passcode = withPasscode ? "Druidia" : nil
+            try keychain.addItem("there", "one")
+            if let passcode { try keychain.set(passcode) }
+            let key = try #require(try keychain.protect(.tpm2, passcode, makingRecoveryKey: true))
+            try home.forgetWhatIsHeld(keychain)
+            home.chip.clear()
+
+            let later = try home.keychain()
+            let failure = #expect(throws: KeychainFailure.self) { try later.secret(of: "there") }
+            #expect(failure?.status == .notAvailable && failure?.remedy == .useRecoveryKey && failure?.isDamage == false)
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try later.addItem("new", "two") }
+            try later.recover(key.secret, .tpm2, passcode)
+            #expect(try later.protectorKind == .tpm2)
+            if let passcode { try later.unlock(with: passcode) }
+            #expect(try later.secret(of: "there") == "one" && later.verify(purgingQuarantine: false).isSound)
+        }
+    }
+
+    @Test("There is one only: another replaces it if that is meant, and then the first opens nothing")
+    func replaced() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            let first = try keychain.createRecoveryKey(passcode: nil, replacing: false)
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { _ = try keychain.createRecoveryKey(passcode: nil, replacing: false) }
+            let second = try keychain.createRecoveryKey(passcode: nil, replacing: true)
+            #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keychain.recoveryNeedsPasscode(first.secret) }
+            #expect(try !keychain.recoveryNeedsPasscode(second.secret))
+            // Nothing is made anew where there is one.
+            #expect(try keychain.protect(.tpm2, makingRecoveryKey: true) == nil)
+            #expect(try !keychain.recoveryNeedsPasscode(second.secret))
+        }
+    }
+
+    @Test("Made without the passcode that is set, or used where nothing is lost, or mistyped, it is refused")
+    func refused() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain()
+            try keychain.addItem("there", "one")
+            let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
+            #expect(throws: KeychainFailure(.duplicateItem, "")) { try keychain.recover(key.secret) }
+            try keychain.set("Druidia")
+            #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keychain.createRecoveryKey(passcode: nil, replacing: true) }
+            let mistyped = try Passcode(text: "0000-0000")
+            #expect(throws: KeychainFailure(.parameter, "")) { _ = try keychain.recoveryNeedsPasscode(mistyped.bytes) }
+            #expect(try keychain.secret(of: "there") == "one" && home.keyFiles() == [".key"])
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainTestSupport
+import KeychainTesting
+import Testing
+
+/// A good protector with one fault put in front of it.
+private struct BrokenProtector: DeviceProtector {
+    enum Fault: CaseIterable {
+        case shortensSecret, givesAnotherEachTime, givesNoRandomOne, saysNotFound, namesNothing, servesEveryStore, hidesLocation
+    }
+
+    let good: InMemoryProtector
+    let fault: Fault?
+
+    var kind: DeviceProtectorKind { good.kind }
+
+    func location(for storeID: StoreID) -> String { fault == .hidesLocation ? "" : good.location(for: storeID) }
+
+    func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        switch fault {
+        case .shortensSecret: return try SecretBytes(randomByteCount: DeviceSecret.byteCount - 1)
+        case .givesAnotherEachTime: return try SecretBytes(randomByteCount: DeviceSecret.byteCount)
+        case .givesNoRandomOne: return try unsafe SecretBytes(byteCount: DeviceSecret.byteCount) { _ in }  // Zeros as they are.
+        case .saysNotFound where storeID != good.storeID: throw KeychainFailure(.itemNotFound, "nothing in memory")
+        case .namesNothing where storeID != good.storeID: throw KeychainFailure(.notAvailable, "nothing there")
+        case .servesEveryStore: return try good.deviceSecret(for: good.storeID)
+        default: return try good.deviceSecret(for: storeID)
+        }
+    }
+}
+
+@Suite("Every protector keeps the promises of a protector")
+struct DeviceProtectorContractTests {
+    private let storeID = StoreID.random()
+    private let otherStoreID = StoreID.random()
+
+    @Test("The key file")
+    func keyFile() throws {
+        try withTemporaryDirectory { directory in
+            let keyFile = KeyFile(directory: directory, storePath: directory + "/keychain.db")
+            try keyFile.prepare(SecretBytes(randomByteCount: DeviceSecret.byteCount), for: storeID)
+            try keyFile.confirm(for: storeID)
+            #expect(DeviceProtectorContract.violations(of: keyFile, storeID: storeID) == [])
+            #expect(DeviceProtectorContract.violationsWhereMissing(keyFile, storeID: otherStoreID) == [])
+        }
+    }
+
+    @Test("The systemd credential, which is one for all stores of a service")
+    func systemdCredential() throws {
+        try withTemporaryDirectory { directory in
+            let credential = SystemdCredential(credentialsDirectory: directory)
+            #expect(DeviceProtectorContract.violationsWhereMissing(credential, storeID: storeID) == [])
+            try Data((0..<32).map { _ in UInt8.random(in: 0...255) })
+                .write(to: URL(filePath: directory + "/" + SystemdCredential.credentialName))
+            #expect(DeviceProtectorContract.violations(of: credential, storeID: storeID) == [])
+        }
+    }
+
+    @Test("The protector in memory")
+    func inMemory() throws {
+        let protector = try InMemoryProtector()
+        #expect(DeviceProtectorContract.violations(of: protector, storeID: protector.storeID) == [])
+        #expect(DeviceProtectorContract.violationsWhereMissing(protector, storeID: storeID) == [])
+    }
+
+    private func violations(_ fault: BrokenProtector.Fault?) throws -> [String] {
+        let protector = BrokenProtector(good: try InMemoryProtector(), fault: fault)
+        return DeviceProtectorContract.violations(of: protector, storeID: protector.good.storeID)
+            + DeviceProtectorContract.violationsWhereMissing(protector, storeID: storeID)
+    }
+
+    @Test("A protector that breaks a promise is found out", arguments: BrokenProtector.Fault.allCases)
+    private func broken(fault: BrokenProtector.Fault) throws {
+        #expect(try violations(fault) != [])
+    }
+
+    @Test("A protector that does nothing wrong behind the same wrapper is not")
+    func wrapped() throws {
+        #expect(try violations(nil) == [])
+    }
+}
+
+@Suite("The systemd credential")
+struct SystemdCredentialTests {
+    private let storeID = StoreID(high: 1, low: 2)
+
+    private func withCredential(_ content: Data?, _ body: (SystemdCredential, _ path: String) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/keychain-device-secret"
+            if let content {
+                try content.write(to: URL(filePath: path))
+                // What systemd makes of it.
+                try FileManager.default.setAttributes([.posixPermissions: 0o440], ofItemAtPath: path)
+            }
+            try body(SystemdCredential(credentialsDirectory: directory), path)
+        }
+    }
+
+    @Test("Thirty-two bytes are the device secret, as they are")
+    func reads() throws {
+        let content = Data((0..<32).map { UInt8($0) })
+        try withCredential(content) { credential, path in
+            #expect(try credential.isPresent())
+            #expect(credential.location(for: storeID) == path)
+            let secret = try credential.deviceSecret(for: storeID)
+            #expect(unsafe secret.withBytes { unsafe Data($0) } == content)
+        }
+    }
+
+    @Test("Any other length is refused", arguments: [0, 1, 31, 33, 64])
+    func wrongLength(_ byteCount: Int) throws {
+        try withCredential(Data(repeating: 0x5a, count: byteCount)) { credential, path in
+            let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(path) == true)
+        }
+    }
+
+    @Test("One that is not there is named")
+    func missing() throws {
+        try withCredential(nil) { credential, path throws in
+            #expect(try credential.isPresent() == false)
+            let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(path) == true)
+        }
+    }
+
+    @Test("One that cannot be looked for is not taken for none", arguments: ["loop", "file"])
+    func cannotLook(_ name: String) throws {
+        try withTemporaryDirectory { directory in
+            try FileManager.default.createSymbolicLink(atPath: directory + "/loop", withDestinationPath: "loop")
+            try Data().write(to: URL(filePath: directory + "/file"))
+            let credential = SystemdCredential(credentialsDirectory: directory + "/" + name)
+            let failure = #expect(throws: KeychainFailure.self) { try credential.isPresent() }
+            #expect(failure?.status == .notAvailable)
+            #expect(failure?.reason.contains(directory) == true)
+        }
+    }
+
+    @Test("A process that was given no credentials is told so")
+    func noDirectory() throws {
+        let credential = SystemdCredential(credentialsDirectory: nil)
+        #expect(try credential.isPresent() == false)
+        let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
+        #expect(failure?.status == .notAvailable)
+        #expect(failure?.reason.contains("keychain-device-secret") == true)
+    }
+}
+
+@Suite("A keychain whose protector is a chip")
+struct ChipProtectorTests {
+    @Test("While the secret is still held, the report tells that the chip was cleared: now the keychain can be moved")
+    func clearedWhileOpen() throws {
+        try ProtectedHome.with { home in
+            try home.keychain(newWith: .tpm2).addItem("there", "one")
+            func isPresent() throws -> Bool? {
+                switch try home.keychain().report(asksChip: true).store?.chip {
+                case .status: true
+                case .other: false
+                case .silent, nil: nil
+                }
+            }
+            #expect(try isPresent() == true)
+            home.chip.clear()
+            #expect(try isPresent() == false)
+            _ = try home.keychain().setProtector(.keyFile, passcode: nil, makingRecoveryKey: false)
+            #expect(try home.keychain().secret(of: "there") == "one")
+        }
+    }
+
+    @Test("It is made without a key file, and what the chip gave is held: nobody asks it twice, locked or not")
+    func held() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.addItem("there", "one")
+            #expect(try home.keyFiles() == [] && keychain.protectorKind == .tpm2)
+            let count = home.chip.unsealCount
+            #expect(try home.keychain().secret(of: "there") == "one" && home.chip.unsealCount == count)
+            try keychain.set("Druidia")
+            try keychain.lock(.everything)
+            home.chip.setReachable(false)
+            #expect(try home.keychain().sessionStatus().state == .neverUnlocked)
+            home.chip.setReachable(true)
+            try home.forgetWhatIsHeld(keychain)
+            let countBefore = home.chip.unsealCount
+            #expect(try home.keychain().sessionStatus().state == .neverUnlocked && home.chip.unsealCount == countBefore + 1)
+        }
+    }
+
+    @Test("What is held and opens the keybag no longer is discarded, and the chip asked")
+    func heldOfAnotherKeybag() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.addItem("there", "one")
+            let id = try #require(try keychain.report().store?.id)
+            let holder = ProcessMemoryKeyHolder(storeID: id, epochSource: { LockEpoch(rawValue: 0) })
+            for bytes in [[UInt8](repeating: 7, count: 49), [1] + id.bytes + [UInt8](repeating: 7, count: 32), [1], [2]] {
+                try holder.hold(bytes, in: .device, timeoutSeconds: nil)
+                let count = home.chip.unsealCount
+                #expect(try home.keychain().secret(of: "there") == "one" && home.chip.unsealCount == count + 1)
+            }
+        }
+    }
+
+    @Test("Nothing of it is held once the keychain has another protector")
+    func notHeldAfterMove() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.addItem("there", "one")
+            let id = try #require(try keychain.report().store?.id)
+            #expect(ProcessMemoryKeys.ofThisProcess.isHolding(.device, of: id))
+            _ = try keychain.protect(.keyFile)
+            #expect(!ProcessMemoryKeys.ofThisProcess.isHolding(.device, of: id))
+            #expect(try home.keychain().secret(of: "there") == "one")
+        }
+    }
+
+    @Test("A wrong passcode is counted by the chip; locked out, a prompt's passcode and an unlock say when to try again")
+    func lockedOut() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.set("Druidia")
+            try keychain.lock(.everything)
+            for count: UInt32 in 1...3 {
+                #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "Spaceball") }
+                #expect(try home.chip.status().failedTryCount == count)
+            }
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.unlock(with: "Druidia") }
+            #expect(failure?.status == .authFailed && failure?.refusal == .lockedOut(seconds: 600))
+            guard case .status(let status) = try keychain.report(asksChip: true).store?.chip else {
+                Issue.record("no status")
+                return
+            }
+            #expect(status.isLockedOut && status.failedTryCount == 3)
+        }
+    }
+
+    @Test("The passcode can be changed, set anew and removed, and a costlier policy raises its cost")
+    func passcodeChanges() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.addItem("there", "one")
+            try keychain.set("Druidia")
+            try keychain.changePasscode(
+                from: Passcode(text: "Druidia"), to: Passcode(text: "Vespa-1"), rotatingKeys: true, autoLock: .standard)
+            try home.forgetWhatIsHeld(keychain)
+            #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "Druidia") }
+            let costly = try LocalKeychain.cheaplyUnlocked(home: home.path, holder: .processMemory, memoryMebibytes: 2) {
+                $0.sealingDevice = home.chip
+            }
+            try costly.unlock(with: "Vespa-1")
+            let raised = try #require(try costly.report().store?.keybagGeneration)
+            #expect(try home.keychain().secret(of: "there") == "one")
+            try costly.unlock(with: "Vespa-1")
+            #expect(try costly.report().store?.keybagGeneration == raised)
+            let passcode = try Passcode(text: "Vespa-1")
+            try costly.removePasscode(passcode, deleting: costly.passcodeRemoval(passcode))
+            #expect(try home.keychain().secret(of: "there") == "one")
+        }
+    }
+}

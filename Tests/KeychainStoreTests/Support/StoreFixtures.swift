@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import CSQLite
+import Foundation
+import KeychainCore
+import KeychainStore
+import KeychainTesting
+import Testing
+
+/// A private directory for one test, removed when the test lets go of it.
+final class TemporaryDirectory: Sendable {
+    let path: String
+    var storePath: String { path + "/keychain.db" }
+
+    init() throws {
+        let base = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
+        path = base + "/keychain-store-tests-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try setMode(0o700, of: path)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Makes a store with the contract's keybag and opens it.
+    func makeStore(options: StoreOptions = StoreOptions()) throws -> SQLiteItemStore {
+        try create(options: options)
+        return try SQLiteItemStore(openingAt: storePath, options: options)
+    }
+
+    @discardableResult
+    func create(storeID: StoreID = .random(), options: StoreOptions = StoreOptions()) throws -> CreationOutcome {
+        try SQLiteItemStore.create(
+            at: storePath, storeID: storeID, keybag: ItemStoreContract.keybag.copies[0],
+            generation: ItemStoreContract.keybag.generation, options: options)
+    }
+
+    /// The names in the directory, in order.
+    var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
+    }
+
+    /// Every file's bytes by name.
+    ///
+    /// Only while no store is open here: reading a file drops the locks on it.
+    var contents: [String: Data] {
+        get throws {
+            try Dictionary(uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(fileURLWithPath: path + "/" + $0))) })
+        }
+    }
+}
+
+func setMode(_ mode: Int, of path: String) throws {
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+}
+
+extension ItemStore {
+    /// A write under the contract's keybag.
+    func insert(_ rows: [SealedRow]) throws(KeychainFailure) {
+        let outcome = try write(ifKeybagGeneration: ItemStoreContract.keybag.generation) { writing throws(KeychainFailure) in
+            for row in rows { try writing.insert(row) }
+        }
+        guard case .written = outcome else { throw KeychainFailure(.internal, "the keybag changed in a test") }
+    }
+
+    func rows(_ query: RowQuery = RowQuery()) throws(KeychainFailure) -> [SealedRow] {
+        var rows: [SealedRow] = []
+        try read { reading throws(KeychainFailure) in
+            try reading.forEachRow(matching: query, includingSecrets: true) { row in
+                rows.append(row)
+                return .proceed
+            }
+        }
+        return rows
+    }
+}
+
+extension SQLiteItemStore {
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
+        try write(ifKeybagGeneration: try keybag().generation) { writing throws(KeychainFailure) in
+            try writing.replaceKeybag(bytes, generation: generation)
+        }.mustBeWritten()
+    }
+}
+
+extension WriteOutcome {
+    func mustBeWritten() throws(KeychainFailure) {
+        guard case .written = self else { throw KeychainFailure(.internal, "the keybag changed in a test") }
+    }
+}
+
+extension CreationOutcome {
+    func mustBeCreated() throws(KeychainFailure) {
+        guard self == .created else { throw KeychainFailure(.internal, "there was a file in a test's directory") }
+    }
+}
+
+/// The failure of `body`; nil when it succeeds.
+func failure(of body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
+    do throws(KeychainFailure) {
+        try body()
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// What was in a directory at one moment, copied by another process: reading a database here would drop this process's locks on it.
+///
+/// It is also what a process that is killed at that moment leaves behind.
+struct FileCopies {
+    let directory: TemporaryDirectory
+
+    init(of source: TemporaryDirectory) throws {
+        directory = try TemporaryDirectory()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/cp")
+        process.arguments = ["-p", "-r", source.path + "/.", directory.path]
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+    }
+
+    /// How many pieces of `secret`, of eight bytes and from any place in it, are found anywhere.
+    func pieces(of secret: [UInt8]) throws -> Int {
+        let wanted = Set(Self.pieces(secret))
+        return try directory.contents.values.reduce(0) { count, data in
+            count + Self.pieces([UInt8](data)).count { wanted.contains($0) }
+        }
+    }
+
+    private static func pieces(_ bytes: [UInt8]) -> [UInt64] {
+        var piece: UInt64 = 0
+        var pieces: [UInt64] = []
+        for (position, byte) in bytes.enumerated() {
+            piece = piece << 8 | UInt64(byte)
+            if position >= 7 { pieces.append(piece) }
+        }
+        return pieces
+    }
+}
+
+/// A database opened behind the store's back, as a program of somebody would who knows the format.
+@safe final class RawDatabase {
+    // Valid until `deinit`.
+    private let handle: OpaquePointer
+
+    /// `stamps: false`: as a program would that knows nothing of checksums.
+    init(_ path: String, stamps: Bool = true) throws {
+        var opened: OpaquePointer?
+        let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
+        let code = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName)
+        unsafe handle = try #require(unsafe code == SQLITE_OK ? opened : nil)
+    }
+
+    deinit { unsafe sqlite3_close_v2(handle) }
+
+    func run(_ sql: String) throws {
+        let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
+        try #require(code == SQLITE_OK, "\(sql) failed with \(code)")
+    }
+
+    /// SQLITE_IOERR_DATA, which Swift does not import: SQLITE_IOERR | (32<<8).
+    static let badChecksum: Int32 = 10 | 32 << 8
+
+    /// Asks the layer below SQLite for a piece of the file.
+    func fileBytes(_ byteCount: Int, at offset: Int) throws -> (code: Int32, bytes: [UInt8]) {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        try #require(unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
+        let open = try unsafe #require(unsafe file)
+        var bytes = [UInt8](repeating: 0, count: byteCount)
+        // The file belongs to the connection, and the buffer has so many bytes.
+        let read = try unsafe #require(unsafe open.pointee.pMethods?.pointee.xRead)
+        return unsafe (read(open, &bytes, Int32(byteCount), Int64(offset)), bytes)
+    }
+
+    func integer(_ sql: String) throws -> Int64 {
+        var statement: OpaquePointer?
+        let code = unsafe sqlite3_prepare_v2(handle, sql, -1, &statement, nil)
+        try #require(code == SQLITE_OK)
+        defer { unsafe sqlite3_finalize(statement) }
+        try #require(unsafe sqlite3_step(statement) == SQLITE_ROW)
+        return unsafe sqlite3_column_int64(statement, 0)
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+import CTPMShims
+import Foundation
+import KeychainCore
+import KeychainTPM
+import KeychainTestSupport
+import Synchronization
+import Testing
+
+@Suite("A chip that cannot be used", .enabled(if: TPMDevice.isBuilt))
+struct UnreachableChipTests {
+    @Test(
+        "Where there is none, it is unavailable, and no other is looked for",
+        arguments: ["swtpm:path=/nonexistent/S", "device:/dev/null/tpm", "device:/nonexistent", "nosuchmodule", "nosuchmodule:x"]
+    )
+    func none(tcti: String) throws {
+        let device = try TPMDevice(tcti: tcti)
+        expectUnavailable { _ = try device.rootKeyName() }
+        expectUnavailable { _ = try device.status() }
+    }
+
+    @Test("Of a device it is said why it cannot be opened")
+    func reason() throws {
+        let failure = SealingFailure.unavailable("no TPM at device:/nonexistent/tpm: 0xA000A, No such file or directory")
+        #expect(throws: failure) { try TPMDevice(tcti: "device:/nonexistent/tpm").status() }
+    }
+
+    @Test("A place that does not say which module leads to it is refused", arguments: ["", ":", ":/dev/tpmrm0", "swtpm\0:path=/S"])
+    func unnamed(tcti: String) {
+        expectUnavailable { _ = try TPMDevice(tcti: tcti) }
+    }
+
+    @Test("One that is stopped ends in a time-out, for those who wait for their turn too, and serves again when it goes on")
+    func stopped() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        chip.send(signal: SIGSTOP)
+        for _ in 0..<2 {
+            #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        }
+        chip.send(signal: SIGCONT)
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("A program that is started during a call does not keep the connection, and so the chip, to itself")
+    func inheritance() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        chip.send(signal: SIGSTOP)
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        let program = try ChildProcess("sleep", ["600"])
+        chip.send(signal: SIGCONT)
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+        program.send(signal: SIGKILL)
+    }
+
+    @Test("One that is ended while it is stopped is unavailable afterwards")
+    func stoppedAndEnded() throws {
+        let chip = try SoftwareTPM()
+        let device = try TPMDevice(tcti: chip.tcti, timeoutSeconds: 1)
+        chip.send(signal: SIGSTOP)
+        #expect(throws: SealingFailure.timedOut) { try device.status() }
+        try chip.kill()
+        let patient = try TPMDevice(tcti: chip.tcti)
+        expectUnavailable { _ = try patient.status() }
+    }
+
+    @Test("Its power cut before a call makes it unavailable, and it serves again once it has power")
+    func killed() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        try chip.kill()
+        expectUnavailable { _ = try Sample.unseal(object, on: chip) }
+        try chip.start()
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+    }
+
+    @Test("Its power cut at any moment ends calls, without a hang and without a wrong reason, and nothing is lost")
+    func killedMidway() throws {
+        let chip = try SoftwareTPM()
+        // A chip counts a try when its power was cut after something guarded was used.
+        try chip.setLockout(afterTries: 10_000, recoverySeconds: 10_000)
+        let open = try Sample.seal(on: chip)
+        let guarded = try Sample.seal(on: chip, Sample.authorization)
+        let faults = Mutex<[String]>([])
+        for _ in 0..<40 {
+            let ended = DispatchSemaphore(value: 0)
+            Thread.detachNewThread { [tcti = chip.tcti] in
+                let fault = Self.use(open, guarded, tcti: tcti)
+                if let fault { faults.withLock { $0.append(fault) } }
+                ended.signal()
+            }
+            usleep(UInt32.random(in: 0..<60_000))
+            try chip.kill()
+            #expect(ended.wait(timeout: .now() + 60) == .success)
+            try chip.start()
+            #expect(try Sample.unseal(open, on: chip) == Sample.secret)
+            #expect(try Sample.unseal(guarded, on: chip, Sample.authorization) == Sample.secret)
+        }
+        #expect(faults.withLock { $0 } == [])
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    /// Uses the chip until it is gone; nil when each call succeeded or failed for that reason.
+    private static func use(_ open: SealedObject, _ guarded: SealedObject, tcti: String) -> String? {
+        while true {
+            do {
+                let secrets = [
+                    try Sample.unseal(open, tcti: tcti), try Sample.unseal(guarded, tcti: tcti, Sample.authorization),
+                ]
+                guard secrets == [Sample.secret, Sample.secret] else { return "another secret" }
+                _ = try TPMDevice(tcti: tcti).seal(SecretBytes(Sample.secret), authorization: .none)
+            } catch SealingFailure.unavailable {
+                return nil
+            } catch {
+                return "\(error)"
+            }
+        }
+    }
+
+    @Test("One that cannot write what it must keep fails, and says with which code")
+    func unwritable() throws {
+        let chip = try SoftwareTPM()
+        try FileManager.default.removeItem(atPath: chip.stateDirectory)
+        let device = try TPMDevice(tcti: chip.tcti)
+        do {
+            _ = try device.rootKeyName()
+            Issue.record("the key was made")
+        } catch .failed(let text) {
+            #expect(text.contains("0x101"))
+        } catch {
+            Issue.record(error)
+        }
+    }
+
+    @Test("One whose places are all taken by others is busy, and serves once they are free")
+    func full() throws {
+        let chip = try SoftwareTPM()
+        let object = try Sample.seal(on: chip)
+        try withTemporaryDirectory { directory in
+            for _ in 0..<3 { try chip.run("tpm2_createprimary", "-C", "o", "-G", "ecc", "-c", directory + "/key") }
+        }
+        #expect(throws: SealingFailure.timedOut) { try Sample.unseal(object, on: chip, timeoutSeconds: 1) }
+        try chip.run("tpm2_flushcontext", "-t")
+        #expect(try Sample.unseal(object, on: chip) == Sample.secret)
+    }
+
+    private func expectUnavailable(_ body: () throws -> Void) {
+        do {
+            try body()
+            Issue.record("done")
+        } catch SealingFailure.unavailable {
+        } catch {
+            Issue.record(error)
+        }
+    }
+}
+
+@Suite("Many calls", .enabled(if: TPMDevice.isBuilt))
+struct ManyCallsTests {
+    @Test("A thousand leave nothing behind in the chip")
+    func thousand() throws {
+        let chip = try SoftwareTPM()
+        let device = try TPMDevice(tcti: chip.tcti)
+        let open = try Sample.seal(on: chip)
+        let guarded = try Sample.seal(on: chip, Sample.authorization)
+        let authorization = SealingAuthorization.bytes(try SecretBytes(Sample.authorization))
+        for _ in 0..<500 {
+            #expect(try device.unseal(open, authorization: .none).bytes == Sample.secret)
+            #expect(try device.unseal(guarded, authorization: authorization).bytes == Sample.secret)
+        }
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("Those of eight threads take turns")
+    func threads() throws {
+        let chip = try SoftwareTPM()
+        let open = try Sample.seal(on: chip)
+        let guarded = try Sample.seal(on: chip, Sample.authorization)
+        let results = Mutex<[Result<[UInt8], any Error>]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { [tcti = chip.tcti] index in
+            for round in 0..<10 {
+                let isOpen = (index + round).isMultiple(of: 2)
+                let result = Result {
+                    try Sample.unseal(
+                        isOpen ? open : guarded, tcti: tcti, isOpen ? nil : Sample.authorization, timeoutSeconds: 600)
+                }
+                results.withLock { $0.append(result) }
+            }
+        }
+        let secrets = try results.withLock { try $0.map { try $0.get() } }
+        #expect(secrets == [[UInt8]](repeating: Sample.secret, count: 80))
+        #expect(try chip.loadedHandles() == [])
+    }
+
+    @Test("In a process, they print nothing, whatever goes wrong, and leave no descriptor open")
+    func quiet() throws {
+        let chip = try SoftwareTPM()
+        let child = try BuiltProgram.path(of: "KeychainTestChild")
+        let result = try ChildProcess.run(child, ["seal-and-fail", chip.tcti])
+        #expect(result.output == "sealed and failed\n")
+        #expect(result.ending == .exited(0))
+        #expect(try chip.loadedHandles() == [])
+    }
+}
+
+@Suite("Response codes")
+struct ResponseCodeTests {
+    @Test(
+        "They are told apart by format and number, whichever parameter, handle or session they name, whoever passes them on",
+        arguments: [
+            (0, KEYCHAIN_TPM_DONE),
+            (0x98e, KEYCHAIN_TPM_WRONG_AUTHORIZATION), (0x98e + 0x100, KEYCHAIN_TPM_WRONG_AUTHORIZATION),
+            (0x9a2, KEYCHAIN_TPM_WRONG_AUTHORIZATION), (0x1a2, KEYCHAIN_TPM_WRONG_AUTHORIZATION),
+            (0x921, KEYCHAIN_TPM_LOCKED_OUT),
+            (0x99d, KEYCHAIN_TPM_FAILED), (0x12f, KEYCHAIN_TPM_FAILED), (0x101, KEYCHAIN_TPM_FAILED), (0x100, KEYCHAIN_TPM_FAILED),
+            (0x18b, KEYCHAIN_TPM_MISSING), (0x28b, KEYCHAIN_TPM_MISSING),
+            (0x1df, KEYCHAIN_TPM_FOREIGN_OBJECT), (0x2df, KEYCHAIN_TPM_FOREIGN_OBJECT),
+            (0x902, KEYCHAIN_TPM_BUSY), (0x903, KEYCHAIN_TPM_BUSY), (0x908, KEYCHAIN_TPM_BUSY), (0x90a, KEYCHAIN_TPM_BUSY),
+            (0x920, KEYCHAIN_TPM_BUSY), (0x922, KEYCHAIN_TPM_BUSY), (0x923, KEYCHAIN_TPM_BUSY),
+            (0xa000a, KEYCHAIN_TPM_UNAVAILABLE), (0xa0001, KEYCHAIN_TPM_UNAVAILABLE),
+            (0xb0921, KEYCHAIN_TPM_LOCKED_OUT), (0xc098e, KEYCHAIN_TPM_WRONG_AUTHORIZATION),
+            (0x7000b, KEYCHAIN_TPM_FAILED), (0x80001, KEYCHAIN_TPM_FAILED), (0x9000a, KEYCHAIN_TPM_FAILED),
+        ] as [(UInt32, keychain_tpm_outcome)]
+    )
+    func classification(code: UInt32, outcome: keychain_tpm_outcome) {
+        #expect(keychain_tpm_classify(code) == outcome)
+    }
+}
+
+@Suite("A build without the trait TPM", .enabled(if: !TPMDevice.isBuilt))
+struct WithoutTraitTests {
+    @Test("It says that it cannot talk to a TPM")
+    func saysSo() throws {
+        let device = try TPMDevice()
+        #expect(throws: SealingFailure.unavailable("not built with TPM")) { try device.rootKeyName() }
+        #expect(throws: SealingFailure.unavailable("not built with TPM")) { try device.status() }
+        let secret = try SecretBytes(randomByteCount: 32)
+        #expect(throws: SealingFailure.unavailable("not built with TPM")) { try device.seal(secret, authorization: .none) }
+    }
+}

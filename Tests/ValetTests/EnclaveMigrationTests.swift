@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+@testable import Valet
+
+@Suite("Migrating values that a person has to release", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct EnclaveMigrationTests {
+    private func plainSource() throws -> Valet {
+        let source = try valet("source", .whenPasscodeSetThisDeviceOnly)
+        try source.setString("12345", forKey: "Skroob")
+        try source.setString("2", forKey: "Helmet")
+        #expect(source.canAccessKeychain())
+        return source
+    }
+
+    @Test("Into a Secure Enclave valet, and nobody is asked", arguments: [true, false])
+    func intoEnclave(removing: Bool) throws {
+        let keychain = try keychainWithPasscode()
+        let source = try plainSource()
+        let destination = try enclaveValet("destination")
+        try destination.migrateObjects(from: source, removeOnCompletion: removing)
+        #expect(keychain.person.questions.isEmpty)
+        #expect(try source.allKeys() == (removing ? [] : ["Skroob", "Helmet"]))
+        keychain.person.answers(.correctPasscode, times: 2)
+        #expect(try destination.string(forKey: "Skroob") == "12345")
+        #expect(try destination.string(forKey: "Helmet") == "2")
+    }
+
+    @Test("Into a single prompt valet, from any items")
+    func intoSinglePrompt() throws {
+        let keychain = try keychainWithPasscode()
+        #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("12345")) == errSecSuccess)
+        let destination = try singlePromptValet("migration into single prompt")
+        try destination.migrateObjects(matching: query(service: "old"), removeOnCompletion: true)
+        #expect(keychain.person.questions.isEmpty)
+        keychain.person.answers(.correctPasscode)
+        #expect(try destination.allKeys(userPrompt: "") == ["Skroob"])
+        #expect(try destination.string(forKey: "Skroob", withPrompt: "") == "12345")
+        #expect(throws: KeychainError.itemNotFound) {
+            try destination.migrateObjects(matching: query(service: "old"), removeOnCompletion: true)
+        }
+    }
+
+    @Test("From the single prompt valet of the same name, with one answer", arguments: [true, false])
+    func fromSinglePrompt(removing: Bool) throws {
+        let keychain = try keychainWithPasscode()
+        let source = try singlePromptValet("migrated \(removing)")
+        let destination = try enclaveValet("migrated \(removing)")
+        try source.setString("12345", forKey: "Skroob")
+        try source.setString("2", forKey: "Helmet")
+        try singlePromptValet("migrated \(removing)", .devicePasscode).setString("3", forKey: "Skroob")
+        keychain.person.answers(.correctPasscode)
+        try destination.migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: removing)
+        #expect(keychain.person.questions.count == 1)
+        for key in ["Skroob", "Helmet"] {
+            #expect(try source.containsObject(forKey: key) != removing)
+            #expect(try destination.containsObject(forKey: key))
+        }
+        keychain.person.answers(.correctPasscode)
+        #expect(try destination.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("Who cancels keeps everything where it was; nothing to move is not found")
+    func cancelled() throws {
+        let keychain = try keychainWithPasscode()
+        let source = try singlePromptValet("cancelled migration")
+        let destination = try enclaveValet("cancelled migration")
+        #expect(throws: KeychainError.itemNotFound) {
+            try destination.migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: true)
+        }
+        try source.setString("12345", forKey: "Skroob")
+        keychain.person.answers(.cancel)
+        #expect(throws: KeychainError.userCancelled) {
+            try destination.migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: true)
+        }
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try destination.migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: true)
+        }
+        #expect(try source.containsObject(forKey: "Skroob"))
+        #expect(try !destination.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("Out into a plain valet, with the context of the caller: one answer")
+    func intoPlainValet() throws {
+        let keychain = try keychainWithPasscode()
+        let source = try enclaveValet("out")
+        try source.setString("12345", forKey: "Skroob")
+        try source.setString("2", forKey: "Helmet")
+        let destination = try valet("in")
+        let context = LAContext()
+        context.localizedReason = "take it out"
+        keychain.person.answers(.correctPasscode)
+        let items = query(
+            service: "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_out_AccessibleWhenPasscodeSetThisDeviceOnly",
+            [kSecUseAuthenticationContext as String: context])
+        try destination.migrateObjects(matching: items, removeOnCompletion: true)
+        #expect(keychain.person.questions.map(\.reason) == ["take it out"])
+        #expect(try destination.allKeys() == ["Skroob", "Helmet"])
+        #expect(try destination.string(forKey: "Skroob") == "12345")
+        #expect(try !source.containsObject(forKey: "Skroob"))
+    }
+
+    @Test("A key that is there already stops it before anything is written, and nobody is asked")
+    func keyIsThere() throws {
+        let keychain = try keychainWithPasscode()
+        let source = try plainSource()
+        let destination = try enclaveValet("destination")
+        try destination.setString("mine", forKey: "Helmet")
+        #expect(throws: MigrationError.keyToMigrateAlreadyExistsInValet) {
+            try destination.migrateObjects(from: source, removeOnCompletion: true)
+        }
+        #expect(try !destination.containsObject(forKey: "Skroob"))
+        #expect(try source.allKeys() == ["Skroob", "Helmet"])
+        #expect(keychain.person.questions.isEmpty)
+    }
+
+    @Test("Without a passcode nothing is moved")
+    func noPasscode() throws {
+        let source = try valet("source")
+        try source.setString("12345", forKey: "Skroob")
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try enclaveValet("destination").migrateObjects(from: source, removeOnCompletion: true)
+        }
+        #expect(try source.string(forKey: "Skroob") == "12345")
+    }
+
+    @Test("A copy goes again if the person confirms, stays if somebody wrote to it, and stays if nobody can be asked")
+    func undoing() throws {
+        let keychain = try keychainWithPasscode()
+        let source = try plainSource()
+        let destination = try enclaveValet("undone")
+        func migrateAndUndo(_ meanwhile: () throws -> Void = {}) throws {
+            var journal = MigrationJournal(destination: destination.keychain.values, .once("undo"))
+            for item in try MigrationQuery(source.keychain.items).readItems() where item.account != AnyHashable(Canary.key) {
+                let key = try #require(item.account as? String)
+                try journal.write(
+                    PlannedCopy(original: item, key: key, value: try #require(item.value)), removingOriginal: true)
+            }
+            keychain.clock.advance(by: .seconds(1))
+            try meanwhile()
+            journal.undo()
+        }
+        keychain.person.answers(.correctPasscode)
+        try migrateAndUndo()
+        #expect(keychain.person.questions.count == 1)
+        #expect(try !destination.containsObject(forKey: "Skroob"))
+        #expect(try !destination.containsObject(forKey: "Helmet"))
+        keychain.person.answers(.correctPasscode)
+        try migrateAndUndo { try destination.setString("theirs", forKey: "Skroob") }
+        #expect(try !destination.containsObject(forKey: "Helmet"))
+        keychain.person.answers(.correctPasscode)
+        #expect(try destination.string(forKey: "Skroob") == "theirs")
+        try destination.removeAllObjects()
+        try migrateAndUndo()
+        #expect(try destination.containsObject(forKey: "Skroob"))
+        #expect(try source.allKeys() == ["Skroob", "Helmet"])
+    }
+}
+
+/// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
+@Suite("What a valet writes into items that a person has to release", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct EnclaveStoredAttributeTests {
+    private static let flags: [(SecureEnclaveAccessControl, SecAccessControlCreateFlags)] = [
+        (.userPresence, .userPresence), (.devicePasscode, .devicePasscode),
+    ]
+
+    @Test("A Secure Enclave valet")
+    func secureEnclave() throws {
+        let name = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
+        for (accessControl, flags) in Self.flags {
+            let suffix = accessControl == .userPresence ? "" : "_AccessControlDevicePasscode"
+            let valet = try enclaveValet("Druidia", accessControl)
+            try check(service: name + suffix, group: nil, flags) { try valet.setString("12345", forKey: "Skroob") }
+        }
+    }
+
+    @Test("A single prompt valet")
+    func singlePrompt() throws {
+        let name = "VAL_VALSinglePromptSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
+        for (accessControl, flags) in Self.flags {
+            let suffix = accessControl == .userPresence ? "" : "_AccessControlDevicePasscode"
+            let valet = try singlePromptValet("Druidia", accessControl)
+            try check(service: name + suffix, group: nil, flags) { try valet.setString("12345", forKey: "Skroob") }
+        }
+    }
+
+    @Test("Shared group valets, with and without an identifier")
+    func sharedGroups() throws {
+        let group = try sharedGroup()
+        let skroob = try identifier("Skroob")
+        let enclave = SecureEnclaveValet.sharedGroupValet(with: group, accessControl: .userPresence)
+        try check(
+            service: "VAL_VALSecureEnclaveValet_initWithSharedAccessGroupIdentifier:accessibility:_Druidia_"
+                + "AccessibleWhenPasscodeSetThisDeviceOnly",
+            group: "AppID12345.Druidia", .userPresence
+        ) { try enclave.setString("12345", forKey: "Skroob") }
+        let named = SecureEnclaveValet.sharedGroupValet(with: group, identifier: skroob, accessControl: .devicePasscode)
+        try check(
+            service: "VAL_VALSecureEnclaveValet_initWithSharedAccessGroupIdentifier:accessibility:_Druidia_Skroob_"
+                + "AccessibleWhenPasscodeSetThisDeviceOnly_AccessControlDevicePasscode",
+            group: "AppID12345.Druidia", .devicePasscode
+        ) { try named.setString("12345", forKey: "Skroob") }
+        let single = SinglePromptSecureEnclaveValet.sharedGroupValet(with: group, identifier: skroob, accessControl: .userPresence)
+        try check(
+            service: "VAL_VALSinglePromptSecureEnclaveValet_initWithSharedAccessGroupIdentifier:accessibility:_Druidia_Skroob_"
+                + "AccessibleWhenPasscodeSetThisDeviceOnly",
+            group: "AppID12345.Druidia", .userPresence
+        ) { try single.setString("12345", forKey: "Skroob") }
+    }
+
+    @Test("Biometry stands in the service too, under the names of the first finger readers")
+    func biometry() throws {
+        let name = SandboxName.identifier(try identifier("Druidia"))
+        let prefix = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
+        #expect(
+            name.service(kind: .secureEnclave, protection: EnclaveProtection(.biometricAny))
+                == prefix + "_AccessControlTouchIDAnyFingerprint")
+        #expect(
+            name.service(kind: .secureEnclave, protection: EnclaveProtection(.biometricCurrentSet))
+                == prefix + "_AccessControlTouchIDCurrentFingerprintSet")
+    }
+
+    @Test("The same attributes after a value was stored over another, and when a value was migrated")
+    func laterWrites() throws {
+        let service = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
+        let valet = try enclaveValet()
+        try check(service: service, group: nil, .userPresence) {
+            try valet.setString("first", forKey: "Skroob")
+            try valet.setString("12345", forKey: "Skroob")
+        }
+        let plain = try Valet.valet(with: identifier("Druidia"), accessibility: .whenUnlocked)
+        try check(service: service, group: nil, .userPresence) {
+            try plain.setString("12345", forKey: "Skroob")
+            try valet.migrateObjects(from: plain, removeOnCompletion: true)
+        }
+    }
+
+    @Test("The canary is an item that nobody has to release, where a plain valet would keep it")
+    func canary() throws {
+        let keychain = try keychainWithPasscode()
+        #expect(try enclaveValet().canAccessKeychain())
+        #expect(try singlePromptValet().canAccessKeychain())
+        let item = try RawItems.only()
+        #expect(
+            item[kSecAttrService as String] as? String
+                == "VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly")
+        #expect(item[kSecAttrAccount as String] as? String == "VAL_KeychainCanaryUsername")
+        #expect(keychain.person.questions.isEmpty)
+    }
+
+    /// Stores a value under "Skroob", and looks at the item past the valet.
+    private func check(
+        service: String, group: String?, _ flags: SecAccessControlCreateFlags, afterStoring store: () throws -> Void
+    ) throws {
+        let keychain = try keychainWithPasscode()
+        try store()
+        keychain.person.answers(.correctPasscode)
+        let item = try RawItems.only()
+        #expect(item[kSecAttrService as String] as? String == service)
+        #expect(item[kSecAttrAccount as String] as? String == "Skroob")
+        #expect(item[kSecValueData as String] as? Data == bytes("12345"))
+        #expect(item[kSecAttrAccessible as String] as? String == kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String)
+        #expect((item[kSecAttrSynchronizable as String] as? NSNumber)?.boolValue != true)
+        // No pointer is given.
+        let accessControl = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
+        #expect(item[kSecAttrAccessControl as String] as? SecAccessControl == accessControl)
+        #expect(item[kSecAttrAccessGroup as String] as? String == group ?? testAccessGroups[0])
+        // One for the look past the valet; storing asked nobody.
+        #expect(keychain.person.remainingAnswerCount == 0)
+        let query: [String: Any] = [kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: service]
+        #expect(SecItemDelete(query as CFDictionary) == errSecSuccess)
+    }
+}
+#endif
