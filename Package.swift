@@ -57,7 +57,7 @@ let package = Package(
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -82,12 +82,13 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ]
         ),
-        .target(name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
+        .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"]),
+        .target(name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -110,7 +111,7 @@ let package = Package(
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
         .testTarget(
-            name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+            name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
         ),
         .testTarget(
             name: "KeychainTPMTests",
@@ -119,7 +120,7 @@ let package = Package(
         .testTarget(
             name: "KeychainEngineTests",
             dependencies: [
-                "KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
+                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
                 "CKeychainShims",
             ]
         ),

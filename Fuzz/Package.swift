@@ -31,16 +31,18 @@ let package = Package(
             ],
             path: "Sources/Keybag"
         ),
+        .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"], path: "Sources/KeychainSystem"),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
         .target(
-            name: "KeychainStore", dependencies: ["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"],
+            name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims", "CKeychainShims"],
             path: "Sources/KeychainStore"
         ),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"], path: "Sources/KeychainTPM"),
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", .product(name: "Logging", package: "swift-log"),
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/KeychainEngine"
         ),
@@ -55,7 +57,7 @@ let package = Package(
         .target(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/ValetCLI",

@@ -120,7 +120,7 @@ extension OpenKeybag {
 
     func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
         guard current.document.encoded == document.encoded else {
-            throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", callsForReopening: true)
+            throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", requiresReopening: true)
         }
         var keys: [ClassKeyID: ClassKeyBox] = [:]
         for entry in document.classKeys { keys[entry.id] = try current.key(entry.id) }

@@ -1,59 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a keychain operation did not succeed: a status for programs, a reason for people, the place for us.
+/// An error of a keychain operation: a status for programs, structured context for code, and a reason for people.
 ///
-/// Two failures are equal when their status is, so that tests and callers depend on the meaning and wording may change.
-/// The reason never holds a secret, a key or an attribute's value.
+/// Code decides by `status`, `path`, `subject`, `cause`, `remedy` and `refusal`, never by the text of `reason`.
+/// Two failures are equal if their statuses are.
+/// The reason never contains a secret, a key, or the value of an attribute.
 package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What a failure is about.
+    package enum Subject: String, Sendable {
+        case store = "the keychain"
+        case keybag = "the keybag"
+        case keyFile = "the key file"
+        case credential = "the systemd credential"
+        case policy = "the policy"
+        case backup = "the backup"
+        case snapshot = "the snapshot"
+        case entitlements = "the entitlements file"
+        case tpm = "the TPM"
+    }
+
+    /// The specific cause, where a caller or a test distinguishes it and the status does not tell.
+    package enum Cause: Hashable, Sendable {
+        case diskFull
+        /// A write may or may not have taken effect.
+        case outcomeUnknown
+        case newerVersion
+        /// The file has a format that no released version wrote.
+        case unsupportedVersion
+        case malformed
+        /// A key derivation would cost more than the limit.
+        case costRefused
+        /// A file that was to be written is part of the keychain itself.
+        case isKeychainFile
+        case wrongPasscode
+        case wrongRecoveryKey
+        case mistypedRecoveryKey
+        case locked
+        case timedOut(milliseconds: Int)
+        case system(errno: Int32)
+        case sqlite(code: Int32)
+    }
+
     package let status: KeychainStatus
+    /// For people only; see `description`.
     package private(set) var reason: String
+    /// Where the failure was created: file and line.
     package let place: String
-    /// The connection or the keybag in use is no longer the store's: the same call may succeed once the store is opened anew.
-    package let callsForReopening: Bool
-    /// The store as a whole is damaged: the status is that of a keychain that cannot be used, and a person wants to know the difference.
+    /// The file or directory that the failure is about.
+    package private(set) var path: String?
+    /// What `path` is, or what the failure is about where there is no path.
+    package private(set) var subject: Subject?
+    package let cause: Cause?
+    /// The open connection or keybag is no longer the store's: the same call may succeed once the store is reopened.
+    package let requiresReopening: Bool
+    /// The store as a whole is damaged; its status alone only says that the keychain cannot be used.
     package let isDamage: Bool
-    /// Nil: the status tells what helps.
+    /// What helps, where the status does not tell.
     ///
-    /// With some remedies what was asked for is done in part, and "nothing was changed" would be wrong.
+    /// With some remedies the request was carried out in part, so "nothing was changed" would be wrong.
     package private(set) var remedy: KeychainRemedy?
-    /// What has to be released before the same call can succeed; the status is that of a call that may not ask.
+    /// What has to be released before the same call can succeed. The status is that of a call that may not ask.
     package private(set) var needs: AuthenticationNeeds?
-    /// Why somebody could not be authenticated, where the status does not tell.
+    /// Why a person could not be authenticated, where the status does not tell.
     package private(set) var refusal: AuthenticationRefusal?
 
     package init(
-        _ status: KeychainStatus, _ reason: String, callsForReopening: Bool = false, isDamage: Bool = false,
-        remedy: KeychainRemedy? = nil, refusal: AuthenticationRefusal? = nil, file: StaticString = #fileID, line: UInt = #line
+        _ status: KeychainStatus, _ reason: String, path: String? = nil, subject: Subject? = nil, cause: Cause? = nil,
+        requiresReopening: Bool = false, isDamage: Bool = false, remedy: KeychainRemedy? = nil, refusal: AuthenticationRefusal? = nil,
+        file: StaticString = #fileID, line: UInt = #line
     ) {
         self.status = status
         self.reason = reason
-        self.callsForReopening = callsForReopening
+        self.path = path
+        self.subject = subject
+        self.cause = cause
+        self.requiresReopening = requiresReopening
         self.isDamage = isDamage
         self.remedy = remedy
         self.refusal = refusal
         self.place = "\(file):\(line)"
     }
 
-    /// The same failure, with what it is about in front of the reason, unless the reason names it.
-    package func naming(_ subject: String) -> KeychainFailure {
+    /// Returns this failure with the path it is about, which also precedes the reason.
+    ///
+    /// Does nothing if the failure already has a path.
+    package func located(at path: String, _ subject: Subject) -> KeychainFailure {
+        guard self.path == nil else { return self }
         var failure = self
-        if !reason.contains(subject) { failure.reason = "\(subject): \(reason)" }
+        failure.path = path
+        failure.subject = subject
+        failure.reason = "\(path): \(reason)"
         return failure
     }
 
-    /// The same failure, with what helps.
-    package func advising(_ remedy: KeychainRemedy) -> KeychainFailure {
+    /// Returns this failure with context in front of the reason.
+    package func prefixed(by context: String) -> KeychainFailure {
+        var failure = self
+        failure.reason = "\(context): \(reason)"
+        return failure
+    }
+
+    package func withRemedy(_ remedy: KeychainRemedy) -> KeychainFailure {
         var failure = self
         failure.remedy = remedy
         return failure
     }
 
-    /// Nobody has been asked yet for what these items need.
-    package static func needing(
+    /// The failure of a call that needs authentication and has not asked a person yet.
+    package static func authenticationRequired(
         _ needs: AuthenticationNeeds, file: StaticString = #fileID, line: UInt = #line
     ) -> KeychainFailure {
         var failure = KeychainFailure(
-            .interactionNotAllowed, "an item has access control, and nobody may be asked", refusal: .notInteractive, file: file, line: line)
+            .interactionNotAllowed, "an item requires authentication, and this call may not ask for it", refusal: .notInteractive, file: file,
+            line: line)
         failure.needs = needs
         return failure
     }

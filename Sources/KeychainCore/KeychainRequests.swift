@@ -135,7 +135,7 @@ package struct UpdateRequest: Sendable {
             return failure
         }
         needs.formUnion(AuthenticationNeeds(passcodeFor: [new]))
-        return .needing(needs)
+        return .authenticationRequired(needs)
     }
 
     /// How an item is protected after the update.

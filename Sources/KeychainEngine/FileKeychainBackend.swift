@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import Keybag
 internal import KeychainCore
 internal import KeychainStore
@@ -139,7 +140,7 @@ struct KeychainOpening {
                 applicationPasswordCost: (try? configuration.passcodeRules().cost) ?? .standard)
         } catch {
             guard let protector else { throw error }
-            throw error.naming("with the device secret of \(protector.location(for: storeID))")
+            throw error.prefixed(by: "with the device secret of \(protector.location(for: storeID))")
         }
     }
 
@@ -216,12 +217,12 @@ final class LockEpochReader: Sendable {
         do throws(KeychainFailure) {
             return try Self.lockEpoch(of: shared)
         } catch {
-            guard error.callsForReopening else { throw error }
+            guard error.requiresReopening else { throw error }
         }
         do throws(KeychainFailure) {
             return try Self.lockEpoch(of: try ownStore())
         } catch {
-            guard error.callsForReopening else { throw error }
+            guard error.requiresReopening else { throw error }
             closeOwn()
         }
         return try Self.lockEpoch(of: try ownStore())

@@ -101,7 +101,7 @@ package final class LocalKeychain: Keychain {
             case .notAvailable, .readOnly, .inputOutput:
                 let ownPlaces = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, configuration.policyPath]
                 let places = ownPlaces + (otherPlace.map { [$0] } ?? [])
-                throw places.contains(where: error.reason.contains) ? error : error.naming(configuration.storePath)
+                throw places.contains(where: error.reason.contains) ? error : error.located(at: configuration.storePath, .store)
             default:
                 throw error
             }
@@ -181,7 +181,7 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
 
     /// Whether the same call may be answered in another way once the keychain is opened anew.
     private func mayBeOtherwise(_ failure: KeychainFailure, _ opened: Opened, isFirst: Bool) -> Bool {
-        if failure.callsForReopening {
+        if failure.requiresReopening {
             // After the first time there must be something new to open: another thread has closed this one, or the keybag changed.
             if isFirst || self.opened.withLock({ $0?.keybag !== opened.keybag }) { return true }
         } else if !Self.dependsOnKeybag(failure.status) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 package import KeychainCore
 
 extension SQLiteItemStore {
@@ -83,7 +84,7 @@ extension SQLiteItemStore {
                     session.health.breakConnection()
                     throw KeychainFailure(
                         .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
-                        callsForReopening: true)
+                        requiresReopening: true)
                 }
                 var pace = session.pace
                 try pace.note(group) { () throws(KeychainFailure) in try session.commit() }

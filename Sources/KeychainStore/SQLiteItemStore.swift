@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+package import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
 internal import Synchronization
@@ -167,7 +168,7 @@ package final class SQLiteItemStore: ItemStore {
 
     /// Another thread found that the store has to be opened anew, and closed this one meanwhile.
     private static var closedFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "the store was closed", callsForReopening: true)
+        KeychainFailure(.notAvailable, "the store was closed", requiresReopening: true)
     }
 
     private func openSession(
@@ -176,7 +177,7 @@ package final class SQLiteItemStore: ItemStore {
         let session = try opening.openSession(role, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
         guard try session.storeID() == storeID else {
             throw KeychainFailure(
-                .notAvailable, "another store has taken the place of the one at \(opening.path)", callsForReopening: true)
+                .notAvailable, "another store has taken the place of the one at \(opening.path)", requiresReopening: true)
         }
         return session
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import CSQLite
 package import KeychainCore
 
@@ -17,7 +18,7 @@ extension SQLiteItemStore {
             guard session.isInPlace else {
                 session.health.breakConnection()
                 throw KeychainFailure(
-                    .notAvailable, "the store's file was removed or replaced while it was open", callsForReopening: true)
+                    .notAvailable, "the store's file was removed or replaced while it was open", requiresReopening: true)
             }
             try refusePlaceOfStore(file.path, sourceFile: session.file)
             return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
@@ -33,11 +34,11 @@ extension SQLiteItemStore {
     /// would mix the two.
     private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
         let source = sourceFile.location.path
-        let isSource = try StoreFile.facts(of: path)?.identity == sourceFile.facts.identity
-        if isSource || StoreLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
+        let isSource = try POSIX.factsIfPresent(of: path)?.identity == sourceFile.facts.identity
+        if isSource || FileLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
             throw KeychainFailure(.notAvailable, "\(path) is the store itself; choose another place for the snapshot")
         }
-        for suffix in StoreLocation.companionSuffixes where try StoreFile.facts(of: path + suffix) != nil {
+        for suffix in FileLocation.companionSuffixes where try POSIX.factsIfPresent(of: path + suffix) != nil {
             throw KeychainFailure(
                 .notAvailable, "there is \(path)\(suffix): a database in use, or what is left of one; choose another place")
         }
@@ -52,7 +53,7 @@ extension SQLiteItemStore {
             try source.copyDatabase(to: copy)
         } catch {
             // A reader must not take the store for what is full.
-            throw error.remedy == .writeElsewhere ? error.naming("nothing was made in \(directory)") : error
+            throw error.remedy == .writeElsewhere ? error.prefixed(by: "nothing was made in \(directory)") : error
         }
     }
 }
@@ -76,7 +77,7 @@ extension SQLiteConnection {
         guard code == SQLITE_DONE, finished == SQLITE_OK else {
             let failure = SQLiteFailure(code: code == SQLITE_DONE ? finished : code, action: "copying the store")
             // Only the copy is written.
-            guard !failure.isOfWriting else { throw failure.keychainFailure.advising(.writeElsewhere) }
+            guard !failure.isOfWriting else { throw failure.keychainFailure.withRemedy(.writeElsewhere) }
             throw health.record(failure)
         }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
 
@@ -48,7 +49,7 @@ package struct StoreRepair {
         let opening = StoreOpening(path: path, options: options)
         try opening.examine()
         let refused = try opening.damage()
-        guard refused.description != nil, let location = try StoreLocation(path) else { return .notNeeded }
+        guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
         RestampedCopy.removeLeftovers(in: location)
@@ -69,7 +70,7 @@ package struct StoreRepair {
     private func freeName(_ path: String) throws(KeychainFailure) -> String {
         var name = path
         var number = 1
-        while try StoreFile.facts(of: name) != nil {
+        while try POSIX.factsIfPresent(of: name) != nil {
             number += 1
             name = "\(path)-\(number)"
         }
@@ -169,7 +170,7 @@ final class RestampedCopy {
     static let logSuffixes = ["-wal", "-journal"]
 
     /// Throws, calling it damage, for a file that is not a whole number of pages of a store.
-    init(of original: LockedDatabase, in location: StoreLocation) throws(KeychainFailure) {
+    init(of original: LockedDatabase, in location: FileLocation) throws(KeychainFailure) {
         guard original.byteCount > 0, original.byteCount % Int64(StoreSchema.pageByteCount) == 0 else {
             throw KeychainFailure(
                 .notAvailable, "the store is damaged: its file is cut off in the midst of a page; nothing was changed", isDamage: true)
@@ -188,20 +189,20 @@ final class RestampedCopy {
     /// Removes what repairs that were killed have left behind.
     ///
     /// The caller has locked the store, so none is under way.
-    static func removeLeftovers(in location: StoreLocation) {
+    static func removeLeftovers(in location: FileLocation) {
         for name in POSIX.names(inDirectory: location.directory) where name.hasPrefix(prefix(location)) {
-            let isOurs = ([""] + StoreLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
+            let isOurs = ([""] + FileLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
             if isOurs { POSIX.removeName(location.directory + "/" + name) }
         }
     }
 
     private static let suffix = ".repair"
 
-    private static func prefix(_ location: StoreLocation) -> String { "." + location.name + "." }
+    private static func prefix(_ location: FileLocation) -> String { "." + location.name + "." }
 
     deinit { remove() }
 
-    func remove() { for suffix in [""] + StoreLocation.companionSuffixes { POSIX.removeName(path + suffix) } }
+    func remove() { for suffix in [""] + FileLocation.companionSuffixes { POSIX.removeName(path + suffix) } }
 
     private static func copyLog(_ log: String, to path: String) throws(POSIX.ErrorNumber) {
         let descriptor: Int32
@@ -236,14 +237,14 @@ final class RestampedCopy {
 /// the removal of the old -wal file the new file has the old one's log; its changes are in the file already, so applying them again changes
 /// nothing.
 struct RepairPublication {
-    let location: StoreLocation
+    let location: FileLocation
     let copy: RestampedCopy
     /// The second name of the old file.
     let originalPath: String
 
     /// The caller has locked the store.
     func run(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        if let log = try StoreFile.facts(of: copy.path + "-wal"), log.byteCount > 0 {
+        if let log = try POSIX.factsIfPresent(of: copy.path + "-wal"), log.byteCount > 0 {
             throw KeychainFailure(.notAvailable, "the copy is not whole; nothing was changed")
         }
         try naming { () throws(POSIX.ErrorNumber) in try POSIX.flush(copy.path) }
@@ -258,7 +259,7 @@ struct RepairPublication {
         }
         do throws(POSIX.ErrorNumber) {
             try POSIX.flush(location.directory)
-            for suffix in StoreLocation.companionSuffixes { POSIX.removeName(location.path + suffix) }
+            for suffix in FileLocation.companionSuffixes { POSIX.removeName(location.path + suffix) }
             try POSIX.flush(location.directory)
         } catch {
             throw KeychainFailure(

@@ -8,14 +8,15 @@ private let allowedImports: [String: Set<String>] = [
     "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],
-    "KeychainStore": systemModules.union(["KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
+    "KeychainSystem": systemModules.union(["KeychainCore", "CKeychainShims"]),
+    "KeychainStore": systemModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
     "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
-    "KeychainEngine": systemModules.union(["KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
+    "KeychainEngine": systemModules.union(["KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": systemModules.union([
-        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "CKeychainShims", "ArgumentParser", "Logging",
+        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims", "ArgumentParser", "Logging",
     ]),
     "KeychainTesting": systemModules.union([
         "KeychainCore", "Keybag", "KeychainEngine", "CKeychainShims", "CKeychainTestingMarker",

@@ -100,7 +100,6 @@ struct AccessControlCreationTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Access control, cases of the specification", .inMemoryKeychain)
 struct AccessControlCases {
     @Test("Case 69: an item whose access control asks for nothing is read like every other")

@@ -143,7 +143,6 @@ struct AddTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Generic passwords, cases of the specification", .inMemoryKeychain)
 struct GenericPasswordCases {
     @Test("Case 6: the same account and service twice is a duplicate")
@@ -243,7 +242,6 @@ struct GenericPasswordCases {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Internet passwords, cases of the specification", .inMemoryKeychain)
 struct InternetPasswordCases {
     @Test("Case 1: adding the same internet password twice is a duplicate")

@@ -274,7 +274,6 @@ struct AuthenticationFlowTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Items that ask a person, cases of the specification", .inMemoryKeychain)
 struct AuthenticationCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }

@@ -6,7 +6,7 @@ import KeychainTesting
 import KeychainTestingTraits
 import Testing
 
-/// The rows of table 9.3 that find an item with access control.
+/// The rows of the table in section 9.3 that find an item with access control.
 private enum Access: CaseIterable, Sendable {
     case data, attributes, persistentReference, existence, many, change
 

@@ -76,7 +76,6 @@ struct DeleteTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Synchronizable items and tombstones, cases of the specification", .inMemoryKeychain)
 struct SynchronizableCases {
     private let item = Item.generic().with(kSecAttrSynchronizable, true)

@@ -98,7 +98,6 @@ struct EntitlementTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Access groups and entitlements, cases of the specification")
 struct AccessGroupCases {
     private static let groups = ["group1", "group2"]

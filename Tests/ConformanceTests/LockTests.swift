@@ -212,7 +212,6 @@ struct LockedSearchTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Locked items, cases of the specification", .inMemoryKeychain)
 struct LockCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }

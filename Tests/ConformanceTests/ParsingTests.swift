@@ -206,7 +206,6 @@ struct ParsingTests {
 }
 
 #if !canImport(Darwin)
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 /// Apple's platforms bridge such dictionaries; here each function takes an NSDictionary as it is.
 @Suite("Section 2: a Foundation dictionary", .inMemoryKeychain)
 struct FoundationDictionaryTests {

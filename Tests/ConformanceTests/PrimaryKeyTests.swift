@@ -93,7 +93,6 @@ struct PrimaryKeyTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Section 3.3: values that the keychain derives", .inMemoryKeychain)
 struct DerivedValueTests {
     private func sha1() throws -> Data {

@@ -185,7 +185,6 @@ struct ResultTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("What calls deliver, cases of the specification", .inMemoryKeychain)
 struct ResultCases {
     @Test(

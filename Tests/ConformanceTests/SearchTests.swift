@@ -181,7 +181,6 @@ struct PersistentReferenceTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Persistent references, cases of the specification", .inMemoryKeychain)
 struct PersistentReferenceCases {
     /// Adds an item and answers its persistent reference.

@@ -158,7 +158,6 @@ struct StoreFileCases {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Backups, cases of the specification")
 struct BackupCases {
     /// Takes a backup of one keychain and restores it into another one.

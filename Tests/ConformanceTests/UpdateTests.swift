@@ -201,7 +201,6 @@ struct UpdateTests {
     }
 }
 
-// Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Updates and deletions, cases of the specification", .inMemoryKeychain)
 struct ChangeCases {
     @Test("Case 82: a limit is for searches: delete and update refuse it")

@@ -104,7 +104,7 @@ struct KeyFailureTests {
         #expect {
             try call()
         } throws: { error in
-            (error as? KeychainFailure)?.callsForReopening == true
+            (error as? KeychainFailure)?.requiresReopening == true
         }
     }
 }

@@ -42,7 +42,7 @@ struct LockedKeybagTests {
         _ = try store.keybag.copiedKey(.whenUnlocked, 2)
         try store.holder.remove(.unlocked)
         let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
-        #expect(failure?.status == .interactionNotAllowed && failure?.callsForReopening == false)
+        #expect(failure?.status == .interactionNotAllowed && failure?.requiresReopening == false)
         #expect(failure?.reason == "the keychain is locked for items that are accessible when unlocked")
         #expect(try store.keybag.copiedKey(.afterFirstUnlock, 2).count == ClassKey.byteCount)
     }

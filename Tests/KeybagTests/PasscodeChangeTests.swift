@@ -77,7 +77,7 @@ struct PasscodeChangeTests {
                 deviceSecret: store.deviceSecret
             ).document)
         let failure = #expect(throws: KeychainFailure.self) { try later.removingPasscode(of: keys, deviceSecret: store.deviceSecret) }
-        #expect(failure?.status == .notAvailable && failure?.callsForReopening == true)
+        #expect(failure?.status == .notAvailable && failure?.requiresReopening == true)
     }
 
     @Test("Under another device secret nothing is made: it could never be opened again")

@@ -100,7 +100,7 @@ struct SharingTests {
         ]
         for failure in failures {
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.callsForReopening == true, "whoever closed it has opened, or opens, the store that is there now")
+            #expect(failure?.requiresReopening == true, "whoever closed it has opened, or opens, the store that is there now")
         }
         #expect(try directory.names == ["keychain.db"])
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
@@ -149,9 +149,9 @@ struct SharingTests {
         try await Task.sleep(for: .milliseconds(1_300))
         let reading = failure { () throws(KeychainFailure) in _ = try store.rows() }
         #expect(reading?.status == .notAvailable)
-        #expect(reading?.callsForReopening == true)
+        #expect(reading?.requiresReopening == true)
         let writing = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
-        #expect(writing?.callsForReopening == true)
+        #expect(writing?.requiresReopening == true)
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().isEmpty)
     }
 

@@ -226,6 +226,7 @@ struct LAErrorTests {
         (KeychainFailure(.authFailed, "x", refusal: .invalidContext), .invalidContext),
     ]
 
+    // Section 9.4 of SecItem-behavior.md in KeychainServices.docc.
     @Test("Section 9.4: what the keychain answers has a code", arguments: failures)
     func failure(failure: KeychainFailure, code: LAError.Code) throws {
         let error = LAError(failure)

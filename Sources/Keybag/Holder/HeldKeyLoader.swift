@@ -48,7 +48,7 @@ final class HolderReader: Sendable {
         } catch {
             throw KeychainFailure(
                 .interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)",
-                callsForReopening: error.callsForReopening)
+                requiresReopening: error.requiresReopening)
         }
     }
 }

@@ -48,7 +48,7 @@ struct ConstraintSealing {
     }
 
     private func passwordNode() throws(KeychainFailure) -> Node {
-        guard let applicationPassword else { throw .needing(AuthenticationNeeds(applicationPassword: .new)) }
+        guard let applicationPassword else { throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .new)) }
         let keys = ApplicationPasswordKeys(storeID: storeID, cost: applicationPasswordCost)
         let (key, record) = try keys.make(from: applicationPassword)
         return Node(key: key, record: .applicationPassword(record))
@@ -117,7 +117,7 @@ struct ConstraintOpening {
     }
 
     private func presenceKey(_ sealedKey: [UInt8]) throws(KeychainFailure) -> SharedSecretBytes {
-        guard let presence = keys.presence else { throw .needing(AuthenticationNeeds(passcodeFor: [])) }
+        guard let presence = keys.presence else { throw .authenticationRequired(AuthenticationNeeds(passcodeFor: [])) }
         guard let key = try SealedBox.open(sealedKey, with: presence.privateKey, .presence, storeID: storeID) else {
             throw KeychainFailure(.decode, "the item's access control was altered, or belongs to a passcode that was removed")
         }
@@ -125,13 +125,13 @@ struct ConstraintOpening {
     }
 
     private func passwordKey(_ record: ConstraintRecord.PasswordRecord) throws(KeychainFailure) -> SharedSecretBytes {
-        guard let password = keys.applicationPassword else { throw .needing(AuthenticationNeeds(applicationPassword: .missing)) }
+        guard let password = keys.applicationPassword else { throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .missing)) }
         guard let cost = PasscodeCost(encoded: record.cost) else {
             throw KeychainFailure(.decode, "the item names a cost of its password that is refused: too low or too high")
         }
         let derivation = ApplicationPasswordKeys(storeID: storeID, cost: cost)
         guard let key = try derivation.key(from: password, record) else {
-            throw .needing(AuthenticationNeeds(applicationPassword: .wrong))
+            throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .wrong))
         }
         return key
     }
@@ -166,7 +166,7 @@ struct ConstraintOpening {
                 needs.formUnion(missing)
             }
         }
-        guard needs.isEmpty else { throw .needing(needs) }
+        guard needs.isEmpty else { throw .authenticationRequired(needs) }
         return try ConstraintSealing.combined(found, storeID: storeID)
     }
 }

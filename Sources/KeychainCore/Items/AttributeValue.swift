@@ -12,7 +12,7 @@ package enum AttributeValue: Hashable, Sendable {
     /// The bytes that decide equality.
     ///
     /// Text and data with the same bytes are the same value, and a number that fits has the bytes of a
-    /// little-endian Int32 (semantics of SecItem: a String "a" and a Data "a" collide as primary keys).
+    /// little-endian Int32 (case 87 of SecItem-behavior.md: a String "a" and a Data "a" collide as primary keys).
     /// The buffer is valid only inside `body`.
     package func withComparedBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         switch self {

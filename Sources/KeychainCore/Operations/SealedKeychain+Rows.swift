@@ -77,11 +77,11 @@ extension SealedKeychain {
         let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
         if var needs = failure.needs {
             if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
-            return .guarded(.needing(needs))
+            return .guarded(.authenticationRequired(needs))
         }
         switch failure.status {
         // The passcode that the item needs anyhow would release the class key as well.
-        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.needing(needsClassKey))
+        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.authenticationRequired(needsClassKey))
         case .interactionNotAllowed: return .locked(failure)
         case .decode: return .damaged(failure)
         // Nobody here could open it: no damage, and nothing to wait for.

@@ -92,7 +92,7 @@ package struct SealedKeychain: Keychain {
     }
 
     package static var keybagChanged: KeychainFailure {
-        KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", callsForReopening: true)
+        KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", requiresReopening: true)
     }
 }
 
@@ -208,7 +208,7 @@ extension SealedKeychain {
             unreadableCount += hiddenCount
             firstUnreadable = firstUnreadable ?? Self.hiddenRow
         }
-        guard needs.isEmpty else { throw .needing(needs) }
+        guard needs.isEmpty else { throw .authenticationRequired(needs) }
         guard items.isEmpty else {
             if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }
             return items

@@ -47,7 +47,7 @@ extension KeychainAccess {
         _ needs: AuthenticationNeeds, _ action: AuthenticatedAction, _ authentication: Authentication, _ tried: ApplicationPassword?,
         _ attempts: inout PasswordAttempts
     ) throws(KeychainFailure) {
-        guard let context = authentication.context else { throw KeychainFailure.needing(needs) }
+        guard let context = authentication.context else { throw KeychainFailure.authenticationRequired(needs) }
         if needs.applicationPassword == .wrong, let tried {
             // Another thread may have set another one meanwhile: that one is tried next.
             guard context.applicationPassword === tried else { return }
@@ -56,7 +56,7 @@ extension KeychainAccess {
                 throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrong)
             }
         }
-        guard authentication.mayAsk else { throw KeychainFailure.needing(needs) }
+        guard authentication.mayAsk else { throw KeychainFailure.authenticationRequired(needs) }
         if let classes = needs.passcodeClasses { try releasePresence(for: classes, action, authentication, in: context) }
         if let password = needs.applicationPassword {
             try askForPassword(password, action, authentication, in: context, &attempts)

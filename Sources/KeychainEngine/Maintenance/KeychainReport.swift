@@ -125,7 +125,7 @@ extension LocalKeychain {
     /// A store may be too damaged to be opened, and it can still be told where.
     private func namingDamage(_ failure: KeychainFailure) -> KeychainFailure {
         let damage = try? SQLiteItemStore.damage(at: configuration.storePath, options: configuration.storeOptions)
-        return damage?.description.map(failure.naming) ?? failure
+        return damage?.description.map(failure.prefixed(by:)) ?? failure
     }
 
     private static func verify(

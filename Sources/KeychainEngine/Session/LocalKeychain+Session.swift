@@ -54,8 +54,8 @@ extension KeychainAccess {
             do throws(KeychainFailure) {
                 try store.advanceLockEpoch(extent)
             } catch {
-                throw error.naming("locked, but programs that keep keys in their own memory could not be told")
-                    .advising(.lockAgain)
+                throw error.prefixed(by: "locked, but programs that keep keys in their own memory could not be told")
+                    .withRemedy(.lockAgain)
             }
         }
         for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }

@@ -38,7 +38,7 @@ package struct PasscodePolicy: Hashable, Sendable {
             let contents = try PolicyFile.contents(atPath: path, byteLimit: Self.byteLimit, acceptsOwnFile: acceptsOwnFile)
             if let contents { try apply(contents, path) }
         } catch {
-            throw error.advising(.correctPolicy)
+            throw error.withRemedy(.correctPolicy)
         }
     }
 

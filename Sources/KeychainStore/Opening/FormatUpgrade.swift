@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import KeychainCore
 
 /// Makes a store of format 1 one whose pages have checksums.

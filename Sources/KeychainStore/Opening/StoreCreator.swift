@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+package import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
 
@@ -27,13 +28,6 @@ extension SQLiteItemStore {
     }
 }
 
-/// What became of an attempt to make a store.
-package enum CreationOutcome: Equatable, Sendable {
-    case created
-    /// Somebody else was faster, or it was there before: open that one.
-    case alreadyThere
-}
-
 /// Makes a store: complete under a name nobody knows, flushed, and then published under its own name or not at all.
 struct StoreCreation {
     let path: String
@@ -44,9 +38,9 @@ struct StoreCreation {
 
     func run() throws(KeychainFailure) -> CreationOutcome {
         guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
-        let (directory, _) = try StoreLocation.split(path)
+        let (directory, _) = try FileLocation.split(path)
         try PrivateDirectory.make(directory)
-        guard let location = try StoreLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
+        guard let location = try FileLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
         return try PublishedFile(location, acceptsFixedMode: false).publish { temporary throws(KeychainFailure) in
             try build(temporary)

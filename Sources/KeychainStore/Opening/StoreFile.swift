@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import KeychainCore
 
 /// Whether there is a store at a path.
@@ -10,16 +11,16 @@ package enum StoreFileState: Equatable, Sendable {
 ///
 /// Looks with lstat alone. Opening and closing the file would drop the locks of every connection this process has on it.
 struct StoreFile {
-    let location: StoreLocation
+    let location: FileLocation
     let facts: POSIX.FileFacts
 
     /// Nil when there is none.
     ///
     /// Throws when there is one that must not be used, and says what to do about it.
     static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
-        guard let location = try StoreLocation(path) else { return nil }
+        guard let location = try FileLocation(path) else { return nil }
         try checkDirectory(location.directory, fileSystem: fileSystem)
-        guard let facts = try facts(of: location.path) else { return nil }
+        guard let facts = try POSIX.factsIfPresent(of: location.path) else { return nil }
         let path = location.path
         switch facts.kind {
         case .regularFile: break
@@ -39,7 +40,7 @@ struct StoreFile {
 
     /// Checks the directory a store is in or will be made in.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
-        guard let facts = try facts(of: directory) else { throw refusal("\(directory) is gone") }
+        guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal("\(directory) is gone") }
         guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
         try checkOwner(facts, directory)
         guard facts.mode & 0o077 == 0 else {
@@ -52,17 +53,6 @@ struct StoreFile {
         }
         if let name = FileSystemProbe.networkName(ofType: type) {
             throw refusal("\(directory) is on a network file system (\(name)), where a store is not safe; choose a local directory")
-        }
-    }
-
-    /// What lstat tells; nil when there is nothing of that name.
-    static func facts(of path: String) throws(KeychainFailure) -> POSIX.FileFacts? {
-        do throws(POSIX.ErrorNumber) {
-            return try POSIX.facts(of: path)
-        } catch .noEntry {
-            return nil
-        } catch {
-            throw refusal("cannot look at \(path): \(error.message)")
         }
     }
 
@@ -86,13 +76,13 @@ struct StoreFile {
 ///
 /// It is watched, because a place may be read-only for us alone.
 struct ImmutableFile {
-    let location: StoreLocation
+    let location: FileLocation
     let facts: POSIX.FileFacts
 
     /// Nil when the store can be opened in the usual way: the directory is writable, or somebody has a -wal file there.
     init?(_ file: StoreFile) throws(KeychainFailure) {
         guard !POSIX.canMakeFiles(in: file.location.directory) else { return nil }
-        guard try StoreFile.facts(of: file.location.walPath) == nil else { return nil }
+        guard try POSIX.factsIfPresent(of: file.location.walPath) == nil else { return nil }
         location = file.location
         facts = file.facts
     }
@@ -109,4 +99,12 @@ struct ImmutableFile {
             return error == .noEntry
         }
     }
+}
+
+extension FileLocation {
+    /// The path of the write-ahead log.
+    var walPath: String { path + "-wal" }
+
+    /// The suffixes that SQLite appends to a database's name for the files beside it.
+    static let companionSuffixes = ["-wal", "-shm", "-journal"]
 }

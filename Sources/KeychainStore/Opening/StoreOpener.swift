@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import KeychainCore
 
 /// Opens connections to a store: file first, then what is in it, then the settings.
@@ -31,7 +32,7 @@ struct StoreOpening {
             try connection.switchToWAL()
         }
         // The same file before and after: so it is the one that was opened in between.
-        guard try StoreFile.facts(of: file.location.path)?.identity == file.facts.identity else {
+        guard try POSIX.factsIfPresent(of: file.location.path)?.identity == file.facts.identity else {
             throw KeychainFailure(.notAvailable, "\(file.location.path) was replaced while it was being opened")
         }
         return StoreSession(

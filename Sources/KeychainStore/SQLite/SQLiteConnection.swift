@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import CKeychainShims
 internal import CSQLite
 internal import KeychainCore

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import CSQLite
 internal import KeychainCore
 
@@ -62,7 +63,7 @@ struct SQLiteFailure: Equatable {
 
     /// What callers see.
     ///
-    /// Source of the pairs: secitem semantics, section 1.9.
+    /// The pairs are those of section 1.9 of SecItem-behavior.md in KeychainServices.docc.
     var keychainFailure: KeychainFailure {
         switch primaryCode {
         case SQLITE_READONLY where code != Self.fileWasMoved:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import KeychainCore
 
 /// A connection at work: what a read or a write is given.

@@ -74,7 +74,7 @@ enum Program {
 #endif
 
 #if !canImport(Darwin)
-/// What a keychain can be in, as the columns of the specification's table.
+/// The states of a keychain: the columns of the table in section 8 of SecItem-behavior.md.
 enum LockState: CaseIterable, Sendable {
     case neverUnlocked
     case locked
@@ -92,7 +92,7 @@ enum LockState: CaseIterable, Sendable {
     }
 }
 
-/// The protection classes, as the rows of the specification's table.
+/// The protection classes: the rows of the table in section 8 of SecItem-behavior.md.
 enum ProtectionClass: String, CaseIterable, Sendable {
     case ak, aku, akpu, ck, cku, dk, dku
 

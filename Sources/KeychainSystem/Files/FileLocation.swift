@@ -2,18 +2,14 @@
 package import KeychainCore
 
 /// Where a store, or a copy of one, is or would be: a directory that exists, without symbolic links, and a name in it.
-struct StoreLocation: Equatable {
-    let directory: String
-    let name: String
+package struct FileLocation: Equatable, Sendable {
+    package let directory: String
+    package let name: String
 
-    var path: String { directory == "/" ? "/" + name : directory + "/" + name }
-    var walPath: String { path + "-wal" }
-
-    /// What SQLite puts behind a database's name for the files beside it.
-    static let companionSuffixes = ["-wal", "-shm", "-journal"]
+    package var path: String { directory == "/" ? "/" + name : directory + "/" + name }
 
     /// Splits an absolute path into directory and name.
-    static func split(_ path: String) throws(KeychainFailure) -> (directory: String, name: String) {
+    package static func split(_ path: String) throws(KeychainFailure) -> (directory: String, name: String) {
         let (directory, name) = try parentAndName(of: path)
         guard !name.isEmpty, name != ".", name != ".." else {
             throw KeychainFailure(.notAvailable, "the path must end in a file's name")
@@ -22,7 +18,7 @@ struct StoreLocation: Equatable {
     }
 
     /// The directory that an absolute path is in; of the root, the root.
-    static func parent(of path: String) throws(KeychainFailure) -> String { try parentAndName(of: path).parent }
+    package static func parent(of path: String) throws(KeychainFailure) -> String { try parentAndName(of: path).parent }
 
     private static func parentAndName(of path: String) throws(KeychainFailure) -> (parent: String, name: String) {
         guard path.hasPrefix("/"), !path.utf8.contains(0), let slash = path.lastIndex(of: "/") else {
@@ -33,7 +29,7 @@ struct StoreLocation: Equatable {
     }
 
     /// Nil when the directory does not exist.
-    init?(_ path: String) throws(KeychainFailure) {
+    package init?(_ path: String) throws(KeychainFailure) {
         let (directory, name) = try Self.split(path)
         do throws(POSIX.ErrorNumber) {
             self.directory = try POSIX.resolvedPath(of: directory)
@@ -50,7 +46,7 @@ struct StoreLocation: Equatable {
     private static func refuseLinkToNowhere(above directory: String) throws(KeychainFailure) {
         var path = directory
         while path != "/" {
-            guard let facts = try StoreFile.facts(of: path) else {
+            guard let facts = try POSIX.factsIfPresent(of: path) else {
                 path = try parent(of: path)
                 continue
             }
@@ -69,8 +65,8 @@ package enum PrivateDirectory {
     /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full.
     package static func make(_ directory: String) throws(KeychainFailure) {
         guard directory != "/" else { return }
-        let parent = try StoreLocation.parent(of: directory)
-        if try StoreFile.facts(of: directory) == nil {
+        let parent = try FileLocation.parent(of: directory)
+        if try POSIX.factsIfPresent(of: directory) == nil {
             try make(parent)
             do throws(POSIX.ErrorNumber) {
                 try POSIX.makeDirectory(directory)
@@ -91,7 +87,7 @@ package enum PrivateDirectory {
     }
 
     /// What an error number means to whoever wanted to put something into a directory.
-    static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
+    package static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
         if error.meansFull { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
         let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
         return KeychainFailure(status, "nothing can be made in \(directory): \(error.message)")

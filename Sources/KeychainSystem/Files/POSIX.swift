@@ -1,62 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
-
-#if canImport(Glibc)
 internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#endif
+package import KeychainCore
 
 /// The few system calls of the store, as functions that answer an error number instead of setting one.
-enum POSIX {
+package enum POSIX {
     /// An error number that a system call answered.
-    struct ErrorNumber: Error, Hashable {
-        let rawValue: Int32
+    package struct ErrorNumber: Error, Hashable {
+        package let rawValue: Int32
 
-        static let exists = ErrorNumber(rawValue: EEXIST)
-        static let noEntry = ErrorNumber(rawValue: ENOENT)
-        static let notPermitted = ErrorNumber(rawValue: EPERM)
+        package static let exists = ErrorNumber(rawValue: EEXIST)
+        package static let noEntry = ErrorNumber(rawValue: ENOENT)
+        package static let notPermitted = ErrorNumber(rawValue: EPERM)
         /// Somebody else has locked it.
-        static let isLocked = ErrorNumber(rawValue: EAGAIN)
-        static let notSupported = ErrorNumber(rawValue: EOPNOTSUPP)
+        package static let isLocked = ErrorNumber(rawValue: EAGAIN)
+        package static let notSupported = ErrorNumber(rawValue: EOPNOTSUPP)
 
-        var meansFull: Bool { rawValue == ENOSPC || rawValue == EDQUOT }
-        var meansIO: Bool { rawValue == EIO }
-        var meansReadOnly: Bool { rawValue == EROFS || rawValue == EACCES || rawValue == EPERM }
+        package var meansFull: Bool { rawValue == ENOSPC || rawValue == EDQUOT }
+        package var meansIO: Bool { rawValue == EIO }
+        package var meansReadOnly: Bool { rawValue == EROFS || rawValue == EACCES || rawValue == EPERM }
 
         /// The system's own words, such as "Permission denied".
-        var message: String {
+        package var message: String {
             // strerror answers a valid C string for every number.
             unsafe String(cString: strerror(rawValue))
         }
     }
 
     /// What lstat tells about a name.
-    struct FileFacts: Equatable {
-        enum Kind { case regularFile, directory, symbolicLink, other }
+    package struct FileFacts: Equatable {
+        package enum Kind { case regularFile, directory, symbolicLink, other }
 
-        let kind: Kind
+        package let kind: Kind
         /// The permission bits, the lowest nine and the three special ones.
-        let mode: UInt32
-        let owner: UInt32
-        let byteCount: Int64
-        let identity: FileIdentity
+        package let mode: UInt32
+        package let owner: UInt32
+        package let byteCount: Int64
+        package let identity: FileIdentity
         /// When the content last changed, in nanoseconds since 1970.
-        let modificationNanoseconds: Int64
+        package let modificationNanoseconds: Int64
     }
 
     /// Which file a name stands for: two names, or one name at two times, are the same file when this is equal.
-    struct FileIdentity: Hashable {
-        let device: UInt64
-        let inode: UInt64
+    package struct FileIdentity: Hashable {
+        package let device: UInt64
+        package let inode: UInt64
     }
 
-    static var effectiveUser: UInt32 { geteuid() }
+    package static var effectiveUser: UInt32 { geteuid() }
 
     /// Looks at the name itself: a symbolic link is not followed, and nothing is opened.
-    static func facts(of path: String) throws(ErrorNumber) -> FileFacts {
+    package static func facts(of path: String) throws(ErrorNumber) -> FileFacts {
         var status = stat()
         // `status` is ours and outlives the call.
         guard unsafe lstat(path, &status) == 0 else { throw ErrorNumber(rawValue: errno) }
@@ -73,8 +67,19 @@ enum POSIX {
             modificationNanoseconds: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec))
     }
 
+    /// What lstat tells about a name; nil if nothing has that name.
+    package static func factsIfPresent(of path: String) throws(KeychainFailure) -> FileFacts? {
+        do throws(ErrorNumber) {
+            return try facts(of: path)
+        } catch .noEntry {
+            return nil
+        } catch {
+            throw KeychainFailure(.notAvailable, "cannot look at \(path): \(error.message)", path: path)
+        }
+    }
+
     /// The directory's path without symbolic links.
-    static func resolvedPath(of path: String) throws(ErrorNumber) -> String {
+    package static func resolvedPath(of path: String) throws(ErrorNumber) -> String {
         // With a null buffer realpath allocates the answer, which is ours to free.
         guard let resolved = unsafe realpath(path, nil) else { throw ErrorNumber(rawValue: errno) }
         defer { unsafe free(resolved) }
@@ -82,14 +87,14 @@ enum POSIX {
     }
 
     /// Whether the effective user may make files in that directory.
-    static func canMakeFiles(in directory: String) -> Bool {
+    package static func canMakeFiles(in directory: String) -> Bool {
         unsafe faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0
     }
 
     /// Makes an empty file that only its owner can use; fails when the name is taken, also by a symbolic link.
     ///
     /// `acceptsFixedMode`: also on a file system where the mode cannot be chosen, such as a memory stick's.
-    static func makeFile(_ path: String, acceptsFixedMode: Bool = false) throws(ErrorNumber) {
+    package static func makeFile(_ path: String, acceptsFixedMode: Bool = false) throws(ErrorNumber) {
         let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
         // The umask may have taken bits away that the owner needs.
@@ -101,26 +106,20 @@ enum POSIX {
     }
 
     /// Opens an existing file to write at its end; the descriptor is the caller's to close.
-    static func openForAppending(_ path: String) throws(ErrorNumber) -> Int32 {
+    package static func openForAppending(_ path: String) throws(ErrorNumber) -> Int32 {
         let descriptor = unsafe open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
         return descriptor
     }
 
     /// Writes all of the bytes.
-    static func write(_ bytes: [UInt8], to descriptor: Int32) throws(ErrorNumber) {
+    package static func write(_ bytes: [UInt8], to descriptor: Int32) throws(ErrorNumber) {
         var written = 0
         while written < bytes.count {
             // The buffer holds for the call, which reads from `written` to its end.
             let count = unsafe bytes.withUnsafeBytes { buffer in
                 let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
-                #if canImport(Glibc)
                 return unsafe Glibc.write(descriptor, start, buffer.count - written)
-                #elseif canImport(Musl)
-                return unsafe Musl.write(descriptor, start, buffer.count - written)
-                #elseif canImport(Android)
-                return unsafe Android.write(descriptor, start, buffer.count - written)
-                #endif
             }
             if count < 0 {
                 guard errno == EINTR else { throw ErrorNumber(rawValue: errno) }
@@ -131,16 +130,16 @@ enum POSIX {
     }
 
     /// Waits until what was written through the descriptor is on the disk.
-    static func flush(_ descriptor: Int32) throws(ErrorNumber) {
+    package static func flush(_ descriptor: Int32) throws(ErrorNumber) {
         guard fsync(descriptor) == 0 else { throw ErrorNumber(rawValue: errno) }
     }
 
-    static func closeDescriptor(_ descriptor: Int32) {
+    package static func closeDescriptor(_ descriptor: Int32) {
         close(descriptor)
     }
 
     /// Makes a directory that only its owner can use.
-    static func makeDirectory(_ path: String) throws(ErrorNumber) {
+    package static func makeDirectory(_ path: String) throws(ErrorNumber) {
         guard unsafe mkdir(path, 0o700) == 0 else { throw ErrorNumber(rawValue: errno) }
         guard unsafe chmod(path, 0o700) == 0 else { throw ErrorNumber(rawValue: errno) }
     }
@@ -148,7 +147,7 @@ enum POSIX {
     /// Waits until the file or directory is on the disk.
     ///
     /// Opens and closes it, which drops every lock this process has on it: never for a database in use.
-    static func flush(_ path: String) throws(ErrorNumber) {
+    package static func flush(_ path: String) throws(ErrorNumber) {
         let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
         let failure = fsync(descriptor) == 0 ? nil : ErrorNumber(rawValue: errno)
@@ -157,35 +156,23 @@ enum POSIX {
     }
 
     /// Gives an existing file a second name, unless that name is taken.
-    static func link(_ existing: String, as name: String) throws(ErrorNumber) {
-        #if canImport(Glibc)
+    package static func link(_ existing: String, as name: String) throws(ErrorNumber) {
         let result = unsafe Glibc.link(existing, name)
-        #elseif canImport(Musl)
-        let result = unsafe Musl.link(existing, name)
-        #elseif canImport(Android)
-        let result = unsafe Android.link(existing, name)
-        #endif
         guard result == 0 else { throw ErrorNumber(rawValue: errno) }
     }
 
     /// Gives a file another name, in the place of the file that has it.
-    static func rename(_ existing: String, to name: String) throws(ErrorNumber) {
-        #if canImport(Glibc)
+    package static func rename(_ existing: String, to name: String) throws(ErrorNumber) {
         let result = unsafe Glibc.rename(existing, name)
-        #elseif canImport(Musl)
-        let result = unsafe Musl.rename(existing, name)
-        #elseif canImport(Android)
-        let result = unsafe Android.rename(existing, name)
-        #endif
         guard result == 0 else { throw ErrorNumber(rawValue: errno) }
     }
 
     /// Removes a name, if it is there.
-    static func removeName(_ path: String) {
+    package static func removeName(_ path: String) {
         _ = unsafe unlink(path)
     }
 
-    static func fileSystemType(of path: String) throws(ErrorNumber) -> UInt32 {
+    package static func fileSystemType(of path: String) throws(ErrorNumber) -> UInt32 {
         var type: UInt32 = 0
         let result = unsafe keychain_file_system_type(path, &type)
         guard result == 0 else { throw ErrorNumber(rawValue: result) }
@@ -193,27 +180,20 @@ enum POSIX {
     }
 }
 
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#endif
 
 /// What copying a database past SQLite needs.
 extension POSIX {
     /// Opens an existing file to read and write; the descriptor is the caller's to close.
     ///
     /// Closing it drops every lock this process has on the file, those of open files aside.
-    static func openToReadAndWrite(_ path: String) throws(ErrorNumber) -> Int32 {
+    package static func openToReadAndWrite(_ path: String) throws(ErrorNumber) -> Int32 {
         let descriptor = unsafe open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw ErrorNumber(rawValue: errno) }
         return descriptor
     }
 
     /// Which file a descriptor stands for, and its size.
-    static func identityAndByteCount(of descriptor: Int32) throws(ErrorNumber) -> (FileIdentity, Int64) {
+    package static func identityAndByteCount(of descriptor: Int32) throws(ErrorNumber) -> (FileIdentity, Int64) {
         var status = stat()
         // `status` is ours and outlives the call.
         guard unsafe fstat(descriptor, &status) == 0 else { throw ErrorNumber(rawValue: errno) }
@@ -221,7 +201,7 @@ extension POSIX {
     }
 
     /// Fills the buffer from a place in the file, or as much of it as there is before the file ends; answers how much.
-    static func read(into buffer: inout [UInt8], from descriptor: Int32, at offset: Int64) throws(ErrorNumber) -> Int {
+    package static func read(into buffer: inout [UInt8], from descriptor: Int32, at offset: Int64) throws(ErrorNumber) -> Int {
         var filled = 0
         while filled < buffer.count {
             // The rest of the buffer, and its size.
@@ -239,7 +219,7 @@ extension POSIX {
     }
 
     /// The names in a directory; none where it cannot be read.
-    static func names(inDirectory path: String) -> [String] {
+    package static func names(inDirectory path: String) -> [String] {
         guard let stream = unsafe opendir(path) else { return [] }
         defer { unsafe closedir(stream) }
         var names: [String] = []
@@ -253,14 +233,14 @@ extension POSIX {
         return names
     }
 
-    static func truncate(_ path: String, toByteCount byteCount: Int64) throws(ErrorNumber) {
+    package static func truncate(_ path: String, toByteCount byteCount: Int64) throws(ErrorNumber) {
         let descriptor = try openToReadAndWrite(path)
         defer { closeDescriptor(descriptor) }
         guard ftruncate(descriptor, off_t(byteCount)) == 0 else { throw ErrorNumber(rawValue: errno) }
     }
 
     /// Locks a database against every connection of SQLite's; false when somebody has it open.
-    static func lockDatabase(_ descriptor: Int32) throws(ErrorNumber) -> Bool {
+    package static func lockDatabase(_ descriptor: Int32) throws(ErrorNumber) -> Bool {
         let code = keychain_lock_database(descriptor)
         guard code == 0 || code == EAGAIN || code == EACCES else { throw ErrorNumber(rawValue: code) }
         return code == 0
@@ -283,7 +263,7 @@ package struct FileSystemProbe: Sendable {
     /// The name of a network file system, where several machines cannot share the memory that WAL needs; nil for others.
     ///
     /// Source of the numbers: linux/magic.h and statfs(2).
-    static func networkName(ofType typeNumber: UInt32) -> String? {
+    package static func networkName(ofType typeNumber: UInt32) -> String? {
         switch typeNumber {
         case 0x6969: "nfs"
         case 0x517B: "smb"

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#if canImport(Glibc)
 internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#endif
 
 /// Time that only goes forward, for deadlines: setting the wall clock shortens or stretches no wait.
-enum MonotonicClock {
+package enum MonotonicClock {
     /// Nanoseconds since some moment in the past.
-    static func nowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
+    package static func nowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
 
     /// The same to within a few milliseconds, and cheaper by far.
-    static func coarseNowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
+    package static func coarseNowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
 
-    static func sleep(nanoseconds: UInt64) {
+    package static func sleep(nanoseconds: UInt64) {
         var pause = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
         // Woken early by a signal, it returns early: every caller looks at the clock again.
         _ = unsafe nanosleep(&pause, nil)

@@ -3,9 +3,11 @@ package import KeychainCore
 
 /// A file that comes into being whole or not at all: filled under a name nobody knows, flushed, and only then given its own.
 package struct PublishedFile {
-    private let location: StoreLocation
+    private let location: FileLocation
     private let acceptsFixedMode: Bool
     private let hasLinks: Bool
+    /// Suffixes of files that `fill` may leave beside the temporary file, such as SQLite's.
+    private let companionSuffixes: [String]
 
     /// A file beside which nothing is checked: it may lie on a memory stick, and in a directory of others.
     ///
@@ -13,17 +15,18 @@ package struct PublishedFile {
     /// system without hard links.
     ///
     /// Throws `.notAvailable` unless `path` is absolute and its directory exists.
-    package init(_ path: String, hasLinks: Bool = true) throws(KeychainFailure) {
-        guard let location = try StoreLocation(path) else {
+    package init(_ path: String, hasLinks: Bool = true, companionSuffixes: [String] = []) throws(KeychainFailure) {
+        guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "the directory of \(path) does not exist", remedy: .writeElsewhere)
         }
-        self.init(location, acceptsFixedMode: true, hasLinks: hasLinks)
+        self.init(location, acceptsFixedMode: true, hasLinks: hasLinks, companionSuffixes: companionSuffixes)
     }
 
-    init(_ location: StoreLocation, acceptsFixedMode: Bool, hasLinks: Bool = true) {
+    package init(_ location: FileLocation, acceptsFixedMode: Bool, hasLinks: Bool = true, companionSuffixes: [String] = []) {
         self.location = location
         self.acceptsFixedMode = acceptsFixedMode
         self.hasLinks = hasLinks
+        self.companionSuffixes = companionSuffixes
     }
 
     /// The path without symbolic links.
@@ -37,7 +40,7 @@ package struct PublishedFile {
     package func publish(
         replacingExisting: Bool = false, _ fill: (_ temporaryPath: String) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> CreationOutcome {
-        if let facts = try StoreFile.facts(of: path) {
+        if let facts = try POSIX.factsIfPresent(of: path) {
             guard replacingExisting else { return .alreadyThere }
             guard facts.kind == .regularFile else {
                 throw KeychainFailure(.notAvailable, "\(path) is not a regular file; choose another name")
@@ -46,7 +49,7 @@ package struct PublishedFile {
         // A name that nobody can guess or have left behind.
         let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
         try naming { () throws(POSIX.ErrorNumber) in try POSIX.makeFile(temporary, acceptsFixedMode: acceptsFixedMode) }
-        defer { for suffix in [""] + StoreLocation.companionSuffixes { POSIX.removeName(temporary + suffix) } }
+        defer { for suffix in [""] + companionSuffixes { POSIX.removeName(temporary + suffix) } }
         try fill(temporary)
         try naming { () throws(POSIX.ErrorNumber) in try POSIX.flush(temporary) }
         guard try giveName(to: temporary, replacingExisting: replacingExisting) else { return .alreadyThere }
@@ -102,8 +105,15 @@ package struct PublishedFile {
     /// A file that may lie anywhere can lie elsewhere.
     private func failure(_ error: POSIX.ErrorNumber) -> KeychainFailure {
         let failure = PrivateDirectory.failure(error, location.directory)
-        return acceptsFixedMode ? failure.advising(.writeElsewhere) : failure
+        return acceptsFixedMode ? failure.withRemedy(.writeElsewhere) : failure
     }
+}
+
+/// The result of an attempt to create a file.
+package enum CreationOutcome: Equatable, Sendable {
+    case created
+    /// Somebody else was faster, or it was there before: open that one.
+    case alreadyThere
 }
 
 /// Writes to the end of a file that may lie anywhere.
@@ -111,11 +121,11 @@ package final class FileWriter {
     private let descriptor: Int32
     private let directory: String
 
-    init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
+    package init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
         do throws(POSIX.ErrorNumber) {
             descriptor = try POSIX.openForAppending(path)
         } catch {
-            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
         }
         self.directory = directory
     }
@@ -127,16 +137,16 @@ package final class FileWriter {
         do throws(POSIX.ErrorNumber) {
             try POSIX.write(bytes, to: descriptor)
         } catch {
-            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
         }
     }
 
     /// Through the descriptor that wrote: it hears of every error.
-    func flush() throws(KeychainFailure) {
+    package func flush() throws(KeychainFailure) {
         do throws(POSIX.ErrorNumber) {
             try POSIX.flush(descriptor)
         } catch {
-            throw PrivateDirectory.failure(error, directory).advising(.writeElsewhere)
+            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
         }
     }
 }
