@@ -48,4 +48,121 @@ package final class InMemoryItemStore: ItemStore {
         contents.withLock { $0.lockEpoch = $0.lockEpoch.advanced(by: extent) }
     }
 }
+
+/// A private copy of the contents; a write puts it in place when its body has not thrown.
+final class InMemoryTransaction: ItemWriting {
+    var contents: InMemoryItemStore.Contents
+
+    init(_ contents: InMemoryItemStore.Contents) {
+        self.contents = contents
+    }
+
+    func forEachRow(
+        matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) {
+        for var row in contents.rows where query.matches(row.header) {
+            if !includingSecrets { row.sealedSecret = [] }
+            if try body(row) == .stop { return }
+        }
+    }
+
+    func itemCount() -> Int { contents.rows.count { !$0.header.isTombstone } }
+
+    func keybag() -> StoredKeybag { contents.keybag }
+
+    func quarantinedRows() -> [QuarantinedRow] { contents.quarantine }
+
+    func insert(_ row: SealedRow) throws(KeychainFailure) {
+        try requireUnique(row, exceptNumber: nil)
+        contents.lastNumber += 1
+        var stored = row
+        stored.number = contents.lastNumber
+        contents.rows.append(stored)
+    }
+
+    func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
+        try requireUnique(row, exceptNumber: number)
+        let position = try position(of: number)
+        contents.rows[position] = row
+        contents.rows[position].number = number
+    }
+
+    func remove(number: Int64) throws(KeychainFailure) {
+        contents.rows.remove(at: try position(of: number))
+    }
+
+    func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure) {
+        let row = contents.rows.remove(at: try position(of: number))
+        contents.quarantine.append(QuarantinedRow(row: row, seconds: seconds))
+        contents.quarantine.removeFirst(max(0, contents.quarantine.count - QuarantinedRow.capacity))
+    }
+
+    func purgeQuarantine() { contents.quarantine.removeAll() }
+
+    func lockEpoch() -> LockEpoch { contents.lockEpoch }
+
+    func rowCount(underPasscodeKeysBelow generation: UInt32) -> Int {
+        contents.rows.count { $0.header.isUnderPasscodeKey(below: generation) }
+    }
+
+    func forEachRow(
+        underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
+    ) throws(KeychainFailure) {
+        for row in contents.rows where (row.number ?? 0) > number && row.header.isUnderPasscodeKey(below: generation) {
+            guard try body(row) == .proceed else { return }
+        }
+    }
+
+    func classKeysInUse() -> Set<ClassKeyID> {
+        let headers = contents.rows.map(\.header) + contents.quarantine.map(\.row.header)
+        return Set(headers.map { ClassKeyID($0.accessibility, generation: $0.classKeyGeneration) })
+    }
+
+    func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
+        guard generation > contents.keybag.generation else {
+            throw KeychainFailure(.internal, "a keybag is replaced by one of a higher generation only")
+        }
+        contents.keybag = StoredKeybag(generation: generation, copies: [bytes, bytes])
+    }
+
+    private func position(of number: Int64) throws(KeychainFailure) -> Int {
+        guard let position = contents.rows.firstIndex(where: { $0.number == number }) else {
+            throw KeychainFailure(.internal, "a row that was just read is gone")
+        }
+        return position
+    }
+
+    private func requireUnique(_ row: SealedRow, exceptNumber: Int64?) throws(KeychainFailure) {
+        let header = row.header
+        let isTaken = contents.rows.contains { other in
+            other.number != exceptNumber
+                && (other.header.reference.id == header.reference.id
+                    || (other.header.serviceDigest == header.serviceDigest && other.header.accountDigest == header.accountDigest
+                        && other.header.remainingKeyDigest == header.remainingKeyDigest))
+        }
+        guard !isTaken else { throw KeychainFailure(.duplicateItem, "a row with this primary key is already there") }
+    }
+}
+
+extension RowHeader {
+    fileprivate func isUnderPasscodeKey(below generation: UInt32) -> Bool {
+        accessibility.isPasscodeProtected && classKeyGeneration < generation
+    }
+}
+
+extension RowQuery {
+    /// What the database decides in SQL, decided here on the header.
+    fileprivate func matches(_ header: RowHeader) -> Bool {
+        (itemClass ?? header.reference.itemClass) == header.reference.itemClass
+            && (id ?? header.reference.id) == header.reference.id
+            && (serviceDigest ?? header.serviceDigest) == header.serviceDigest
+            && (accountDigest ?? header.accountDigest) == header.accountDigest
+            && (remainingKeyDigest ?? header.remainingKeyDigest) == header.remainingKeyDigest
+            && accessGroupDigests?.contains(header.accessGroupDigest) ?? true
+            && attributeDigests.allSatisfy(header.attributeDigests.contains)
+            && (accessibility ?? header.accessibility) == header.accessibility
+            && (isSynchronizable ?? header.isSynchronizable) == header.isSynchronizable
+            && (isTombstone ?? header.isTombstone) == header.isTombstone
+    }
+}
 #endif

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 public import Foundation
+internal import Keybag
 internal import KeychainCore
+internal import KeychainEngine
+internal import Synchronization
 
 /// What can go wrong with a keychain, for tests of what a program does then.
 ///
@@ -71,6 +74,141 @@ extension InMemoryKeychain {
     public struct DamageError: Error, LocalizedError {
         /// What is wrong, for people.
         public let errorDescription: String?
+    }
+}
+
+/// What a test wants to go wrong with the store, until it has gone wrong often enough.
+final class InjectedFaults: Sendable {
+    /// The moments at which something can go wrong.
+    enum Moment {
+        /// Before the store was looked at.
+        case reading, writing
+        /// When everything was said to be written that a call has to write, and something was.
+        case committing
+    }
+
+    private struct Order {
+        let calls: InMemoryKeychain.Calls
+        let fault: InMemoryKeychain.Fault
+        var remaining: Int
+
+        func concerns(_ moment: Moment) -> Bool {
+            switch (fault, moment) {
+            case (.diskFull, .reading), (.diskFull, .writing): false
+            case (.diskFull, .committing): calls != .reads
+            case (.unavailable, .committing): false
+            case (.inputOutput, .writing): false
+            case (.unavailable, .reading), (.inputOutput, .reading): calls != .writes
+            case (.unavailable, .writing), (.inputOutput, .committing): calls != .reads
+            }
+        }
+    }
+
+    private let orders = Mutex<[Order]>([])
+
+    func add(_ fault: InMemoryKeychain.Fault, of calls: InMemoryKeychain.Calls, times: Int) {
+        guard times > 0 else { return }
+        orders.withLock { $0.append(Order(calls: calls, fault: fault, remaining: times)) }
+    }
+
+    func removeAll() {
+        orders.withLock { $0.removeAll() }
+    }
+
+    /// What goes wrong at this moment, in the order in which it was asked for; nil: nothing.
+    func take(at moment: Moment) -> InMemoryKeychain.Fault? {
+        orders.withLock { orders in
+            guard let index = orders.firstIndex(where: { $0.concerns(moment) }) else { return nil }
+            let fault = orders[index].fault
+            orders[index].remaining -= 1
+            if orders[index].remaining == 0 { orders.remove(at: index) }
+            return fault
+        }
+    }
+}
+
+extension InMemoryKeychain.Fault {
+    /// What the file store says in such a case.
+    var failure: KeychainFailure {
+        switch self {
+        case .unavailable: KeychainFailure(.notAvailable, "the store cannot be used (the test asked for that)")
+        case .diskFull: KeychainFailure(.notAvailable, "the disk is full; nothing was changed (the test asked for that)")
+        case .inputOutput: KeychainFailure(.inputOutput, "the disk answered with an error (the test asked for that)")
+        }
+    }
+}
+
+/// A store in memory in which a test lets things go wrong, at the moments at which they do in a file.
+struct FaultyItemStore: ItemStore {
+    let base: InMemoryItemStore
+    let faults: InjectedFaults
+
+    func read<Result>(
+        _ body: (any ItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        if let fault = faults.take(at: .reading) { throw fault.failure }
+        return try base.read(body)
+    }
+
+    func write<Result>(
+        ifKeybagGeneration generation: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result> {
+        if let fault = faults.take(at: .writing) { throw fault.failure }
+        var committed: InMemoryKeychain.Fault?
+        let outcome = try base.write(ifKeybagGeneration: generation) { writing throws(KeychainFailure) in
+            let result = try body(writing)
+            let fault = faults.take(at: .committing)
+            if let fault, fault != .inputOutput(isWritten: true) { throw fault.failure }
+            committed = fault
+            return result
+        }
+        if let committed { throw committed.failure }
+        return outcome
+    }
+
+    func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
+        base.advanceLockEpoch(extent)
+    }
+}
+
+extension MemoryKeychain {
+    /// Changes a bit in everything that is sealed; what rows are found by stays as it is.
+    ///
+    /// Throws `.itemNotFound` when no item has that account.
+    func damageItems(account: String?) throws(KeychainFailure) {
+        try access.perform(creating: true) { opened throws(KeychainFailure) in
+            var queries = [RowQuery(isTombstone: false)]
+            if let account {
+                queries.removeAll()
+                for itemClass in [ItemClass.genericPassword, .internetPassword] {
+                    let digest = try opened.keybag.cipher.digest(of: .string(account), for: .account, in: itemClass)
+                    queries.append(RowQuery(itemClass: itemClass, accountDigest: digest, isTombstone: false))
+                }
+            }
+            try opened.keychain.write { writing throws(KeychainFailure) in
+                var rows: [SealedRow] = []
+                for query in queries {
+                    try writing.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
+                        rows.append(row)
+                        return .proceed
+                    }
+                }
+                guard !rows.isEmpty else { throw KeychainFailure(.itemNotFound, "there is no such item to damage") }
+                for var row in rows {
+                    guard let number = row.number else { continue }
+                    row.wrappedItemKey.damage()
+                    row.sealedAttributes.damage()
+                    row.sealedSecret.damage()
+                    try writing.replace(number: number, with: row)
+                }
+            }
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func damage() {
+        if let index = indices.first { self[index] ^= 1 }
     }
 }
 #endif

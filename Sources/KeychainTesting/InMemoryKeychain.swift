@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 internal import CKeychainTestingMarker
+public import Foundation
 internal import Keybag
 package import KeychainCore
 internal import KeychainEngine
+internal import Synchronization
 
 /// A keychain without files: real rules, real encryption, and gone with the last reference to it.
 ///
@@ -95,6 +97,63 @@ public final class InMemoryKeychain: Sendable {
         try await Self.$scope.withValue(self) {
             try await CurrentKeychain.$bound.withValue(keychain, operation: body)
         }
+    }
+}
+
+/// Runs `body` on a fresh, empty in-memory keychain.
+///
+/// - Parameters:
+///   - accessGroups: Access groups the program under test is entitled to, beside its own.
+///   - body: What to run; `InMemoryKeychain.current` is the keychain.
+/// - Returns: What `body` returns.
+/// - Throws: What `body` throws, or an error when the keychain could not be made.
+public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: () throws -> Result) throws -> Result {
+    try InMemoryKeychain(accessGroups: accessGroups).perform(body)
+}
+
+/// Runs `body`, and every task that it starts, on a fresh, empty in-memory keychain.
+///
+/// - Parameters:
+///   - accessGroups: Access groups the program under test is entitled to, beside its own.
+///   - isolation: The caller's actor; `body` stays on it.
+///   - body: What to run; `InMemoryKeychain.current` is the keychain.
+/// - Returns: What `body` returns.
+/// - Throws: What `body` throws, or an error when the keychain could not be made.
+public func withInMemoryKeychain<Result>(
+    accessGroups: [String] = [], isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+) async throws -> Result {
+    try await InMemoryKeychain(accessGroups: accessGroups).perform(body)
+}
+
+/// The time of an in-memory keychain: it begins when the keychain is made, at the system's time, and stands still until a test
+/// moves it on.
+///
+/// Dates of items and the time after which a keychain locks itself both go by it, so a test waits for nothing:
+///
+///     keychain.clock.advance(by: .seconds(15 * 60))
+public final class VirtualClock: Sendable {
+    private let start = Date()
+    private let elapsed = Mutex(Duration.zero)
+
+    init() {}
+
+    /// What the clock shows: what items are dated with that are added or changed now.
+    public var date: Date { start.addingTimeInterval(elapsed.withLock { $0 / .seconds(1) }) }
+
+    /// Moves the time on.
+    ///
+    /// - Parameter duration: For how long; a clock does not go back, so a negative duration counts as none.
+    public func advance(by duration: Duration) {
+        elapsed.withLock { $0 += max(duration, .zero) }
+    }
+}
+
+extension VirtualClock: WallClock, MonotonicTime {
+    package func now() -> Double { date.timeIntervalSinceReferenceDate }
+
+    package func nowNanoseconds() -> UInt64 {
+        let (seconds, attoseconds) = elapsed.withLock { $0.components }
+        return UInt64(seconds) &* 1_000_000_000 &+ UInt64(attoseconds / 1_000_000_000)
     }
 }
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#if !canImport(Darwin)
 internal import KeychainTesting
 public import Testing
 
+#if !canImport(Darwin)
 /// Gives each test its own empty in-memory keychain, so that tests run in parallel and in any order.
 ///
 ///     @Test(.inMemoryKeychain) func remembersTheToken() throws { … }
@@ -34,5 +34,20 @@ extension Trait where Self == InMemoryKeychainTrait {
     /// - Parameter accessGroups: As in the entitlement `keychain-access-groups`.
     /// - Returns: The trait.
     public static func inMemoryKeychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
+}
+#endif
+
+#if canImport(Darwin)
+extension Trait where Self == ConditionTrait {
+    /// There is no in-memory keychain beside Apple's own: the test is recorded as skipped.
+    public static var inMemoryKeychain: Self {
+        .disabled("the in-memory keychain replaces Keychain Services only where Apple's are absent")
+    }
+
+    /// There is no in-memory keychain beside Apple's own: the test is recorded as skipped.
+    ///
+    /// - Parameter accessGroups: Not used here.
+    /// - Returns: The trait.
+    public static func inMemoryKeychain(accessGroups: [String]) -> Self { inMemoryKeychain }
 }
 #endif

@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import Synchronization
 import Valet
 
 /// One run of a command against the keychain.
@@ -52,6 +53,89 @@ struct CommandSession {
             throw CommandFailure(error, because: lastFailure)
         } catch {
             throw CommandFailure(lastFailure ?? KeychainFailure(.internal, "the keychain could not be used"))
+        }
+    }
+}
+
+/// What concerns the lock of the keychain.
+extension CommandSession {
+    /// Runs a call of the keychain's lock.
+    func performOnLock<Result>(_ body: (any KeychainSessionProviding) throws(KeychainFailure) -> Result) throws(CommandFailure) -> Result {
+        do throws(KeychainFailure) {
+            return try body(keychain)
+        } catch {
+            throw CommandFailure(passcode: error)
+        }
+    }
+
+    /// The state of the lock, if there is one: before anybody is asked for a passcode that cannot be right.
+    func requirePasscode() throws(CommandFailure) -> SessionStatus {
+        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        guard status.isPasscodeSet else { throw CommandFailure.noPasscode }
+        return status
+    }
+
+    /// The passcode that was given, or else asked for, of a keychain that has one; nil without one.
+    func passcodeIfSet(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode? {
+        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        guard status.isPasscodeSet else { return nil }
+        return try PasscodeInput.passcode.given(given)
+    }
+
+    /// Before a person is asked for a secret: throws what storing it would.
+    func requireUnlocked(for accessibility: AccessibilityOption) throws(CommandFailure) {
+        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        guard status.isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly else {
+            throw CommandFailure(KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet))
+        }
+        let state = status.state
+        let isEnough =
+            switch accessibility {
+            case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: state != .neverUnlocked
+            case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: state == .unlocked
+            }
+        guard isEnough else { throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked")) }
+    }
+}
+
+/// Passes every call on, and remembers the last failure: a valet's errors do not tell the status and the reason.
+final class RecordingKeychain: Keychain {
+    private let keychain: any Keychain
+    private let failure = Mutex<KeychainFailure?>(nil)
+
+    init(_ keychain: any Keychain) {
+        self.keychain = keychain
+    }
+
+    /// Why the last call did not succeed; nil if it did.
+    var lastFailure: KeychainFailure? { failure.withLock { $0 } }
+
+    func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
+        try recording { () throws(KeychainFailure) in try keychain.add(request) }
+    }
+
+    func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
+        try recording { () throws(KeychainFailure) in try keychain.copyMatching(request) }
+    }
+
+    func update(_ request: UpdateRequest) throws(KeychainFailure) {
+        try recording { () throws(KeychainFailure) in try keychain.update(request) }
+    }
+
+    func delete(_ request: DeleteRequest) throws(KeychainFailure) {
+        try recording { () throws(KeychainFailure) in try keychain.delete(request) }
+    }
+
+    private func recording<Result>(_ call: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+        do {
+            let result = try call()
+            failure.withLock { $0 = nil }
+            return result
+        } catch {
+            failure.withLock { $0 = error }
+            // The command tells it, or has an answer for it.
+            WarningLog.silence(error.description)
+            throw error
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
+package import Foundation
 internal import FoundationEssentials
 package import KeychainCore
 
@@ -159,6 +160,25 @@ package struct ItemCipherContract {
         expect(cipher.fingerprint(of: Self.attributes, secret: nil) == none, "a fingerprint changes by itself")
         expect(cipher.fingerprint(of: Self.attributes, secret: Data()) != none, "no secret and an empty one share a fingerprint")
         expect(cipher.fingerprint(of: ItemAttributes(), secret: nil) != none, "attributes share a fingerprint")
+    }
+}
+
+/// Rows without access control, for which nothing but the class key is needed.
+extension ItemCipher {
+    package func seal(
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> SealedRow {
+        try seal(attributes, secret: secret, header: header, constraint: nil, with: ConstraintKeys(), under: classKey)
+    }
+
+    package func open(
+        _ row: SealedRow, includingSecret: Bool, under classKey: borrowing ClassKey
+    ) throws(KeychainFailure) -> OpenedRow {
+        try open(row, includingSecret: includingSecret, with: ConstraintKeys(), under: classKey)
+    }
+
+    package func openSecret(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> Data? {
+        try openSecret(of: row, with: ConstraintKeys(), under: classKey)
     }
 }
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import Foundation
+import KeychainEngine
 import Valet
 
 struct SetCommand: ParsableCommand {
@@ -38,5 +40,52 @@ struct SetCommand: ParsableCommand {
                 try selected.valet.setObject(secret, forKey: key)
             }
         }
+    }
+}
+
+/// Where `valet set` takes the secret from: standard input as it is, or the person at the terminal, twice and without echo.
+enum SecretInput {
+    /// A secret is small.
+    ///
+    /// The limit keeps an endless input from filling the memory.
+    private static let maximumByteCount = 64 << 20
+
+    static var isPerson: Bool { isatty(STDIN_FILENO) == 1 }
+
+    static func read() throws(CommandFailure) -> Data {
+        isPerson ? try ask() : try readStandardInput()
+    }
+
+    private static func readStandardInput() throws(CommandFailure) -> Data {
+        let secret: Data?
+        do {
+            secret = try FileDescriptor.readToEnd(of: STDIN_FILENO, limit: maximumByteCount)
+        } catch {
+            throw CommandFailure(
+                .usage, "standard input cannot be read: \(FileDescriptor.message(error.number))",
+                advice: "Nothing was stored. Give the secret through a pipe, or run `valet set` on a terminal."
+            )
+        }
+        guard let secret else {
+            throw CommandFailure(
+                .usage, "the secret is larger than \(maximumByteCount >> 20) MiB, and nothing was stored",
+                advice: "Keep large files elsewhere, encrypted, and store their key here."
+            )
+        }
+        return secret
+    }
+
+    private static func ask() throws(CommandFailure) -> Data {
+        let terminal = Terminal()
+        var secret = try terminal.readWithoutEcho(prompt: "Secret: ")
+        var again = try terminal.readWithoutEcho(prompt: "Again:  ")
+        defer {
+            secret.wipe()
+            again.wipe()
+        }
+        guard secret == again else {
+            throw CommandFailure(.usage, "the two entries differ, and nothing was stored", advice: "Run the command again.")
+        }
+        return Data(secret)
     }
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CValet
+internal import Foundation
+internal import Valet
+
+/// What C says about a valet to create.
+enum Argument {
+    static func identifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> Identifier {
+        // The header says what the pointer must be; so below.
+        guard let identifier = try unsafe optionalIdentifier(text, length) else { throw CallFailure(valet_error_empty_identifier) }
+        return identifier
+    }
+
+    static func optionalIdentifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> Identifier? {
+        Identifier(nonEmpty: try unsafe Input.text(text, length))
+    }
+
+    static func group(
+        _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
+        _ groupLength: Int
+    ) throws(CallFailure) -> SharedGroupIdentifier {
+        let prefix = try unsafe Input.text(prefix, prefixLength)
+        let group = try unsafe Input.text(group, groupLength)
+        guard !group.isEmpty else { throw CallFailure(valet_error_empty_identifier) }
+        switch Int(prefixKind) {
+        case valet_group_prefix_app_id:
+            guard let shared = SharedGroupIdentifier(appIDPrefix: prefix, nonEmptyGroup: group) else {
+                throw CallFailure(valet_error_empty_identifier)
+            }
+            return shared
+        case valet_group_prefix_application_group:
+            guard let shared = SharedGroupIdentifier(groupPrefix: prefix, nonEmptyGroup: group) else {
+                throw CallFailure(valet_error_invalid_group_prefix)
+            }
+            return shared
+        default: throw CallFailure(valet_error_unknown_constant)
+        }
+    }
+
+    // The numbers of C are the raw values of Swift.
+
+    static func accessibility(_ number: valet_accessibility) throws(CallFailure) -> Accessibility {
+        guard let accessibility = Accessibility(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+        return accessibility
+    }
+
+    static func cloudAccessibility(_ number: valet_cloud_accessibility) throws(CallFailure) -> CloudAccessibility {
+        guard let accessibility = CloudAccessibility(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+        return accessibility
+    }
+
+    static func accessControl(_ number: valet_access_control) throws(CallFailure) -> SecureEnclaveAccessControl {
+        guard let control = SecureEnclaveAccessControl(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+        return control
+    }
+}
+
+/// What C gives by pointer and length.
+///
+/// That as many bytes are there as the length says is the caller's word. C's lengths have no sign, Swift's have one: what is more than
+/// half the address space arrives here as less than zero, `valet_nul_terminated` as -1.
+enum Input {
+    private static let nulTerminated = -1
+
+    /// Bytes of anything.
+    static func bytes(_ pointer: UnsafeRawPointer?, _ length: Int) throws(CallFailure) -> UnsafeRawBufferPointer {
+        guard length >= 0 else { throw CallFailure(valet_error_invalid_length) }
+        guard unsafe pointer != nil || length == 0 else { throw CallFailure(valet_error_null_argument) }
+        return unsafe UnsafeRawBufferPointer(start: pointer, count: length)
+    }
+
+    /// Bytes that are UTF-8.
+    static func utf8(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> UnsafeRawBufferPointer {
+        var length = length
+        if length == nulTerminated {
+            guard let pointer = unsafe pointer else { throw CallFailure(valet_error_null_argument) }
+            length = unsafe strlen(pointer)
+        }
+        let bytes = try unsafe bytes(pointer, length)
+        guard unsafe isUTF8(bytes) else { throw CallFailure(valet_error_not_utf8) }
+        return unsafe bytes
+    }
+
+    /// Text: a key, an identifier, a prompt.
+    static func text(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> String {
+        try unsafe String(decoding: utf8(pointer, length), as: UTF8.self)
+    }
+
+    /// Whether bytes are UTF-8; found without a copy of them, since they may be a secret.
+    static func isUTF8(_ bytes: some Sequence<UInt8>) -> Bool {
+        var parser = Unicode.UTF8.ForwardParser()
+        var rest = bytes.makeIterator()
+        while true {
+            switch parser.parseScalar(from: &rest) {
+            case .valid: continue
+            case .emptyInput: return true
+            case .error: return false
+            }
+        }
+    }
+}
+
+/// The dictionary that a list of entries stands for.
+///
+/// - Throws: Also for what no dictionary can say: a name twice, a date that is none.
+func queryDictionary(_ entries: UnsafePointer<valet_query_entry>?, _ count: Int) throws(CallFailure) -> [String: AnyHashable] {
+    guard count >= 0 else { throw CallFailure(valet_error_invalid_length) }
+    guard unsafe entries != nil || count == 0 else { throw CallFailure(valet_error_null_argument) }
+    var query: [String: AnyHashable] = [:]
+    // As many entries as the caller says are there.
+    for index in 0..<count {
+        guard let entry = unsafe entries?[index] else { throw CallFailure(valet_error_null_argument) }
+        let name = try unsafe Input.text(entry.name, -1)
+        guard query[name] == nil else { throw CallFailure(valet_error_invalid_query) }
+        query[name] = try unsafe queryValue(entry)
+    }
+    return query
+}
+
+private func queryValue(_ entry: valet_query_entry) throws(CallFailure) -> AnyHashable {
+    switch unsafe Int(entry.type) {
+    case valet_value_text: return try unsafe Input.text(entry.bytes?.assumingMemoryBound(to: CChar.self), entry.length)
+    case valet_value_bytes: return try unsafe Data(Input.bytes(entry.bytes, entry.length))
+    case valet_value_number:
+        guard let number = unsafe Int(exactly: entry.number) else { throw CallFailure(valet_error_invalid_query) }
+        return number
+    case valet_value_boolean: return unsafe entry.number != 0
+    case valet_value_date:
+        guard unsafe entry.seconds.isFinite else { throw CallFailure(valet_error_invalid_query) }
+        return unsafe Date(timeIntervalSince1970: entry.seconds)
+    default: throw CallFailure(valet_error_unknown_constant)
+    }
+}

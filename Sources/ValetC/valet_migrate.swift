@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+package import CValet
+internal import Foundation
+internal import Valet
+
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
+
+// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
+
+@c @implementation
+package func valet_migrate_matching(
+    _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ removeOnCompletion: Bool
+) -> valet_status {
+    unsafe Call<Valet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
+}
+
+@c @implementation
+package func valet_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+    unsafe Call<Valet>.migrate(destination, from: source, removeOnCompletion)
+}
+
+@c @implementation
+package func valet_migrate_matching_with_map(
+    _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ map: valet_compact_map?,
+    _ context: UnsafeMutableRawPointer?
+) -> valet_status {
+    statusAnswer {
+        guard let map = unsafe map else { throw CallFailure(valet_error_null_argument) }
+        try unsafe Handle.object(destination, as: Valet.self).migrateObjects(matching: queryDictionary(query, queryCount)) {
+            try unsafe MigrationOutput.map($0, map, context)
+        }
+    }
+}
+
+@c @implementation
+package func valet_migrate_from_with_map(
+    _ destination: OpaquePointer?, _ source: OpaquePointer?, _ map: valet_compact_map?, _ context: UnsafeMutableRawPointer?
+) -> valet_status {
+    statusAnswer {
+        guard let map = unsafe map else { throw CallFailure(valet_error_null_argument) }
+        try unsafe Handle.object(destination, as: Valet.self).migrateObjects(from: Handle.object(source, as: Valet.self)) {
+            try unsafe MigrationOutput.map($0, map, context)
+        }
+    }
+}
+
+@c @implementation
+package func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+    statusAnswer {
+        try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleValet(
+            removeOnCompletion: removeOnCompletion)
+    }
+}
+
+@c @implementation
+package func valet_migrate_from_always_accessible_this_device_only(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
+    statusAnswer {
+        try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValet(
+            removeOnCompletion: removeOnCompletion)
+    }
+}
+
+@c @implementation
+package func valet_migrate_from_pre_catalina(_ handle: OpaquePointer?) -> valet_status {
+    statusAnswer { try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromPreCatalina() }
+}
+
+@c @implementation
+package func valet_output_set(
+    _ output: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
+) -> valet_status {
+    statusAnswer {
+        try unsafe Handle.object(output, as: MigrationOutput.self).pair = MigratableKeyValuePair(
+            key: Input.text(key, keyLength), value: Data(Input.bytes(value, valueLength)))
+    }
+}
+
+/// What a callback wants to be stored: the object behind a `valet_output`.
+final class MigrationOutput {
+    var pair: MigratableKeyValuePair<String>?
+
+    /// Asks a callback what becomes of a pair.
+    ///
+    /// - Throws: What the callback answered, if it was not success.
+    static func map(
+        _ pair: MigratableKeyValuePair<AnyHashable>, _ callback: valet_compact_map, _ context: UnsafeMutableRawPointer?
+    ) throws(CallFailure) -> MigratableKeyValuePair<String>? {
+        let output = MigrationOutput()
+        let status = try unsafe withPair(pair) { lent in
+            // The output lives until the callback has returned.
+            withExtendedLifetime(output) {
+                unsafe callback(context, lent, OpaquePointer(Unmanaged.passUnretained(output).toOpaque()))
+            }
+        }
+        guard status == valet_status(valet_success) else { throw CallFailure(status: status) }
+        return output.pair
+    }
+
+    /// Lends a pair to C.
+    private static func withPair(
+        _ pair: MigratableKeyValuePair<AnyHashable>, _ body: (UnsafePointer<valet_pair>) -> valet_status
+    ) throws(CallFailure) -> valet_status {
+        var lent = unsafe valet_pair()
+        // The pointers in `lent` are used within the closures that keep alive what they point to.
+        func call() -> valet_status {
+            unsafe pair.value.withUnsafeBytes { bytes in
+                unsafe lent.value = bytes.isEmpty ? nil : bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                unsafe lent.value_length = bytes.count
+                return unsafe withUnsafePointer(to: lent) { unsafe body($0) }
+            }
+        }
+        switch pair.key.base {
+        case let text as String:
+            unsafe lent.key_type = valet_value_type(valet_value_text)
+            unsafe lent.key_length = text.utf8.count
+            return unsafe Output.withNULBehind(text) { characters in
+                unsafe lent.key = UnsafeRawPointer(characters)
+                return call()
+            }
+        case let data as Data:
+            unsafe lent.key_type = valet_value_type(valet_value_bytes)
+            unsafe lent.key_length = data.count
+            return unsafe data.withUnsafeBytes { bytes in
+                unsafe lent.key = bytes.baseAddress
+                return call()
+            }
+        case let number as NSNumber:
+            unsafe lent.key_type = valet_value_type(valet_value_number)
+            unsafe lent.key_number = number.int64Value
+            return call()
+        case let number as any BinaryInteger:
+            guard let exact = Int64(exactly: number) else { throw CallFailure(valet_error_key_to_migrate_invalid) }
+            unsafe lent.key_type = valet_value_type(valet_value_number)
+            unsafe lent.key_number = exact
+            return call()
+        default: throw CallFailure(valet_error_key_to_migrate_invalid)
+        }
+    }
+}
