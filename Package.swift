@@ -111,7 +111,8 @@ let package = Package(
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
         .testTarget(
-            name: "KeychainStoreTests", dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+            name: "KeychainStoreTests",
+            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
         ),
         .testTarget(
             name: "KeychainTPMTests",
@@ -120,7 +121,8 @@ let package = Package(
         .testTarget(
             name: "KeychainEngineTests",
             dependencies: [
-                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
+                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport",
+                "KeychainTestChild",
                 "CKeychainShims",
             ]
         ),

@@ -61,20 +61,25 @@ for source in "$package"/Sources/ValetObjectiveC/*.m; do
 done
 echo "Compiled."
 
-step "Every example of README is one that is run"
-# Each block must stand in the program line after line.
+step "Every Objective-C example in the documents is one that is run"
+# Each block must be in the program, line for line, and each document except README.md must have one.
 awk -v program="$package/Tests/ReadmeExamples/main.m" '
     function trimmed(line) { sub(/^[ \t]+/, "", line); sub(/[ \t]+$/, "", line); return line }
     BEGIN { text = "\n"; while ((getline line < program) > 0) if (trimmed(line) != "") text = text trimmed(line) "\n" }
+    FNR == 1 { inside = 0; count[FILENAME] += 0 }
     /^```objc$/ { inside = 1; block = "\n"; next }
     /^```$/ && inside {
-        inside = 0; count++
-        if (index(text, block) == 0) { print "README shows what is not run:" block; failed = 1 }
+        inside = 0; count[FILENAME]++; total++
+        if (index(text, block) == 0) { print FILENAME " shows an example that is not run:" block; failed = 1 }
         next
     }
     inside && trimmed($0) != "" && $0 !~ /^[#@]import/ { block = block trimmed($0) "\n" }
-    END { print count + 0 " examples"; exit failed || count == 0 }
-' README.md
+    END {
+        for (document in count) if (count[document] == 0 && document != "README.md") { print document " has no example"; failed = 1 }
+        print total + 0 " examples"
+        exit failed || total == 0
+    }
+' README.md Sources/Valet/Valet.docc/Objective-C.md Sources/Valet/Valet.docc/Secure-Enclave-Valets.md "$package/README.md"
 
 # Entitlements, a keychain, and somebody who answers: with the passcode, with a wrong one, or not.
 cat >"$workplace/entitlements" <<'TEXT'

@@ -72,7 +72,7 @@ final class ConstraintTarget: FuzzTarget {
     /// What the tree says it needs is needed.
     private func checkNeeds(of record: ConstraintRecord, isOpen: Bool) throws {
         let constraint = record.constraint
-        expect(constraint.isReleasable || !isOpen, "a record opens that nothing releases")
+        expect(constraint.isSatisfiable || !isOpen, "a record opens that nothing releases")
         guard isOpen else { return }
         func opens(_ keys: ConstraintKeys) -> Bool {
             let opening = ConstraintOpening(storeID: FixedKeys.storeID, keys: keys)
@@ -103,7 +103,7 @@ private struct NoKeys: KeyProvider {
         throw Self.failure()
     }
 
-    func forOneCall() -> any KeyProvider { self }
+    func scopedToCall() -> any KeyProvider { self }
 
     private static func failure() -> KeychainFailure { KeychainFailure(.authFailed, "there are no keys here") }
 }

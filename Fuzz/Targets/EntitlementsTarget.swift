@@ -26,7 +26,7 @@ struct EntitlementsTarget: FuzzTarget {
 
     func run(_ input: [UInt8]) {
         if input.first == UInt8(ascii: "[") {
-            let name = CallerEntitlements.flatpakName(in: String(decoding: input, as: UTF8.self))
+            let name = CallerEntitlements.flatpakApplicationName(in: String(decoding: input, as: UTF8.self))
             expect(name?.contains(where: \.isNewline) != true, "a name has more than one line")
             return
         }

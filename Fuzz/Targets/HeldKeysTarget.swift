@@ -19,7 +19,7 @@ final class HeldKeysTarget: FuzzTarget {
     private static func example() throws -> (HolderPayload, [UInt8]) {
         let deviceKey = try FixedKeys.secret(9)
         let boxes = try [ClassKeyID(.whenUnlocked, generation: 1), ClassKeyID(.whenUnlocked, generation: 2)].map {
-            ClassKeyBox(try FixedKeys.classKey($0))
+            SharedClassKey(try FixedKeys.classKey($0))
         }
         let content = KeybagDocument.Content(
             generation: 3, protector: .init(kind: .keyFile), wrappedIndexKey: [], wrappedRowTagKey: [],

@@ -14,7 +14,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-volatile const unsigned char *volatile keychain_process_mark;
+volatile const unsigned char *volatile keychain_fork_guard_page;
 
 static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
 static volatile unsigned char *writable_mark;
@@ -32,12 +32,12 @@ static void make_mark(void) {
         return;
     }
     *writable_mark = 1;
-    keychain_process_mark = page;
+    keychain_fork_guard_page = page;
 }
 
-bool keychain_mark_process(void) {
+bool keychain_fork_guard_install(void) {
     (void)pthread_once(&mark_once, make_mark);
-    return keychain_process_mark != NULL;
+    return keychain_fork_guard_page != NULL;
 }
 
 int keychain_file_system_type(const char *path, uint32_t *type) {
@@ -49,7 +49,7 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
     return 0;
 }
 
-int keychain_lock_database(int descriptor) {
+int keychain_file_try_lock(int descriptor) {
     /* The bytes that SQLite locks: pending, reserved, and 510 that readers share. Source: SQLite, "Database File Format", section 1.3.2.
        A lock of the open file, not of the process: it also meets connections of this process, and closing another descriptor keeps it. */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};

@@ -48,7 +48,7 @@ int32_t keychain_keyring_set_timeout(int32_t serial, uint32_t timeout_seconds) {
 
 int32_t keychain_keyring_invalidate(int32_t serial) { return answer(syscall(SYS_keyctl, KEYCTL_INVALIDATE, serial)); }
 
-int32_t keychain_keyring_hold(const char *description, const void *content, size_t byte_count, uint32_t timeout_seconds) {
+int32_t keychain_keyring_add(const char *description, const void *content, size_t byte_count, uint32_t timeout_seconds) {
     /* A thread possesses what is in its own keyring, and so may set the permission, whatever session it is in. The thread
        must be the same from here to the end: all of it stands in one function. */
     int32_t previous = keychain_keyring_search(description);

@@ -69,7 +69,7 @@ bool keychain_close_on_exec_from(int first) {
     return all;
 }
 
-int keychain_signals_hold(const int *signals, size_t count, keychain_signal_mask *previous) {
+int keychain_signals_block(const int *signals, size_t count, keychain_signal_mask *previous) {
     sigset_t held, before;
     sigemptyset(&held);
     for (size_t index = 0; index < count; index++) sigaddset(&held, signals[index]);
@@ -81,7 +81,7 @@ int keychain_signals_hold(const int *signals, size_t count, keychain_signal_mask
     return descriptor;
 }
 
-void keychain_signals_release(int descriptor, const keychain_signal_mask *previous) {
+void keychain_signals_unblock(int descriptor, const keychain_signal_mask *previous) {
     sigset_t before;
     memcpy(&before, previous, sizeof before);
     (void)close(descriptor);

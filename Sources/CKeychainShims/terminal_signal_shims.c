@@ -47,7 +47,7 @@ static int next_noted(void) {
     return read(read_end, &number, 1) == 1 ? number : 0;
 }
 
-int keychain_terminal_signals_note(bool notes_stop) {
+int keychain_terminal_signals_record(bool notes_stop) {
     if (!open_pipe()) return -1;
     while (next_noted() != 0) {}
     for (size_t index = 0; index < NOTED_COUNT; index++) {

@@ -35,7 +35,7 @@ void keychain_timed_lock_destroy(keychain_timed_lock *lock) {
     free(lock);
 }
 
-bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanoseconds) {
+bool keychain_timed_lock_acquire(keychain_timed_lock *lock, uint64_t deadline_nanoseconds) {
     if (!lock) return false;
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_nanoseconds / NANOSECONDS_PER_SECOND),
@@ -53,7 +53,7 @@ bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanos
     return is_ours;
 }
 
-void keychain_timed_lock_give_back(keychain_timed_lock *lock) {
+void keychain_timed_lock_release(keychain_timed_lock *lock) {
     pthread_mutex_lock(&lock->mutex);
     lock->is_taken = false;
     pthread_cond_signal(&lock->released);

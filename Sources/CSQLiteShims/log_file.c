@@ -7,7 +7,7 @@
 
 #include "log_frames.h"
 
-static keychain_log_file *ours(sqlite3_file *file) { return (keychain_log_file *)file; }
+static keychain_wal_file *ours(sqlite3_file *file) { return (keychain_wal_file *)file; }
 
 static sqlite3_file *real(sqlite3_file *file) { return ours(file)->real; }
 
@@ -16,34 +16,34 @@ static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->
 /* SQLite reads the header when it looks for the end of the file, which nobody else touches then. Damage would make it take an earlier place. */
 static int read_header(sqlite3_file *file, void *buffer) {
     int64_t count = 0, sound_byte_count = 0;
-    int code = keychain_log_count_cut_off(real(file), &count, &sound_byte_count);
-    if (code == SQLITE_OK && count > 0) code = KEYCHAIN_LOG_IS_DAMAGED;
-    return code == SQLITE_OK ? below(file)->xRead(real(file), buffer, KEYCHAIN_LOG_HEADER_BYTE_COUNT, 0) : code;
+    int code = keychain_wal_count_unreachable(real(file), &count, &sound_byte_count);
+    if (code == SQLITE_OK && count > 0) code = KEYCHAIN_WAL_IS_DAMAGED;
+    return code == SQLITE_OK ? below(file)->xRead(real(file), buffer, KEYCHAIN_WAL_HEADER_BYTE_COUNT, 0) : code;
 }
 
 static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
-    if (offset == 0 && byte_count == KEYCHAIN_LOG_HEADER_BYTE_COUNT) return read_header(file, buffer);
+    if (offset == 0 && byte_count == KEYCHAIN_WAL_HEADER_BYTE_COUNT) return read_header(file, buffer);
     sqlite3_int64 number = byte_count == KEYCHAIN_PAGE_BYTE_COUNT ? keychain_frame_number(offset, KEYCHAIN_FRAME_HEADER_BYTE_COUNT) : 0;
-    sqlite3_int64 first_unsettled = ours(file)->first_unsettled_frame;
-    if (number == 0 || (first_unsettled != 0 && number >= first_unsettled)) {
+    sqlite3_int64 first_uncommitted = ours(file)->first_uncommitted_frame;
+    if (number == 0 || (first_uncommitted != 0 && number >= first_uncommitted)) {
         return below(file)->xRead(real(file), buffer, byte_count, offset);
     }
-    return keychain_log_read_page(real(file), number, buffer);
+    return keychain_wal_read_page(real(file), number, buffer);
 }
 
 static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
     if (byte_count == KEYCHAIN_FRAME_HEADER_BYTE_COUNT) {
         sqlite3_int64 number = keychain_frame_number(offset, 0);
         if (keychain_frame_commits(buffer)) {
-            ours(file)->first_unsettled_frame = 0;
-        } else if (number != 0 && ours(file)->first_unsettled_frame == 0) {
-            ours(file)->first_unsettled_frame = number;
+            ours(file)->first_uncommitted_frame = 0;
+        } else if (number != 0 && ours(file)->first_uncommitted_frame == 0) {
+            ours(file)->first_uncommitted_frame = number;
         }
     }
     return below(file)->xWrite(real(file), buffer, byte_count, offset);
 }
 
-void keychain_log_file_settle(keychain_log_file *file) { file->first_unsettled_frame = 0; }
+void keychain_wal_file_end_transaction(keychain_wal_file *file) { file->first_uncommitted_frame = 0; }
 
 /* What is passed on as it is. */
 
@@ -71,12 +71,12 @@ static const sqlite3_io_methods methods = {
     .xFileSize = file_size, .xLock = lock_file, .xUnlock = unlock_file, .xCheckReservedLock = check_lock, .xFileControl = control_file,
     .xSectorSize = sector_size, .xDeviceCharacteristics = characteristics};
 
-sqlite3_file *keychain_log_file_below(sqlite3_file *file) { return file->pMethods == &methods ? real(file) : file; }
+sqlite3_file *keychain_wal_file_base(sqlite3_file *file) { return file->pMethods == &methods ? real(file) : file; }
 
-void keychain_log_file_wrap(keychain_log_file *file, sqlite3_file *real_file, keychain_log_file **noted_at) {
+void keychain_wal_file_wrap(keychain_wal_file *file, sqlite3_file *real_file, keychain_wal_file **noted_at) {
     file->base.pMethods = &methods;
     file->real = real_file;
     file->noted_at = noted_at;
-    file->first_unsettled_frame = 0;
+    file->first_uncommitted_frame = 0;
     if (noted_at) *noted_at = file;
 }

@@ -23,14 +23,14 @@ static int64_t big_endian(const uint8_t *bytes) {
 static int find_log(sqlite3 *database, sqlite3_file **log) {
     *log = NULL;
     int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, log);
-    *log = code == SQLITE_OK && *log && (*log)->pMethods ? keychain_log_file_below(*log) : NULL;
+    *log = code == SQLITE_OK && *log && (*log)->pMethods ? keychain_wal_file_base(*log) : NULL;
     return code;
 }
 
 /* Whether the -wal file has that page: then the one in the database is out of date, and may be half written just now. */
 static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
     sqlite3_file *log;
-    uint8_t header[KEYCHAIN_LOG_HEADER_BYTE_COUNT], frame[KEYCHAIN_FRAME_HEADER_BYTE_COUNT];
+    uint8_t header[KEYCHAIN_WAL_HEADER_BYTE_COUNT], frame[KEYCHAIN_FRAME_HEADER_BYTE_COUNT];
     *is_there = false;
     int code = find_log(database, &log);
     if (!log) return code;
@@ -48,17 +48,17 @@ static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
-int keychain_log_damage(sqlite3 *database, int64_t *cut_off_count, int64_t *sound_byte_count) {
+int keychain_wal_damage(sqlite3 *database, int64_t *unreachable_count, int64_t *sound_byte_count) {
     sqlite3_file *log;
-    *cut_off_count = *sound_byte_count = 0;
+    *unreachable_count = *sound_byte_count = 0;
     int code = find_log(database, &log);
     /* Somebody may write to the file during the look at it, or begin it anew. Damage stays where it is; an end that was mistaken for it moves. */
     int64_t earlier_byte_count = -1;
     for (int attempt = 0; log && code == SQLITE_OK && attempt < 10; attempt++) {
-        code = keychain_log_count_cut_off(log, cut_off_count, sound_byte_count);
-        if (code != SQLITE_OK || *cut_off_count == 0 || *sound_byte_count == earlier_byte_count) break;
+        code = keychain_wal_count_unreachable(log, unreachable_count, sound_byte_count);
+        if (code != SQLITE_OK || *unreachable_count == 0 || *sound_byte_count == earlier_byte_count) break;
         earlier_byte_count = *sound_byte_count;
-        *cut_off_count = 0;
+        *unreachable_count = 0;
     }
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }

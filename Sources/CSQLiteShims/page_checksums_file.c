@@ -28,7 +28,7 @@ static int read_below(sqlite3_file *file, void *buffer, int byte_count, sqlite3_
 }
 
 /* Whose file it is, from its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
-static void look_at_header(keychain_checksummed_file *file, const uint8_t *header) {
+static void classify_header(keychain_checksummed_file *file, const uint8_t *header) {
     if (file->state == KEYCHAIN_PAGES_CHECKED) return;
     const uint8_t *version = header + 60;
     if (memcmp(header, "SQLite format 3", 16) != 0 || memcmp(header + 68, "KCHN", 4) != 0) {
@@ -43,11 +43,11 @@ static void look_at_header(keychain_checksummed_file *file, const uint8_t *heade
 }
 
 /* A file that is empty is asked again at the next call. */
-static int look_once(sqlite3_file *file) {
+static int detect_state(sqlite3_file *file) {
     if (ours(file)->state != KEYCHAIN_PAGES_UNKNOWN) return SQLITE_OK;
     uint8_t header[100];
     int code = read_below(file, header, sizeof header, 0);
-    if (code == SQLITE_OK) look_at_header(ours(file), header);
+    if (code == SQLITE_OK) classify_header(ours(file), header);
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
@@ -61,7 +61,7 @@ static bool is_valid(const uint8_t *page, sqlite3_int64 offset) {
 static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
     int code = read_below(file, page, PAGE, offset);
     if (code == SQLITE_OK) {
-        if (offset == 0) look_at_header(ours(file), page);
+        if (offset == 0) classify_header(ours(file), page);
         return ours(file)->state != KEYCHAIN_PAGES_CHECKED || is_valid(page, offset) ? SQLITE_OK : SQLITE_IOERR_DATA;
     }
     if (code != SQLITE_IOERR_SHORT_READ || ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
@@ -75,7 +75,7 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
     /* SQLite looks at the header, and at its count of changes, before it has a lock: another process may be writing the page. */
     bool is_header = (offset == 0 && byte_count <= 100) || (offset == 24 && byte_count == 16);
     if (is_header) return read_below(file, buffer, byte_count, offset);
-    int code = look_once(file);
+    int code = detect_state(file);
     if (code != SQLITE_OK) return code;
     sqlite3_int64 inset = offset % PAGE;
     if (inset == 0 && byte_count == PAGE) return read_page(file, buffer, offset);
@@ -89,9 +89,9 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
 }
 
 static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
-    int code = look_once(file);
+    int code = detect_state(file);
     if (code != SQLITE_OK) return code;
-    if (offset == 0 && byte_count == PAGE) look_at_header(ours(file), buffer);
+    if (offset == 0 && byte_count == PAGE) classify_header(ours(file), buffer);
     if (ours(file)->state == KEYCHAIN_PAGES_FOREIGN) return below(file)->xWrite(real(file), buffer, byte_count, offset);
     if (byte_count != PAGE || offset % PAGE != 0) return SQLITE_IOERR_WRITE;
     /* The buffer is SQLite's, which may be reading it elsewhere. */
@@ -102,7 +102,7 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
 }
 
 static int stamp(sqlite3_file *file) {
-    int looked = look_once(file);
+    int looked = detect_state(file);
     if (looked != SQLITE_OK) return looked;
     enum keychain_page_state state = ours(file)->state;
     if (state != KEYCHAIN_PAGES_STAMPED && state != KEYCHAIN_PAGES_CHECKED) return SQLITE_MISUSE;
@@ -127,7 +127,7 @@ static int stamp(sqlite3_file *file) {
 static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
     sqlite3_int64 offset = *number * PAGE, byte_count = 0;
     *number = 0;
-    int code = look_once(file);
+    int code = detect_state(file);
     if (code == SQLITE_OK) code = below(file)->xFileSize(real(file), &byte_count);
     if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
     for (; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
@@ -161,7 +161,7 @@ enum { WRITE_LOCK = 0 };
 
 static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     bool ends_transaction = first == WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) && (flags & SQLITE_SHM_EXCLUSIVE);
-    if (ends_transaction && ours(file)->log) keychain_log_file_settle(ours(file)->log);
+    if (ends_transaction && ours(file)->log) keychain_wal_file_end_transaction(ours(file)->log);
     return below(file)->xShmLock(real(file), first, count, flags);
 }
 

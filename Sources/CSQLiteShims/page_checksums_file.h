@@ -25,7 +25,7 @@ typedef struct {
     sqlite3_file *real;
     enum keychain_page_state state;
     /* Its -wal file, while that is open. */
-    keychain_log_file *log;
+    keychain_wal_file *log;
 } keychain_checksummed_file;
 
 /* Operations of xFileControl; SQLite leaves all above 100 to others. */

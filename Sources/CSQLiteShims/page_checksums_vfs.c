@@ -12,7 +12,7 @@
 /* The file below lies behind ours, where any type may lie. */
 typedef union {
     keychain_checksummed_file main;
-    keychain_log_file log;
+    keychain_wal_file log;
 } head;
 #define HEAD_BYTE_COUNT (((int)sizeof(head) + 15) / 16 * 16)
 
@@ -25,7 +25,7 @@ static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, int f
     }
     sqlite3_file *main_file = sqlite3_database_file_object(name);
     bool is_ours = keychain_checksummed_file_is_ours(main_file);
-    keychain_log_file_wrap((keychain_log_file *)file, real, is_ours ? &((keychain_checksummed_file *)main_file)->log : NULL);
+    keychain_wal_file_wrap((keychain_wal_file *)file, real, is_ours ? &((keychain_checksummed_file *)main_file)->log : NULL);
 }
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened_flags) {

@@ -53,7 +53,7 @@ bool tpm_connection_open(struct tpm_connection *connection, const char *tcti, ke
         tpm_report(report, KEYCHAIN_TPM_UNAVAILABLE, code, "no TPM at %s: 0x%X, %s", tcti, code, reason(connection->tss2, tcti, code));
         return false;
     }
-    code = connection->tss2->Esys_Initialize(&connection->esys, tpm_gate_before(&connection->gate, connection->tcti), NULL);
+    code = connection->tss2->Esys_Initialize(&connection->esys, tpm_tcti_filter_wrap(&connection->gate, connection->tcti), NULL);
     if (!tpm_is_done(connection, code, "Initialize")) return false;
     code = connection->tss2->Esys_Startup(connection->esys, TPM2_SU_CLEAR);
     /* Whoever came first, the firmware mostly, has started it. */

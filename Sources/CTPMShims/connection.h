@@ -11,7 +11,7 @@
 struct tpm_connection {
     const struct tss2_library *tss2;
     TSS2_TCTI_CONTEXT *tcti;
-    struct tpm_gate gate;
+    struct tpm_tcti_filter gate;
     ESYS_CONTEXT *esys;
     /* The storage root key; not loaded by us, so not flushed. */
     ESYS_TR root_key;

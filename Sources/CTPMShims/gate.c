@@ -12,7 +12,7 @@
 /* TPM_ST_NO_SESSIONS, a size of 10 bytes, TPM_RC_FAILURE. */
 static const uint8_t failure[] = {0x80, 0x01, 0x00, 0x00, 0x00, 0x0a, 0x00, 0x00, 0x01, 0x01};
 
-static struct tpm_gate *gate_of(TSS2_TCTI_CONTEXT *context) { return (struct tpm_gate *)context; }
+static struct tpm_tcti_filter *gate_of(TSS2_TCTI_CONTEXT *context) { return (struct tpm_tcti_filter *)context; }
 
 static TSS2_RC transmit(TSS2_TCTI_CONTEXT *context, size_t size, const uint8_t *command) {
     return gate_of(context)->is_shut ? TSS2_RC_SUCCESS : Tss2_Tcti_Transmit(gate_of(context)->chip, size, command);
@@ -36,9 +36,9 @@ static TSS2_RC set_locality(TSS2_TCTI_CONTEXT *context, uint8_t locality) {
     return Tss2_Tcti_SetLocality(gate_of(context)->chip, locality);
 }
 
-TSS2_TCTI_CONTEXT *tpm_gate_before(struct tpm_gate *gate, TSS2_TCTI_CONTEXT *chip) {
+TSS2_TCTI_CONTEXT *tpm_tcti_filter_wrap(struct tpm_tcti_filter *gate, TSS2_TCTI_CONTEXT *chip) {
     /* Nothing to finalize: the chip's connection is closed by whoever opened it. */
-    *gate = (struct tpm_gate){
+    *gate = (struct tpm_tcti_filter){
         .common = {
             .magic = MAGIC,
             .version = 1,

@@ -11,14 +11,14 @@
 #include <stdbool.h>
 #include <tss2/tss2_tcti.h>
 
-struct tpm_gate {
+struct tpm_tcti_filter {
     /* First, since tpm2-tss takes a pointer to it for one to the whole. */
     TSS2_TCTI_CONTEXT_COMMON_V1 common;
     TSS2_TCTI_CONTEXT *chip;
     bool is_shut;
 };
 
-TSS2_TCTI_CONTEXT *tpm_gate_before(struct tpm_gate *gate, TSS2_TCTI_CONTEXT *chip);
+TSS2_TCTI_CONTEXT *tpm_tcti_filter_wrap(struct tpm_tcti_filter *gate, TSS2_TCTI_CONTEXT *chip);
 
 #endif
 #endif

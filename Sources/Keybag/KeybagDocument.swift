@@ -16,9 +16,9 @@ package struct KeybagDocument: Sendable {
     /// Rises with each change.
     package var generation: UInt64 { content.generation }
     /// The generation, and the beginning of the code over the whole.
-    package var mark: KeybagMark {
+    package var mark: KeybagIdentity {
         let tag = encoded.suffix(Self.codeByteCount).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return KeybagMark(generation: generation, tag: tag)
+        return KeybagIdentity(generation: generation, tag: tag)
     }
     package var protector: ProtectorRecord { content.protector }
     var classKeys: [ClassKeyEntry] { content.classKeys }

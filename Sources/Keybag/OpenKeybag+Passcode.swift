@@ -14,7 +14,7 @@ package struct KeybagChange: Sendable {
 /// wiped after each, because all class keys passed over it and a lock could not reach what they left.
 extension OpenKeybag {
     /// Another one after each change of the passcode; nil while none is set.
-    package var passcodeMark: [UInt8]? { document.content.passcode?.salt }
+    package var passcodeIdentifier: [UInt8]? { document.content.passcode?.salt }
 
     /// All class keys, if the passcode is right.
     ///
@@ -38,11 +38,11 @@ extension OpenKeybag {
     ) throws(KeychainFailure) -> UnlockedKeys {
         defer { SecretArena.wipeStack() }
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
-        try checkOwner(of: deviceSecret)
+        try verifiedAuthenticationKey(of: deviceSecret)
         let (passcodeKey, secret) = try PasscodeKey.derive(from: passcode, in: document, deviceSecret: deviceSecret, source)
         var keys = deviceBoundKeys
         let wrapped = document.classKeys.filter { $0.wrapping == .passcodeKey }
-        for entry in wrapped { keys[entry.id] = try ClassKeyBox(unwrapping: entry, under: passcodeKey.secret, storeID: storeID) }
+        for entry in wrapped { keys[entry.id] = try SharedClassKey(unwrapping: entry, under: passcodeKey.secret, storeID: storeID) }
         // The keybag is authentic and its keys have one wrapping: a wrong passcode opens none of them.
         guard keys.count > deviceBoundKeys.count else { throw KeychainFailure(.authFailed, "the passcode is wrong") }
         guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
@@ -96,7 +96,7 @@ extension OpenKeybag {
         var content = document.content
         content.classKeys = entries
         try content.setPasscode(nil, secret: nil, storeID: storeID)
-        return try next(content, keys: keys, nil, nil, authenticatedBy: checkOwner(of: deviceSecret))
+        return try next(content, keys: keys, nil, nil, authenticatedBy: verifiedAuthenticationKey(of: deviceSecret))
     }
 
     /// A keybag without the older class keys that nothing uses; nil when there are none.
@@ -115,44 +115,44 @@ extension OpenKeybag {
         let keys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys).filter { remaining.contains($0.key) } }
         var content = document.content
         content.classKeys = entries
-        return try next(content, keys: keys, pair, secret, authenticatedBy: checkOwner(of: deviceSecret))
+        return try next(content, keys: keys, pair, secret, authenticatedBy: verifiedAuthenticationKey(of: deviceSecret))
     }
 
-    func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: ClassKeyBox] {
+    func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: SharedClassKey] {
         guard current.document.encoded == document.encoded else {
             throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", requiresReopening: true)
         }
-        var keys: [ClassKeyID: ClassKeyBox] = [:]
+        var keys: [ClassKeyID: SharedClassKey] = [:]
         for entry in document.classKeys { keys[entry.id] = try current.key(entry.id) }
         return keys
     }
 
-    private func addNextGeneration(to keys: inout [ClassKeyID: ClassKeyBox]) throws(KeychainFailure) {
+    private func addNextGeneration(to keys: inout [ClassKeyID: SharedClassKey]) throws(KeychainFailure) {
         let (generation, isTooHigh) = currentPasscodeGeneration.addingReportingOverflow(1)
         guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed any more") }
         for accessibility in Accessibility.allCases where accessibility.holderSlot != nil {
             let id = ClassKeyID(accessibility, generation: generation)
-            keys[id] = try ClassKeyBox(random: id)
+            keys[id] = try SharedClassKey(random: id)
         }
     }
 
     private func change(
-        to keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair, passcode: borrowing Passcode, cost: PasscodeCost,
+        to keys: [ClassKeyID: SharedClassKey], presence: PresenceKeyPair, passcode: borrowing Passcode, cost: PasscodeCost,
         deviceSecret: borrowing SecretBytes, device: (any SealingDevice)?
     ) throws(KeychainFailure) -> KeybagChange {
-        let authenticationKey = try checkOwner(of: deviceSecret)
+        let authenticationKey = try verifiedAuthenticationKey(of: deviceSecret)
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         let new = try NewPasscodeKey(
             passcode, cost: cost, deviceSecret: deviceSecret, storeID: storeID, protector: document.protector.kind, device: device)
         var content = document.content
         content.classKeys = try entries(of: keys, isPasscodeSet: true, deviceKey: deviceKey, passcodeKey: new.key.secret)
-        let part = PasscodePart(record: new.record, presence: try presence.record(under: new.key.secret), sealedSecret: new.sealedSecret)
+        let part = PasscodeFields(record: new.record, presence: try presence.record(under: new.key.secret), sealedSecret: new.sealedSecret)
         try content.setPasscode(part, secret: new.secret, storeID: storeID)
         return try next(content, keys: keys, presence, new.secret, authenticatedBy: authenticationKey)
     }
 
     func entries(
-        of keys: [ClassKeyID: ClassKeyBox], isPasscodeSet: Bool, deviceKey: borrowing SecretBytes, passcodeKey: borrowing SecretBytes
+        of keys: [ClassKeyID: SharedClassKey], isPasscodeSet: Bool, deviceKey: borrowing SecretBytes, passcodeKey: borrowing SecretBytes
     ) throws(KeychainFailure) -> [KeybagDocument.ClassKeyEntry] {
         var entries: [KeybagDocument.ClassKeyEntry] = []
         let ids = keys.keys.sorted { ($0.accessibility.code, $0.generation) < ($1.accessibility.code, $1.generation) }
@@ -169,7 +169,7 @@ extension OpenKeybag {
 
     /// The keybag of the next generation, with these class keys in hand or with none.
     func next(
-        _ content: KeybagDocument.Content, keys: [ClassKeyID: ClassKeyBox]?, _ pair: PresenceKeyPair?, _ secret: PasscodeSecret?,
+        _ content: KeybagDocument.Content, keys: [ClassKeyID: SharedClassKey]?, _ pair: PresenceKeyPair?, _ secret: PasscodeSecret?,
         authenticatedBy authenticationKey: borrowing HMACKey
     ) throws(KeychainFailure) -> KeybagChange {
         var content = content
@@ -184,7 +184,7 @@ extension OpenKeybag {
 
     /// The key that authenticates this keybag; a keybag under another device secret could never be opened again.
     @discardableResult
-    func checkOwner(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
+    func verifiedAuthenticationKey(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         guard KeybagDocument.isAuthentic(document.encoded, by: key) else {
             throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed")
@@ -194,7 +194,7 @@ extension OpenKeybag {
 }
 
 /// What of a keybag's content hangs on the passcode.
-struct PasscodePart: Sendable {
+struct PasscodeFields: Sendable {
     let record: PasscodeRecord
     let presence: PresenceRecord
     /// Only with the protector tpm2.
@@ -205,7 +205,7 @@ extension KeybagDocument.Content {
     /// The same with another passcode, or without one.
     ///
     /// The recovery key needs no more than its public half to go on working.
-    mutating func setPasscode(_ part: PasscodePart?, secret: PasscodeSecret?, storeID: StoreID) throws(KeychainFailure) {
+    mutating func setPasscode(_ part: PasscodeFields?, secret: PasscodeSecret?, storeID: StoreID) throws(KeychainFailure) {
         passcode = part?.record
         presence = part?.presence
         sealedPasscodeSecret = part?.sealedSecret

@@ -15,7 +15,7 @@ extension OpenKeybag {
         _ key: RecoveryKey, keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
-        let authenticationKey = try checkOwner(of: deviceSecret)
+        let authenticationKey = try verifiedAuthenticationKey(of: deviceSecret)
         let classKeys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys) }
         guard !isPasscodeSet || keys != nil else {
             throw KeychainFailure(.authFailed, "a passcode is set, and making a recovery key takes it")
@@ -36,7 +36,7 @@ extension OpenKeybag {
         keys: UnlockedKeys?, passcode: borrowing Passcode?, device: (any SealingDevice)? = nil, recoveryKey: RecoveryKey? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
-        try checkOwner(of: deviceSecret)
+        try verifiedAuthenticationKey(of: deviceSecret)
         let deviceKey = try KeyPurpose.deviceKey.derive(from: newDeviceSecret, storeID: storeID)
         var content = document.content
         content.protector = protector
@@ -59,7 +59,7 @@ extension OpenKeybag {
 
     /// What a move has in hand of a keybag with a passcode.
     private struct PasscodeMove {
-        let keys: [ClassKeyID: ClassKeyBox]
+        let keys: [ClassKeyID: SharedClassKey]
         let presence: PresenceKeyPair
         let secret: PasscodeSecret?
     }

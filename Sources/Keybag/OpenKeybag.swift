@@ -11,10 +11,10 @@ package final class OpenKeybag: Sendable {
     package let damagedCopyCount: Int
     package let cipher: RowCipher
     /// The keys under the device key, by name; those under a passcode are with the holder.
-    let deviceBoundKeys: [ClassKeyID: ClassKeyBox]
+    let deviceBoundKeys: [ClassKeyID: SharedClassKey]
     /// The keys that a holder has while the keychain is unlocked, by name.
     let heldIDs: Set<ClassKeyID>
-    private let readers: HolderReaders?
+    private let readers: HeldKeyLoaders?
 
     package var storeID: StoreID { document.storeID }
 
@@ -48,9 +48,9 @@ package final class OpenKeybag: Sendable {
             rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey),
             presencePublicKey: document.content.presence?.publicKey, applicationPasswordCost: applicationPasswordCost
         )
-        var keys: [ClassKeyID: ClassKeyBox] = [:]
+        var keys: [ClassKeyID: SharedClassKey] = [:]
         for entry in document.classKeys where entry.wrapping == .deviceKey {
-            guard let key = try ClassKeyBox(unwrapping: entry, under: deviceKey, storeID: storeID) else {
+            guard let key = try SharedClassKey(unwrapping: entry, under: deviceKey, storeID: storeID) else {
                 throw KeybagDocument.malformed()
             }
             keys[entry.id] = key
@@ -58,7 +58,7 @@ package final class OpenKeybag: Sendable {
         deviceBoundKeys = keys
         heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
         let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.mark)
-        readers = holder.map { HolderReaders($0, of: document) }
+        readers = holder.map { HeldKeyLoaders($0, of: document) }
     }
 
     /// The keybag of a new store, with fresh keys.
@@ -70,7 +70,7 @@ package final class OpenKeybag: Sendable {
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
         var entries: [KeybagDocument.ClassKeyEntry] = []
         for accessibility in deviceBoundClasses {
-            let key = try ClassKeyBox(random: ClassKeyID(accessibility, generation: 1))
+            let key = try SharedClassKey(random: ClassKeyID(accessibility, generation: 1))
             entries.append(try key.entry(.deviceKey, under: deviceKey, storeID: storeID))
         }
         let content = KeybagDocument.Content(
@@ -107,7 +107,7 @@ package final class OpenKeybag: Sendable {
 
 /// What a keybag says of its passcode and of its lock.
 extension OpenKeybag {
-    package var mark: KeybagMark { document.mark }
+    package var mark: KeybagIdentity { document.mark }
 
     package var isPasscodeSet: Bool { document.content.passcode != nil }
 
@@ -151,7 +151,7 @@ extension OpenKeybag: KeyProvider {
         return generation
     }
 
-    package func forOneCall() -> any KeyProvider { isPasscodeSet ? KeysForOneCall(of: self) : self }
+    package func scopedToCall() -> any KeyProvider { isPasscodeSet ? CallScopedKeys(of: self) : self }
 
     package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
         availability(of: ClassKeyID(accessibility, generation: generation), loading: loadForUse)

@@ -7,14 +7,14 @@ package import KeychainCore
 /// Keep one no longer than that takes.
 package final class UnlockedKeys: Sendable {
     let document: KeybagDocument
-    private let keys: [ClassKeyID: ClassKeyBox]
+    private let keys: [ClassKeyID: SharedClassKey]
     /// Nil where the keybag has none: without a passcode, or from before there was one.
     let presence: PresenceKeyPair?
     /// What the TPM kept; nil without one.
     let passcodeSecret: PasscodeSecret?
 
     init(
-        document: KeybagDocument, keys: [ClassKeyID: ClassKeyBox], presence: PresenceKeyPair?, passcodeSecret: PasscodeSecret?
+        document: KeybagDocument, keys: [ClassKeyID: SharedClassKey], presence: PresenceKeyPair?, passcodeSecret: PasscodeSecret?
     ) {
         self.document = document
         self.keys = keys
@@ -51,14 +51,14 @@ package final class UnlockedKeys: Sendable {
     ///
     /// Throws `.internal` when no passcode is set: then nothing is held. Class keys have their own slots.
     package func payload(for slot: KeyHolderSlot) throws(KeychainFailure) -> SecretBytes {
-        guard document.content.passcode != nil, !slot.outlastsLocks else {
+        guard document.content.passcode != nil, !slot.survivesLocks else {
             throw KeychainFailure(.internal, "without a passcode no key is given to a holder")
         }
         let payload = HolderPayload(of: document, slot: slot)
         return try payload.filled(with: payload.ids.compactMap { keys[$0] })
     }
 
-    func key(_ id: ClassKeyID) throws(KeychainFailure) -> ClassKeyBox {
+    func key(_ id: ClassKeyID) throws(KeychainFailure) -> SharedClassKey {
         guard let key = keys[id] else { throw KeybagDocument.noSuchKey(id) }
         return key
     }
@@ -66,7 +66,7 @@ package final class UnlockedKeys: Sendable {
 
 extension UnlockedKeys: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
-    package var keybagMark: KeybagMark { document.mark }
+    package var keybagIdentity: KeybagIdentity { document.mark }
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
@@ -86,11 +86,11 @@ extension UnlockedKeys: KeyProvider {
         try body(key(ClassKeyID(accessibility, generation: generation)).classKey)
     }
 
-    package func forOneCall() -> any KeyProvider { self }
+    package func scopedToCall() -> any KeyProvider { self }
 }
 
 /// A class key that several owners share: what cannot be copied stands in no array.
-final class ClassKeyBox: Sendable {
+final class SharedClassKey: Sendable {
     let classKey: ClassKey
 
     var id: ClassKeyID { ClassKeyID(classKey.accessibility, generation: classKey.generation) }

@@ -123,7 +123,7 @@ extension Entitlements {
         guard !isSynchronizable || control.isUnconstrained else {
             throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")
         }
-        guard control.constraint?.isReleasable != false else {
+        guard control.constraint?.isSatisfiable != false else {
             throw KeychainFailure.biometryNotAvailable()
         }
         guard !control.allowsPrivateKeyUsageOnly else {

@@ -111,7 +111,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         _ needs: AuthenticationNeeds, file: StaticString = #fileID, line: UInt = #line
     ) -> KeychainFailure {
         var failure = KeychainFailure(
-            .interactionNotAllowed, "an item requires authentication, and this call may not ask for it", refusal: .notInteractive, file: file,
+            .interactionNotAllowed, "an item requires authentication, and this call may not ask for it", refusal: .notInteractive,
+            file: file,
             line: line)
         failure.needs = needs
         return failure

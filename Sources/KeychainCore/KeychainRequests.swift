@@ -22,13 +22,13 @@ package struct ItemQuery: Sendable {
     ///
     /// Holds `agrp`, `pdmn`, `musr`, dates and `sha1` too; never `sync` or `tomb`.
     package var attributes: ItemAttributes
-    package var twin: Twin
+    package var twin: Synchronizability
     package var tombstones: Tombstones
     /// Keep internet passwords whose server is this host or a host below it.
     package var hostOrSubdomain: String?
 
     /// Local items and synchronizable ones live side by side; which of them a search sees.
-    package enum Twin: Sendable {
+    package enum Synchronizability: Sendable {
         case local, synchronizable, either
     }
 
@@ -39,7 +39,7 @@ package struct ItemQuery: Sendable {
 
     package init(
         itemClass: ItemClass, reference: PersistentReference? = nil, attributes: ItemAttributes = ItemAttributes(),
-        twin: Twin = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
+        twin: Synchronizability = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
     ) {
         self.itemClass = itemClass
         self.reference = reference
@@ -130,7 +130,7 @@ package struct UpdateRequest: Sendable {
     }
 
     /// The same failure, needing what the new class takes as well: one question serves both.
-    func widening(_ failure: KeychainFailure) -> KeychainFailure {
+    func addingNeedsOfNewClass(_ failure: KeychainFailure) -> KeychainFailure {
         guard var needs = failure.needs, needs.passcodeClasses != nil, let new = accessControl?.accessibility ?? accessibility else {
             return failure
         }

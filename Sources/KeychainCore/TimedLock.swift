@@ -17,7 +17,7 @@ internal import CKeychainShims
     /// Takes the lock; false when it was not to be had until the deadline, in nanoseconds of the system's monotonic clock.
     package func take(untilNanoseconds deadline: UInt64) -> Bool {
         // Here and below: the structure lives as long as `self`.
-        unsafe keychain_timed_lock_take(lock, deadline)
+        unsafe keychain_timed_lock_acquire(lock, deadline)
     }
 
     /// Takes the lock; false when it was not to be had for so long.
@@ -26,6 +26,6 @@ internal import CKeychainShims
     }
 
     package func giveBack() {
-        unsafe keychain_timed_lock_give_back(lock)
+        unsafe keychain_timed_lock_release(lock)
     }
 }

@@ -48,7 +48,7 @@ package struct CallerEntitlements: Sendable {
 
     private var sandboxIdentifier: String? {
         if let information = try? String(contentsOfFile: flatpakInformationPath, encoding: .utf8) {
-            return Self.flatpakName(in: information)
+            return Self.flatpakApplicationName(in: information)
         }
         return environment["SNAP_INSTANCE_NAME"] ?? environment["SNAP_NAME"]
     }
@@ -56,7 +56,7 @@ package struct CallerEntitlements: Sendable {
     /// `name` in the section `[Application]` of a key file.
     ///
     /// Source: flatpak-metadata(5).
-    static func flatpakName(in keyFile: String) -> String? {
+    static func flatpakApplicationName(in keyFile: String) -> String? {
         var isInApplication = false
         for line in keyFile.split(whereSeparator: \.isNewline).map({ $0.trimmingCharacters(in: .whitespaces) }) {
             if line.hasPrefix("[") {

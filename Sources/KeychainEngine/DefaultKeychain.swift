@@ -3,7 +3,7 @@ internal import Foundation
 package import KeychainCore
 
 /// Which keychain the calls of this process go to.
-package enum ProcessKeychain {
+package enum DefaultKeychain {
     /// The keychain bound to the task, else the one of the process's user.
     ///
     /// Throws `.notAvailable` when there is no place for one, `.missingEntitlement` when the program's entitlements cannot

@@ -25,8 +25,8 @@ package enum EntitlementsFile {
         in data: Data, ofFile path: String, defaultIdentifier: String
     ) throws(KeychainFailure) -> Entitlements {
         let entries = try entries(in: data, path)
-        let identifierOfMac = try text("com.apple.application-identifier", in: entries, path)
-        let identifier = try text("application-identifier", in: entries, path) ?? identifierOfMac
+        let macIdentifier = try text("com.apple.application-identifier", in: entries, path)
+        let identifier = try text("application-identifier", in: entries, path) ?? macIdentifier
         return Entitlements(
             applicationIdentifier: identifier ?? defaultIdentifier,
             keychainAccessGroups: try list("keychain-access-groups", in: entries, path),

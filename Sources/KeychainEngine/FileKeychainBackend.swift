@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import Keybag
 internal import KeychainCore
 internal import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 internal import Synchronization
 
 /// The way from a configuration to an open keychain, and the making of a new one.
 ///
 /// Order of making: device secret (flushed, under a provisional name), then the store with its keybag (published whole),
 /// then the device secret's final name. Dying anywhere in between leaves either no keychain or a complete one.
-struct KeychainOpening {
+struct FileKeychainBackend {
     let configuration: KeychainConfiguration
     let entitlements: Entitlements
 
@@ -19,12 +19,12 @@ struct KeychainOpening {
     /// How often a keybag that others change is read anew.
     private static let attemptLimit = 8
 
-    func run(creating: Bool) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+    func run(creating: Bool) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
         if try isStorePresent() { return try openExisting() }
         if let orphan = try keyFile.orphanPath() {
             // The store may have been published, and its key file named, after the first look.
             if try isStorePresent() { return try openExisting() }
-            throw storeLost(orphan)
+            throw missingStoreFailure(orphan)
         }
         guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
         // Another process may be making one too: the slower one opens what the faster one has made.
@@ -36,7 +36,7 @@ struct KeychainOpening {
         try SQLiteItemStore.inspect(configuration.storePath, fileSystem: configuration.storeOptions.fileSystem) == .present
     }
 
-    private func openExisting() throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+    private func openExisting() throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
         var stored = try store.keybag()
@@ -58,14 +58,14 @@ struct KeychainOpening {
     /// The keychain as a recovery key opens it, its protector left aside.
     ///
     /// Throws `.itemNotFound` where there is none, and what `KeybagDocument.deviceSecret` throws.
-    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
         guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
         let stored = try store.keybag()
         let secret = try KeybagDocument.deviceSecret(in: stored.copies, openedBy: key, storeID: store.storeID)
         let keybag = try keybag(stored, storeID: store.storeID, secret, holder)
-        let protector = RecoveredSecret(kind: keybag.document.protector.kind, secret: SharedSecretBytes(secret))
+        let protector = RecoveredDeviceSecret(kind: keybag.document.protector.kind, secret: SharedSecretBytes(secret))
         return opened(store, stored, keybag, protector, holder)
     }
 
@@ -77,14 +77,14 @@ struct KeychainOpening {
 
     private func opened(
         _ store: SQLiteItemStore, _ stored: StoredKeybag, _ keybag: OpenKeybag, _ protector: any DeviceProtector, _ holder: any KeyHolder
-    ) -> OpenedKeychain<SQLiteItemStore> {
+    ) -> OpenKeychain<SQLiteItemStore> {
         let keychain = SealedKeychain(
-            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements,
+            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
         let isCurrent = stored.generation == keybag.keybagGeneration
         if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
-        return OpenedKeychain<SQLiteItemStore>(
+        return OpenKeychain<SQLiteItemStore>(
             store: store, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: isCurrent)
     }
 
@@ -137,7 +137,7 @@ struct KeychainOpening {
             return try OpenKeybag(
                 copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
                 // A policy that cannot be read stops nobody from opening: it is read again where a passcode is set.
-                applicationPasswordCost: (try? configuration.passcodeRules().cost) ?? .standard)
+                applicationPasswordCost: (try? configuration.passcodePolicy().cost) ?? .standard)
         } catch {
             guard let protector else { throw error }
             throw error.prefixed(by: "with the device secret of \(protector.location(for: storeID))")
@@ -145,7 +145,7 @@ struct KeychainOpening {
     }
 
     /// A key file says that its store was here, and there is none: it was lost, and a new one would hide that.
-    private func storeLost(_ orphan: String) -> KeychainFailure {
+    private func missingStoreFailure(_ orphan: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
             "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: restore the keychain, or move the key file away to start anew"

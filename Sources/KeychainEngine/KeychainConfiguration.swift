@@ -28,7 +28,7 @@ package struct KeychainConfiguration: Sendable {
     /// The environment has no say in it: a user could point it elsewhere.
     package var policyPath = PasscodePolicy.systemPath
     /// Whether the policy may be the user's own file: for tests.
-    package var acceptsOwnPolicy = false
+    package var acceptsUserOwnedPolicy = false
     /// Which program asks the person.
     package var pinentry = PinentrySelection.automatic
     /// Where the person is, for that program.
@@ -140,7 +140,7 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     }
 
     /// What `makeHolder` would make.
-    package var kindForNewStore: KeyHolderKind {
+    package var holderKindForNewStore: KeyHolderKind {
         guard self != .processMemory, KernelKeyring.refusal == nil else { return .processMemory }
         return UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
     }

@@ -14,10 +14,10 @@ package final class LocalKeychain: Keychain {
         self.configuration = configuration
         self.entitlements = entitlements
         access = KeychainAccess(
-            passcodeRules: { () throws(KeychainFailure) in try configuration.passcodeRules() },
+            passcodePolicy: { () throws(KeychainFailure) in try configuration.passcodePolicy() },
             prompting: configuration.prompting(requester: Self.pathOfThisProgram),
             opening: { creating throws(KeychainFailure) in
-                try KeychainOpening(configuration: configuration, entitlements: entitlements).run(creating: creating)
+                try FileKeychainBackend(configuration: configuration, entitlements: entitlements).run(creating: creating)
             },
             closing: { $0.store.close() })
     }
@@ -83,7 +83,7 @@ package final class LocalKeychain: Keychain {
     /// The open keychain.
     ///
     /// Throws `.itemNotFound` where there is none and none may be made: then nothing was ever stored.
-    func open(creating: Bool) throws(KeychainFailure) -> OpenedKeychain<SQLiteItemStore> {
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
         try naming { () throws(KeychainFailure) in try access.current(creating: creating) }
     }
 
@@ -111,24 +111,24 @@ package final class LocalKeychain: Keychain {
 
 /// The way to an open keychain: opens it at the first call, and anew when the store or its keybag changed beneath.
 package final class KeychainAccess<Store: ItemStore>: Sendable {
-    package typealias Opened = OpenedKeychain<Store>
+    package typealias Opened = OpenKeychain<Store>
 
     private let opening: @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened
     private let closing: @Sendable (Opened) -> Void
     private let opened = Mutex<Opened?>(nil)
-    let passcodeRules: @Sendable () throws(KeychainFailure) -> PasscodePolicy
+    let passcodePolicy: @Sendable () throws(KeychainFailure) -> PasscodePolicy
     let prompting: Prompting
-    package let prompts = PromptTurn<PromptKey>()
+    package let prompts = PromptQueue<PromptKey>()
 
     /// Opens nothing yet.
     ///
     /// `opening` throws `.itemNotFound` where there is no keychain and none may be made: then nothing was ever stored.
     package init(
-        passcodeRules: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy, prompting: Prompting,
+        passcodePolicy: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy, prompting: Prompting,
         opening: @escaping @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened,
         closing: @escaping @Sendable (Opened) -> Void
     ) {
-        self.passcodeRules = passcodeRules
+        self.passcodePolicy = passcodePolicy
         self.prompting = prompting
         self.opening = opening
         self.closing = closing
@@ -166,8 +166,8 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
             do throws(KeychainFailure) {
                 return try body(opened)
             } catch {
-                let now = SystemMonotonicTime().nowNanoseconds()
-                guard now < deadlineNanoseconds ?? .max, mayBeOtherwise(error, opened, isFirst: deadlineNanoseconds == nil) else {
+                let now = SystemContinuousTime().nowNanoseconds()
+                guard now < deadlineNanoseconds ?? .max, canRetry(error, opened, isFirst: deadlineNanoseconds == nil) else {
                     throw error
                 }
                 deadlineNanoseconds = deadlineNanoseconds ?? now + Self.patienceNanoseconds
@@ -180,18 +180,18 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
     private static var patienceNanoseconds: UInt64 { 5_000_000_000 }
 
     /// Whether the same call may be answered in another way once the keychain is opened anew.
-    private func mayBeOtherwise(_ failure: KeychainFailure, _ opened: Opened, isFirst: Bool) -> Bool {
+    private func canRetry(_ failure: KeychainFailure, _ opened: Opened, isFirst: Bool) -> Bool {
         if failure.requiresReopening {
             // After the first time there must be something new to open: another thread has closed this one, or the keybag changed.
             if isFirst || self.opened.withLock({ $0?.keybag !== opened.keybag }) { return true }
-        } else if !Self.dependsOnKeybag(failure.status) {
+        } else if !Self.mayDependOnKeybag(failure.status) {
             return false
         }
         return (try? opened.isOutdated()) ?? false
     }
 
     /// Answers that another keybag may change: a passcode may have been set, changed or removed by another process.
-    private static func dependsOnKeybag(_ status: KeychainStatus) -> Bool {
+    private static func mayDependOnKeybag(_ status: KeychainStatus) -> Bool {
         status == .interactionNotAllowed || status == .authFailed || status == .decode
     }
 

@@ -3,7 +3,7 @@ package import Keybag
 package import KeychainCore
 
 /// What an open keychain consists of.
-package struct OpenedKeychain<Store: ItemStore>: Sendable {
+package struct OpenKeychain<Store: ItemStore>: Sendable {
     package let store: Store
     package let keybag: OpenKeybag
     package let keychain: SealedKeychain

@@ -32,7 +32,7 @@ struct ConnectionPool {
         lastCheckNanoseconds = MonotonicClock.coarseNowNanoseconds()
     }
 
-    mutating func takeReader(nowNanoseconds now: UInt64) -> Reader {
+    mutating func checkOutReader(nowNanoseconds now: UInt64) -> Reader {
         guard !isClosed else { return .closed }
         guard let session = idleReaders.popLast() else { return .open(epoch: epoch) }
         guard session.immutableFile != nil || now &- lastCheckNanoseconds > Self.checkIntervalNanoseconds else {
@@ -51,7 +51,7 @@ struct ConnectionPool {
     /// Parts from all sessions and gives them to the caller, who lets go of them.
     ///
     /// Only once for each epoch that failed.
-    mutating func startNewEpoch(after failed: UInt64?, outcomeIsUnknown: Bool) -> [StoreSession] {
+    mutating func invalidateSessions(after failed: UInt64?, outcomeIsUnknown: Bool) -> [StoreSession] {
         if outcomeIsUnknown { lastOutcomeIsUnknown = true }
         guard failed == nil || failed == epoch else { return [] }
         epoch += 1

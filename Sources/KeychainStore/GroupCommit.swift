@@ -1,31 +1,31 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 internal import Synchronization
 
 /// Whose turn it is to write: one at a time, in the order in which they came.
 ///
 /// Who comes while another one writes leaves a request. The other one may run it in its own transaction; else the turn is handed on
 /// to whoever has waited longest. Nobody is woken but those who are meant.
-final class WriterTurns: Sendable {
+final class WriterQueue: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [WriteRequest] = []
         /// Whether the one whose turn it is sleeps until somebody comes.
-        var isWaitedFor = false
+        var leaderIsWaiting = false
     }
 
     private let state = Mutex(State())
-    private let arrival = TimedLock()
+    private let requestArrival = TimedLock()
 
     init() {
-        _ = arrival.take(withinSeconds: 0)
+        _ = requestArrival.take(withinSeconds: 0)
     }
 
     /// How many wait.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    func takeIfFree() -> Bool {
+    func tryAcquire() -> Bool {
         state.withLock { state in
             guard !state.isTaken else { return false }
             state.isTaken = true
@@ -37,17 +37,17 @@ final class WriterTurns: Sendable {
     ///
     /// Before somebody runs it, it leaves the queue at its deadline. Afterwards the flush is waited for, as if it were its own.
     func wait(with request: WriteRequest, untilNanoseconds deadline: UInt64) -> WriteRequest.Answer {
-        let (mustWait, isWaitedFor) = state.withLock { state in
+        let (mustWait, leaderIsWaiting) = state.withLock { state in
             guard state.isTaken else {
                 state.isTaken = true
                 return (false, false)
             }
             state.waiting.append(request)
-            defer { state.isWaitedFor = false }
-            return (true, state.isWaitedFor)
+            defer { state.leaderIsWaiting = false }
+            return (true, state.leaderIsWaiting)
         }
         guard mustWait else { return .turn }
-        if isWaitedFor { arrival.giveBack() }
+        if leaderIsWaiting { requestArrival.giveBack() }
         if let answer = request.waitForAnswer(untilNanoseconds: deadline) { return answer }
         let isLate = state.withLock { state in
             guard let place = state.waiting.firstIndex(where: { $0 === request }) else { return false }
@@ -60,27 +60,27 @@ final class WriterTurns: Sendable {
     /// The request that has waited longest, if it may join the transaction of whoever holds the turn and asks.
     ///
     /// Where nobody waits, one that comes until the deadline.
-    func nextSharing(untilNanoseconds deadline: UInt64) -> WriteRequest? {
+    func dequeueShareable(untilNanoseconds deadline: UInt64) -> WriteRequest? {
         while true {
             let (found, isEmpty) = state.withLock { state -> (WriteRequest?, Bool) in
                 guard let first = state.waiting.first else {
-                    state.isWaitedFor = true
+                    state.leaderIsWaiting = true
                     return (nil, true)
                 }
-                state.isWaitedFor = false
+                state.leaderIsWaiting = false
                 return (first.sharesFlush ? state.waiting.removeFirst() : nil, false)
             }
             // One that must be alone ends the group: it is not passed over.
             guard isEmpty else { return found }
-            guard arrival.take(untilNanoseconds: deadline) else {
-                state.withLock { $0.isWaitedFor = false }
+            guard requestArrival.take(untilNanoseconds: deadline) else {
+                state.withLock { $0.leaderIsWaiting = false }
                 return nil
             }
         }
     }
 
     /// The same, without waiting.
-    func nextSharing() -> WriteRequest? {
+    func dequeueShareable() -> WriteRequest? {
         state.withLock { $0.waiting.first?.sharesFlush == true ? $0.waiting.removeFirst() : nil }
     }
 
@@ -107,7 +107,7 @@ final class WriteRequest: @unchecked Sendable {
         case written
         case failed(KeychainFailure)
         /// Undone through no fault of its own: it is to be written in a transaction of its own.
-        case repeatAlone
+        case retryAlone
         /// Nobody has looked at it until its deadline.
         case late
     }
@@ -167,7 +167,7 @@ struct WriteGroup {
         /// Undone alone.
         case failed(KeychainFailure)
         /// It took the whole transaction with it.
-        case undidAll(KeychainFailure)
+        case abortedTransaction(KeychainFailure)
     }
 
     private var members: [(request: WriteRequest, ending: Ending)] = []
@@ -177,20 +177,20 @@ struct WriteGroup {
     /// Runs each request that waits, in a savepoint of its own, and those that come as long as more are expected.
     ///
     /// False: the transaction is lost.
-    mutating func join(_ session: StoreSession, from turns: WriterTurns) -> Bool {
-        var first = turns.nextSharing()
+    mutating func join(_ session: StoreSession, from turns: WriterQueue) -> Bool {
+        var first = turns.dequeueShareable()
         // A lone writer looks at no clock.
-        guard first != nil || session.pace.expectedCount > 0 else { return true }
+        guard first != nil || session.pacing.expectedCount > 0 else { return true }
         let start = MonotonicClock.nowNanoseconds()
-        let waitEnd = start + min(session.pace.patienceNanoseconds, Self.nanosecondLimit)
+        let waitEnd = start + min(session.pacing.patienceNanoseconds, Self.nanosecondLimit)
         while members.count < Self.countLimit {
-            guard let request = first ?? next(from: turns, session.pace, waitEndNanoseconds: waitEnd) else { break }
+            guard let request = first ?? next(from: turns, session.pacing, waitEndNanoseconds: waitEnd) else { break }
             first = nil
             switch session.runInSavepoint(request.takeBody()) {
             case .kept: members.append((request, .written))
             case .undone(let failure): members.append((request, .failed(failure)))
             case .transactionLost(let failure):
-                members.append((request, .undidAll(failure)))
+                members.append((request, .abortedTransaction(failure)))
                 return false
             }
             guard MonotonicClock.nowNanoseconds() - start < Self.nanosecondLimit else { break }
@@ -198,24 +198,24 @@ struct WriteGroup {
         return true
     }
 
-    private func next(from turns: WriterTurns, _ pace: WritePace, waitEndNanoseconds: UInt64) -> WriteRequest? {
-        members.count < pace.expectedCount ? turns.nextSharing(untilNanoseconds: waitEndNanoseconds) : turns.nextSharing()
+    private func next(from turns: WriterQueue, _ pacing: GroupCommitPacing, waitEndNanoseconds: UInt64) -> WriteRequest? {
+        members.count < pacing.expectedCount ? turns.dequeueShareable(untilNanoseconds: waitEndNanoseconds) : turns.dequeueShareable()
     }
 
     func answer(_ outcome: Outcome) {
         for (request, ending) in members {
             switch (ending, outcome) {
             case (.written, .committed): request.answer(.written)
-            case (.failed(let failure), .committed), (.undidAll(let failure), _), (_, .failed(let failure)):
+            case (.failed(let failure), .committed), (.abortedTransaction(let failure), _), (_, .failed(let failure)):
                 request.answer(.failed(failure))
-            case (_, .undone): request.answer(.repeatAlone)
+            case (_, .undone): request.answer(.retryAlone)
             }
         }
     }
 }
 
 /// What the last writes on a connection tell about the next ones.
-struct WritePace {
+struct GroupCommitPacing {
     /// How many came together beside the first.
     private(set) var expectedCount = 0
     private var flushNanoseconds: UInt64 = 0

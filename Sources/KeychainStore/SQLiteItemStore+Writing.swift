@@ -1,6 +1,6 @@
+package import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-package import KeychainCore
 
 extension SQLiteItemStore {
     package func write<Result>(
@@ -41,7 +41,7 @@ extension SQLiteItemStore {
     private func attempt(
         sharesFlush: Bool, deadlineNanoseconds: UInt64, _ body: WriteRequest.Body
     ) throws(KeychainFailure) -> Bool {
-        if turns.takeIfFree() { return try lead(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body) }
+        if turns.tryAcquire() { return try lead(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body) }
         // The caller waits here for as long as anybody may run its body, and the request lets go of it before it is answered.
         return try withoutActuallyEscaping(body) { body throws(KeychainFailure) -> Bool in
             let request = WriteRequest(sharesFlush: sharesFlush, body)
@@ -49,10 +49,10 @@ extension SQLiteItemStore {
             case .turn: return try lead(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body)
             case .written: return true
             case .failed(let failure): throw failure
-            case .repeatAlone: return false
+            case .retryAlone: return false
             case .late:
                 request.withdraw()
-                throw tooLateFailure
+                throw writeTimeoutFailure
             }
         }
     }
@@ -80,15 +80,15 @@ extension SQLiteItemStore {
                     return false
                 }
                 // A file without a name is gone when it is closed: nothing in it is durable.
-                guard session.isInPlace else {
-                    session.health.breakConnection()
+                guard session.pathStillMatchesFile else {
+                    session.health.markBroken()
                     throw KeychainFailure(
                         .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
                         requiresReopening: true)
                 }
-                var pace = session.pace
-                try pace.note(group) { () throws(KeychainFailure) in try session.commit() }
-                session.pace = pace
+                var pacing = session.pacing
+                try pacing.note(group) { () throws(KeychainFailure) in try session.commit() }
+                session.pacing = pacing
                 outcome = .committed
             } catch {
                 session.undo()
@@ -105,7 +105,7 @@ extension SQLiteItemStore {
     /// Runs `body` with the writer's connection while nobody else writes in this process.
     func withWriter(_ body: (_ session: StoreSession) -> Void) throws(KeychainFailure) {
         let deadline = writeDeadline()
-        guard turns.takeIfFree() else { throw tooLateFailure }
+        guard turns.tryAcquire() else { throw writeTimeoutFailure }
         defer { turns.giveBack() }
         try withSession(deadlineNanoseconds: deadline) { session in body(session) }
     }
@@ -113,7 +113,7 @@ extension SQLiteItemStore {
     private func withSession<Result>(
         deadlineNanoseconds: UInt64, _ body: (_ session: StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        let session = try takeWriter(deadlineNanoseconds: deadlineNanoseconds)
+        let session = try checkOutWriter(deadlineNanoseconds: deadlineNanoseconds)
         defer {
             if session.health.isBroken { drop(ifEpoch: session.epoch, outcomeIsUnknown: session.outcomeIsUnknown) }
         }
@@ -130,7 +130,7 @@ extension SQLiteItemStore {
         MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
     }
 
-    private var tooLateFailure: KeychainFailure {
+    private var writeTimeoutFailure: KeychainFailure {
         KeychainFailure(.notAvailable, "another thread has been writing to the store for \(options.busyTimeoutMilliseconds) ms")
     }
 }
@@ -144,14 +144,14 @@ extension SQLiteItemStore {
     /// The change itself is durable already, so what fails here fails no call: the mark stays, and a later write or opening tries
     /// again. The caller has the writer's turn.
     func finishScrub(on session: StoreSession) {
-        guard session.mayOweScrub, !session.health.isBroken else { return }
+        guard session.mayNeedScrub, !session.health.isBroken else { return }
         let deadline = session.waitsForScrub ? MonotonicClock.nowNanoseconds() + Self.scrubWaitNanoseconds : 0
         session.waitsForScrub = false
         _ = try? scrub(session, deadlineNanoseconds: deadline)
     }
 
     private func scrub(_ session: StoreSession, deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        session.connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds)
+        session.connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds)
         if let pending = try session.scrubPending() {
             guard try session.connection.checkpointAndTruncate() else { return }
             try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
@@ -163,6 +163,6 @@ extension SQLiteItemStore {
                 throw error
             }
         }
-        session.mayOweScrub = false
+        session.mayNeedScrub = false
     }
 }

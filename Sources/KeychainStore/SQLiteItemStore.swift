@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-package import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainSystem
 internal import Synchronization
 
 /// A store in one SQLite file, shared by any number of threads and processes.
@@ -11,8 +11,8 @@ internal import Synchronization
 /// Should the file be replaced or removed, writes notice before they commit and reads within a second.
 package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
-    private let opening: StoreOpening
-    let turns = WriterTurns()
+    private let opening: StoreOpener
+    let turns = WriterQueue()
     private let pool: Mutex<ConnectionPool>
 
     var options: StoreOptions { opening.options }
@@ -23,8 +23,8 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Throws `.notAvailable` for a file that is absent, foreign, newer, damaged or not private, and says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
-        guard keychain_mark_process(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
-        opening = StoreOpening(path: path, options: options)
+        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        opening = StoreOpener(path: path, options: options)
         try opening.examine()
         let session = try opening.openSession(.reader, epoch: 0, deadlineNanoseconds: nil)
         storeID = try session.storeID()
@@ -75,8 +75,8 @@ package final class SQLiteItemStore: ItemStore {
 
     /// What of a store's files is not what was written, also of one that is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
-        guard keychain_mark_process(), !keychain_process_is_forked() else { throw forkedChildFailure }
-        return try StoreOpening(path: path, options: options).damage()
+        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
+        return try StoreOpener(path: path, options: options).damage()
     }
 
     /// What is wrong with the file itself, a line each; empty when nothing is.
@@ -98,7 +98,7 @@ package final class SQLiteItemStore: ItemStore {
         _ body: (StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try refuseForkedChild()
-        let session = try takeReader()
+        let session = try checkOutReader()
         defer { giveBack(session) }
         let result = try body(session)
         if let file = session.immutableFile, !file.isUnchanged {
@@ -108,9 +108,9 @@ package final class SQLiteItemStore: ItemStore {
         return result
     }
 
-    private func takeReader() throws(KeychainFailure) -> StoreSession {
+    private func checkOutReader() throws(KeychainFailure) -> StoreSession {
         let now = MonotonicClock.coarseNowNanoseconds()
-        let found = pool.withLock { $0.takeReader(nowNanoseconds: now) }
+        let found = pool.withLock { $0.checkOutReader(nowNanoseconds: now) }
         switch found {
         case .closed: throw Self.closedFailure
         case .open(let epoch): return try openSession(.reader, epoch: epoch)
@@ -118,7 +118,7 @@ package final class SQLiteItemStore: ItemStore {
             session.startReading()
             return session
         case .unchecked(let session):
-            guard session.isInPlace else { return try openSession(.reader, epoch: drop(ifEpoch: session.epoch)) }
+            guard session.pathStillMatchesFile else { return try openSession(.reader, epoch: drop(ifEpoch: session.epoch)) }
             session.startReading()
             return session
         }
@@ -135,7 +135,7 @@ package final class SQLiteItemStore: ItemStore {
     /// The writer's connection.
     ///
     /// The caller has the writer's turn.
-    func takeWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
+    func checkOutWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
         let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
         if isClosed { throw Self.closedFailure }
         if let existing { return existing }
@@ -172,7 +172,7 @@ package final class SQLiteItemStore: ItemStore {
     }
 
     private func openSession(
-        _ role: StoreOpening.Role, epoch: UInt64, deadlineNanoseconds: UInt64? = nil
+        _ role: StoreOpener.Role, epoch: UInt64, deadlineNanoseconds: UInt64? = nil
     ) throws(KeychainFailure) -> StoreSession {
         let session = try opening.openSession(role, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
         guard try session.storeID() == storeID else {
@@ -188,7 +188,7 @@ package final class SQLiteItemStore: ItemStore {
     @discardableResult
     func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
         let (dropped, epoch) = pool.withLock { pool in
-            (pool.startNewEpoch(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.epoch)
+            (pool.invalidateSessions(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.epoch)
         }
         // Closed here, outside the lock.
         withExtendedLifetime(dropped) {}

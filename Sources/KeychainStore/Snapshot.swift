@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CSQLite
 package import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 extension SQLiteItemStore {
     /// Copies the whole store, as it is at one moment, into a new file that opens as this store does.
@@ -13,10 +13,10 @@ extension SQLiteItemStore {
     /// Throws `.duplicateItem` when the file is there and `replacingExisting` is not said, `.readOnly` or `.notAvailable` where
     /// nothing can be written, and `.notAvailable` for a path that belongs to a store in use.
     package func snapshot(to path: String, replacingExisting: Bool = false) throws(KeychainFailure) {
-        let file = try PublishedFile(path)
+        let file = try AtomicFile(path)
         let outcome = try withReader { session throws(KeychainFailure) in
-            guard session.isInPlace else {
-                session.health.breakConnection()
+            guard session.pathStillMatchesFile else {
+                session.health.markBroken()
                 throw KeychainFailure(
                     .notAvailable, "the store's file was removed or replaced while it was open", requiresReopening: true)
             }
@@ -72,12 +72,12 @@ extension SQLiteConnection {
         repeat {
             code = unsafe sqlite3_backup_step(copy, -1)
             attempt += 1
-        } while (code == SQLITE_BUSY || code == SQLITE_LOCKED) && busyWait.wait(attempt: attempt)
+        } while (code == SQLITE_BUSY || code == SQLITE_LOCKED) && busyHandler.wait(attempt: attempt)
         let finished = unsafe sqlite3_backup_finish(copy)
         guard code == SQLITE_DONE, finished == SQLITE_OK else {
             let failure = SQLiteFailure(code: code == SQLITE_DONE ? finished : code, action: "copying the store")
             // Only the copy is written.
-            guard !failure.isOfWriting else { throw failure.keychainFailure.withRemedy(.writeElsewhere) }
+            guard !failure.isWriteFailure else { throw failure.keychainFailure.withRemedy(.writeElsewhere) }
             throw health.record(failure)
         }
     }

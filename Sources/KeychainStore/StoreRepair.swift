@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// Gives a store its page checksums back after a program that does not know them has written to its file, and goes on without changes that
 /// damage in the -wal file has cut off.
@@ -45,29 +45,29 @@ package struct StoreRepair {
     package func run(
         originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
-        guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
-        let opening = StoreOpening(path: path, options: options)
+        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
+        let opening = StoreOpener(path: path, options: options)
         try opening.examine()
         let refused = try opening.damage()
         guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
-        RestampedCopy.removeLeftovers(in: location)
-        let copy = try RestampedCopy(of: original, in: location)
-        let unreachableChangeCount = try leaveUnreachableChanges(copy)
+        RepairCopy.removeLeftovers(in: location)
+        let copy = try RepairCopy(of: original, in: location)
+        let unreachableChangeCount = try truncateUnreachableChanges(copy)
         try settle(copy)
         let isAccepted = try accepts(
             Copy(
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
                 unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
-        let publication = RepairPublication(location: location, copy: copy, originalPath: try freeName(location.path + originalSuffix))
+        let publication = StoreReplacement(location: location, copy: copy, originalPath: try unusedName(location.path + originalSuffix))
         try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(deadlineNanoseconds: deadline) }
         return .done(original: publication.originalPath)
     }
 
     /// One that was interrupted may have left a second name of the store's file a moment ago.
-    private func freeName(_ path: String) throws(KeychainFailure) -> String {
+    private func unusedName(_ path: String) throws(KeychainFailure) -> String {
         var name = path
         var number = 1
         while try POSIX.factsIfPresent(of: name) != nil {
@@ -78,9 +78,9 @@ package struct StoreRepair {
     }
 
     /// Ends the copy's -wal file where damage begins in it, if there are changes behind that, and tells how many.
-    private func leaveUnreachableChanges(_ copy: RestampedCopy) throws(KeychainFailure) -> Int {
-        guard let damage = try StoreOpening(path: copy.path, options: options).damage().log else { return 0 }
-        do throws(POSIX.ErrorNumber) {
+    private func truncateUnreachableChanges(_ copy: RepairCopy) throws(KeychainFailure) -> Int {
+        guard let damage = try StoreOpener(path: copy.path, options: options).damage().log else { return 0 }
+        do throws(POSIX.SystemError) {
             try POSIX.truncate(copy.path + "-wal", toByteCount: damage.soundByteCount)
         } catch {
             throw LockedDatabase.failure(error, copy.path)
@@ -89,10 +89,10 @@ package struct StoreRepair {
     }
 
     /// Brings what is in the copy's -wal file into the copy.
-    private func settle(_ copy: RestampedCopy) throws(KeychainFailure) {
+    private func settle(_ copy: RepairCopy) throws(KeychainFailure) {
         let connection = try SQLiteConnection(
             path: copy.path, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
-        try connection.checkPages()
+        try connection.enablePageVerification()
         try connection.applySafetySettings()
         try connection.apply(options.synchronous)
         // SQLite finds the -wal file, or a journal, with the first read.
@@ -117,7 +117,7 @@ final class LockedDatabase {
     ///
     /// Throws `.notAvailable` when somebody still has, and `.readOnly` for a file that cannot be written.
     convenience init(_ path: String, deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             try self.init(opening: path, deadlineNanoseconds)
         } catch  where error == .isLocked {
             throw KeychainFailure(.notAvailable, "another program has \(path) open; nothing was changed", remedy: .closeElsewhere)
@@ -126,9 +126,9 @@ final class LockedDatabase {
         }
     }
 
-    private init(opening path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.ErrorNumber) {
+    private init(opening path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.SystemError) {
         let descriptor = try POSIX.openToReadAndWrite(path)
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             byteCount = try Self.lock(descriptor, path, deadlineNanoseconds)
         } catch {
             POSIX.closeDescriptor(descriptor)
@@ -141,7 +141,7 @@ final class LockedDatabase {
     deinit { POSIX.closeDescriptor(descriptor) }
 
     /// Gives the file's size.
-    private static func lock(_ descriptor: Int32, _ path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.ErrorNumber) -> Int64 {
+    private static func lock(_ descriptor: Int32, _ path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.SystemError) -> Int64 {
         while try !POSIX.lockDatabase(descriptor) {
             guard MonotonicClock.nowNanoseconds() < deadlineNanoseconds else { throw .isLocked }
             MonotonicClock.sleep(nanoseconds: pauseNanoseconds)
@@ -152,8 +152,8 @@ final class LockedDatabase {
         return byteCount
     }
 
-    static func failure(_ error: POSIX.ErrorNumber, _ path: String) -> KeychainFailure {
-        let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
+    static func failure(_ error: POSIX.SystemError, _ path: String) -> KeychainFailure {
+        let status: KeychainStatus = error.isPermissionError ? .readOnly : error.isIOError ? .inputOutput : .notAvailable
         return KeychainFailure(status, "\(path) cannot be copied: \(error.message); nothing was changed")
     }
 }
@@ -161,7 +161,7 @@ final class LockedDatabase {
 /// A copy of a store's files in which every page of the database has the right checksum, whatever is in it.
 ///
 /// Removed when this is let go of, unless it was given the store's name.
-final class RestampedCopy {
+final class RepairCopy {
     let path: String
     let pageCount: Int
 
@@ -178,8 +178,8 @@ final class RestampedCopy {
         // A name that nobody can guess or have left behind.
         path = location.directory + "/" + Self.prefix(location) + Identifier128.random().hexadecimal + Self.suffix
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
-        do throws(POSIX.ErrorNumber) {
-            try Self.copy(original.descriptor, to: path, stampingPages: true)
+        do throws(POSIX.SystemError) {
+            try Self.copy(original.descriptor, to: path, writingChecksums: true)
             for suffix in Self.logSuffixes { try Self.copyLog(original.path + suffix, to: path + suffix) }
         } catch {
             throw PrivateDirectory.failure(error, location.directory)
@@ -192,7 +192,7 @@ final class RestampedCopy {
     static func removeLeftovers(in location: FileLocation) {
         for name in POSIX.names(inDirectory: location.directory) where name.hasPrefix(prefix(location)) {
             let isOurs = ([""] + FileLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
-            if isOurs { POSIX.removeName(location.directory + "/" + name) }
+            if isOurs { POSIX.removeFile(location.directory + "/" + name) }
         }
     }
 
@@ -202,29 +202,29 @@ final class RestampedCopy {
 
     deinit { remove() }
 
-    func remove() { for suffix in [""] + FileLocation.companionSuffixes { POSIX.removeName(path + suffix) } }
+    func remove() { for suffix in [""] + FileLocation.companionSuffixes { POSIX.removeFile(path + suffix) } }
 
-    private static func copyLog(_ log: String, to path: String) throws(POSIX.ErrorNumber) {
+    private static func copyLog(_ log: String, to path: String) throws(POSIX.SystemError) {
         let descriptor: Int32
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             descriptor = try POSIX.openToReadAndWrite(log)
         } catch .noEntry {
             return
         }
         defer { POSIX.closeDescriptor(descriptor) }
-        try copy(descriptor, to: path, stampingPages: false)
+        try copy(descriptor, to: path, writingChecksums: false)
     }
 
-    private static func copy(_ original: Int32, to path: String, stampingPages: Bool) throws(POSIX.ErrorNumber) {
+    private static func copy(_ original: Int32, to path: String, writingChecksums: Bool) throws(POSIX.SystemError) {
         try POSIX.makeFile(path)
         let copy = try POSIX.openForAppending(path)
         defer { POSIX.closeDescriptor(copy) }
-        var buffer = [UInt8](repeating: 0, count: stampingPages ? StoreSchema.pageByteCount : chunkByteCount)
+        var buffer = [UInt8](repeating: 0, count: writingChecksums ? StoreSchema.pageByteCount : chunkByteCount)
         var offset: Int64 = 0
         while true {
             let count = try POSIX.read(into: &buffer, from: original, at: offset)
             if count == 0 { break }
-            if stampingPages { PageChecksums.stamp(&buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1) }
+            if writingChecksums { PageChecksums.stamp(&buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1) }
             try POSIX.write(count == buffer.count ? buffer : Array(buffer[..<count]), to: copy)
             offset += Int64(count)
         }
@@ -236,9 +236,9 @@ final class RestampedCopy {
 /// There is no moment without a store: the old file gets a second name, and the new one takes its first in one step. Between that step and
 /// the removal of the old -wal file the new file has the old one's log; its changes are in the file already, so applying them again changes
 /// nothing.
-struct RepairPublication {
+struct StoreReplacement {
     let location: FileLocation
-    let copy: RestampedCopy
+    let copy: RepairCopy
     /// The second name of the old file.
     let originalPath: String
 
@@ -247,19 +247,19 @@ struct RepairPublication {
         if let log = try POSIX.factsIfPresent(of: copy.path + "-wal"), log.byteCount > 0 {
             throw KeychainFailure(.notAvailable, "the copy is not whole; nothing was changed")
         }
-        try naming { () throws(POSIX.ErrorNumber) in try POSIX.flush(copy.path) }
+        try naming { () throws(POSIX.SystemError) in try POSIX.flush(copy.path) }
         // Whoever opens the new file has to wait until the old one's log is out of its way.
         let lock = try LockedDatabase(copy.path, deadlineNanoseconds: deadlineNanoseconds)
         do throws(KeychainFailure) {
-            try naming { () throws(POSIX.ErrorNumber) in try nameOriginal() }
-            try naming { () throws(POSIX.ErrorNumber) in try POSIX.rename(copy.path, to: location.path) }
+            try naming { () throws(POSIX.SystemError) in try linkOriginal() }
+            try naming { () throws(POSIX.SystemError) in try POSIX.rename(copy.path, to: location.path) }
         } catch {
-            for suffix in [""] + RestampedCopy.logSuffixes where isOriginal(suffix) { POSIX.removeName(originalPath + suffix) }
+            for suffix in [""] + RepairCopy.logSuffixes where isOriginal(suffix) { POSIX.removeFile(originalPath + suffix) }
             throw error
         }
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             try POSIX.flush(location.directory)
-            for suffix in FileLocation.companionSuffixes { POSIX.removeName(location.path + suffix) }
+            for suffix in FileLocation.companionSuffixes { POSIX.removeFile(location.path + suffix) }
             try POSIX.flush(location.directory)
         } catch {
             throw KeychainFailure(
@@ -269,10 +269,10 @@ struct RepairPublication {
         withExtendedLifetime(lock) {}
     }
 
-    private func nameOriginal() throws(POSIX.ErrorNumber) {
+    private func linkOriginal() throws(POSIX.SystemError) {
         try POSIX.link(location.path, as: originalPath)
-        for suffix in RestampedCopy.logSuffixes {
-            do throws(POSIX.ErrorNumber) { try POSIX.link(location.path + suffix, as: originalPath + suffix) } catch .noEntry {}
+        for suffix in RepairCopy.logSuffixes {
+            do throws(POSIX.SystemError) { try POSIX.link(location.path + suffix, as: originalPath + suffix) } catch .noEntry {}
         }
         try POSIX.flush(location.directory)
     }
@@ -285,8 +285,8 @@ struct RepairPublication {
         return first.identity == second.identity
     }
 
-    private func naming(_ body: () throws(POSIX.ErrorNumber) -> Void) throws(KeychainFailure) {
-        do throws(POSIX.ErrorNumber) {
+    private func naming(_ body: () throws(POSIX.SystemError) -> Void) throws(KeychainFailure) {
+        do throws(POSIX.SystemError) {
             try body()
         } catch {
             throw PrivateDirectory.failure(error, location.directory)

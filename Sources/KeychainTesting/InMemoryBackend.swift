@@ -15,16 +15,16 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
         let holder: any KeyHolder
         let clock: any WallClock
         var policy: PasscodePolicy
-        let passcodes = KnownPasscodes()
+        let passcodes = PasscodeHistory()
         /// Who is asked; nobody is there unless a test says so.
-        let presence = ScriptedPresence()
-        let time: any MonotonicTime
-        var faults = InjectedFaults()
+        let presence = ScriptedPresenceVerifier()
+        let time: any ContinuousTime
+        var faults = FaultQueue()
 
         /// The same keychain, for the test: nothing goes wrong for it, and any passcode is long enough.
-        var forTest: Parts {
+        var withoutFaults: Parts {
             var parts = self
-            parts.faults = InjectedFaults()
+            parts.faults = FaultQueue()
             parts.policy.minimumLength = 1
             return parts
         }
@@ -35,17 +35,17 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
     package var store: InMemoryItemStore { parts.store }
 
     /// How many calls have their part in a question to the person.
-    package var promptCallerCount: Int { access.prompts.callerCount }
+    package var promptParticipantCount: Int { access.prompts.participantCount }
 
     /// Who is asked.
-    package var person: ScriptedPresence { parts.presence }
+    package var person: ScriptedPresenceVerifier { parts.presence }
 
     let access: KeychainAccess<InMemoryItemStore>
 
     init(parts: Parts, entitlements: Entitlements) {
         self.parts = parts
         access = KeychainAccess(
-            passcodeRules: { parts.policy },
+            passcodePolicy: { parts.policy },
             prompting: Prompting(verifier: parts.presence, requester: entitlements.applicationIdentifier, time: parts.time),
             opening: { _ throws(KeychainFailure) in try Self.open(parts, entitlements) },
             closing: { _ in })
@@ -53,7 +53,7 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
 
     private static func open(
         _ parts: Parts, _ entitlements: Entitlements
-    ) throws(KeychainFailure) -> OpenedKeychain<InMemoryItemStore> {
+    ) throws(KeychainFailure) -> OpenKeychain<InMemoryItemStore> {
         let stored = try parts.store.read { reading throws(KeychainFailure) in try reading.keybag() }
         let storeID = parts.protector.storeID
         let keybag = try OpenKeybag(
@@ -63,7 +63,7 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
         let keychain = SealedKeychain(
             store: FaultyItemStore(base: parts.store, faults: parts.faults), keys: keybag, cipher: keybag.cipher, clock: parts.clock,
             entitlements: entitlements, log: { _ in })
-        return OpenedKeychain(
+        return OpenKeychain(
             store: parts.store, keybag: keybag, keychain: keychain, protector: parts.protector, holder: parts.holder,
             isKeybagCurrent: true)
     }
@@ -109,10 +109,10 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
 
     // MARK: KeychainAuthenticating
 
-    package func requireAuthenticable(
+    package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
-        try access.requireAuthenticable(constraint, in: context)
+        try access.requireCanAuthenticate(constraint, in: context)
     }
 
     package func authenticate(
@@ -124,7 +124,7 @@ package final class MemoryKeychain: Keychain, KeychainSessionProviding, Keychain
     // MARK: KeychainSessionProviding
 
     package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
-        try access.sessionStatus(holderOfNewKeychain: parts.holder.kind)
+        try access.sessionStatus(newKeychainHolder: parts.holder.kind)
     }
 
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {

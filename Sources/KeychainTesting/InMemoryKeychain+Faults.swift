@@ -78,9 +78,9 @@ extension InMemoryKeychain {
 }
 
 /// What a test wants to go wrong with the store, until it has gone wrong often enough.
-final class InjectedFaults: Sendable {
+final class FaultQueue: Sendable {
     /// The moments at which something can go wrong.
-    enum Moment {
+    enum FaultPoint {
         /// Before the store was looked at.
         case reading, writing
         /// When everything was said to be written that a call has to write, and something was.
@@ -92,7 +92,7 @@ final class InjectedFaults: Sendable {
         let fault: InMemoryKeychain.Fault
         var remaining: Int
 
-        func concerns(_ moment: Moment) -> Bool {
+        func concerns(_ moment: FaultPoint) -> Bool {
             switch (fault, moment) {
             case (.diskFull, .reading), (.diskFull, .writing): false
             case (.diskFull, .committing): calls != .reads
@@ -116,7 +116,7 @@ final class InjectedFaults: Sendable {
     }
 
     /// What goes wrong at this moment, in the order in which it was asked for; nil: nothing.
-    func take(at moment: Moment) -> InMemoryKeychain.Fault? {
+    func take(at moment: FaultPoint) -> InMemoryKeychain.Fault? {
         orders.withLock { orders in
             guard let index = orders.firstIndex(where: { $0.concerns(moment) }) else { return nil }
             let fault = orders[index].fault
@@ -141,7 +141,7 @@ extension InMemoryKeychain.Fault {
 /// A store in memory in which a test lets things go wrong, at the moments at which they do in a file.
 struct FaultyItemStore: ItemStore {
     let base: InMemoryItemStore
-    let faults: InjectedFaults
+    let faults: FaultQueue
 
     func read<Result>(
         _ body: (any ItemReading) throws(KeychainFailure) -> Result

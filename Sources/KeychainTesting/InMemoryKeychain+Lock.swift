@@ -119,7 +119,7 @@ extension MemoryKeychain {
 
 extension MemoryKeychain {
     /// The passcode that is set, as text; nil where none is, or where it is not known to the test.
-    func passcodeInForce() -> String? {
+    func currentPasscodeText() -> String? {
         for entry in parts.passcodes.newestFirst {
             do throws(KeychainFailure) {
                 // It is checked there, and nothing is changed.
@@ -136,7 +136,7 @@ extension MemoryKeychain {
 
 /// The passcodes that an in-memory keychain was given, by its test or by the program under test, so that the test can unlock it
 /// without naming one.
-final class KnownPasscodes: Sendable {
+final class PasscodeHistory: Sendable {
     /// What an array can hold.
     final class Entry: Sendable {
         let passcode: Passcode

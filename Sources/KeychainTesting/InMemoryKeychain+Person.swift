@@ -58,14 +58,14 @@ extension InMemoryKeychain {
         /// What the person was asked so far, in order, questions that found nobody included.
         public var questions: [Question] { keychain.keychain.parts.presence.questions.map(Question.init) }
 
-        private func reaction(to answer: Answer) -> ScriptedPresence.Reaction {
+        private func reaction(to answer: Answer) -> ScriptedPresenceVerifier.Reaction {
             switch answer {
             // Known when the question is there: the passcode may be another one by then.
-            case .correctPasscode: .decide { [control = keychain.control] _ in .type(control.passcodeInForce() ?? "") }
+            case .correctPasscode: .decide { [control = keychain.control] _ in .type(control.currentPasscodeText() ?? "") }
             case .text(let text): .type(text)
             case .cancel: .cancel
             case .tooLate: .timeOut
-            case .absence: .nobodyThere
+            case .absence: .promptUnavailable
             }
         }
     }
@@ -116,14 +116,14 @@ extension InMemoryKeychain {
 /// A person who does what a test says, and tells what they were asked.
 ///
 /// Answers are used up in order. When there is none left, nobody is there.
-package final class ScriptedPresence: PresenceVerifier {
+package final class ScriptedPresenceVerifier: PresenceVerifier {
     /// What the person does when asked.
     package enum Reaction: Sendable {
         /// Types this; nothing at all comes back as an empty answer.
         case type(String)
         case cancel
         case timeOut
-        case nobodyThere
+        case promptUnavailable
         case fail(String)
         /// Decides when the question is there; a test can hold it up in the meantime.
         case decide(@Sendable (PresenceQuestion) -> Reaction)
@@ -155,7 +155,7 @@ package final class ScriptedPresence: PresenceVerifier {
     package var canAsk: Bool {
         state.withLock { state in
             switch state.reactions.first {
-            case nil, .nobodyThere: false
+            case nil, .promptUnavailable: false
             default: true
             }
         }
@@ -164,7 +164,7 @@ package final class ScriptedPresence: PresenceVerifier {
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
         var reaction = state.withLock { state in
             state.questions.append(question)
-            return state.reactions.popFirst() ?? .nobodyThere
+            return state.reactions.popFirst() ?? .promptUnavailable
         }
         while true {
             switch reaction {
@@ -173,7 +173,7 @@ package final class ScriptedPresence: PresenceVerifier {
             case .type(let text): return try Self.answer(text)
             case .cancel: throw .canceled
             case .timeOut: throw .timedOut
-            case .nobodyThere: throw .nobodyToAsk("the script says that nobody is there")
+            case .promptUnavailable: throw .promptUnavailable("the script says that nobody is there")
             case .fail(let why): throw .failed(why)
             }
         }

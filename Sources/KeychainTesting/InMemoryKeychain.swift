@@ -67,7 +67,7 @@ public final class InMemoryKeychain: Sendable {
             // What is derived here protects nothing: the cheapest cost that is accepted.
             policy: PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard), time: clock)
         keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
-        control = MemoryKeychain(parts: parts.forTest, entitlements: entitlements)
+        control = MemoryKeychain(parts: parts.withoutFaults, entitlements: entitlements)
     }
 
     private init(_ keychain: MemoryKeychain, sharingWith other: InMemoryKeychain) {
@@ -148,7 +148,7 @@ public final class VirtualClock: Sendable {
     }
 }
 
-extension VirtualClock: WallClock, MonotonicTime {
+extension VirtualClock: WallClock, ContinuousTime {
     package func now() -> Double { date.timeIntervalSinceReferenceDate }
 
     package func nowNanoseconds() -> UInt64 {

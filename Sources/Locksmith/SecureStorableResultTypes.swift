@@ -123,8 +123,8 @@ struct GenericPasswordResult: GenericPasswordSecureStorableResultType, @unchecke
     init(of password: some GenericPasswordSecureStorable, _ found: FoundItem) throws(LocksmithError) {
         resultDictionary = found.attributes
         data = found.data
-        account = try found.text(kSecAttrAccount, ifSilent: password.account)
-        service = try found.text(kSecAttrService, ifSilent: password.service)
+        account = try found.text(kSecAttrAccount, defaultingTo: password.account)
+        service = try found.text(kSecAttrService, defaultingTo: password.service)
     }
 }
 
@@ -144,13 +144,13 @@ struct InternetPasswordResult: InternetPasswordSecureStorableResultType, @unchec
     init(of password: some InternetPasswordSecureStorable, _ found: FoundItem) throws(LocksmithError) {
         resultDictionary = found.attributes
         data = found.data
-        account = try found.text(kSecAttrAccount, ifSilent: password.account)
-        server = try found.text(kSecAttrServer, ifSilent: password.server)
-        port = try found.value(kSecAttrPort, ifSilent: password.port) { ($0 as? NSNumber).flatMap(Int.init(exactly:)) }
-        internetProtocol = try found.value(kSecAttrProtocol, ifSilent: password.internetProtocol) {
+        account = try found.text(kSecAttrAccount, defaultingTo: password.account)
+        server = try found.text(kSecAttrServer, defaultingTo: password.server)
+        port = try found.value(kSecAttrPort, defaultingTo: password.port) { ($0 as? NSNumber).flatMap(Int.init(exactly:)) }
+        internetProtocol = try found.value(kSecAttrProtocol, defaultingTo: password.internetProtocol) {
             ($0 as? String).flatMap(LocksmithInternetProtocol.init)
         }
-        authenticationType = try found.value(kSecAttrAuthenticationType, ifSilent: password.authenticationType) {
+        authenticationType = try found.value(kSecAttrAuthenticationType, defaultingTo: password.authenticationType) {
             ($0 as? String).flatMap(LocksmithInternetAuthenticationType.init)
         }
     }
@@ -177,13 +177,13 @@ struct FoundItem {
     ///
     /// The keychain always tells those that decide which item is found. The closure of a type may be silent about them: the item
     /// is then taken to be the one that was asked for.
-    func value<Value>(_ attribute: CFString, ifSilent asked: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
+    func value<Value>(_ attribute: CFString, defaultingTo asked: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
         guard let stored = attributes[attribute as String] else { return asked }
         guard let value = read(stored) else { throw .foreign }
         return value
     }
 
-    func text(_ attribute: CFString, ifSilent asked: String) throws(LocksmithError) -> String {
-        try value(attribute, ifSilent: asked) { $0 as? String }
+    func text(_ attribute: CFString, defaultingTo asked: String) throws(LocksmithError) -> String {
+        try value(attribute, defaultingTo: asked) { $0 as? String }
     }
 }

@@ -50,7 +50,7 @@ public struct SharedGroupIdentifier: CustomStringConvertible, Sendable {
     ///   - groupPrefix: On macOS the App ID prefix; everywhere else `"group"`, and anything else gives nil.
     ///   - nonEmptyGroup: The group without the prefix; nil and the empty string give nil.
     public init?(groupPrefix: String, nonEmptyGroup: String?) {
-        guard PlatformRules.isGroupPrefix(groupPrefix), let nonEmptyGroup, !nonEmptyGroup.isEmpty else { return nil }
+        guard PlatformRules.isApplicationGroupPrefix(groupPrefix), let nonEmptyGroup, !nonEmptyGroup.isEmpty else { return nil }
         prefix = groupPrefix
         group = nonEmptyGroup
     }

@@ -15,15 +15,15 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
     public let identifier: Identifier
 
     let kind: ValetKind
-    let name: SandboxName
-    let keychain: SandboxedKeychain
+    let name: ValetName
+    let keychain: NamespaceKeychain
 
-    init(name: SandboxName, kind: ValetKind, accessibility: Accessibility, sandbox: Sandbox) {
+    init(name: ValetName, kind: ValetKind, accessibility: Accessibility, sandbox: Sandbox) {
         self.name = name
         self.kind = kind
         self.accessibility = accessibility
         identifier = name.identifier
-        keychain = SandboxedKeychain(sandbox: sandbox)
+        keychain = NamespaceKeychain(sandbox: sandbox)
     }
 
     /// Whether two valets see the same values.
@@ -257,7 +257,7 @@ extension Valet {
 
     private static let instances = InstanceRegistry<InstanceKey, Valet>()
 
-    private static func live(_ name: SandboxName, kind: ValetKind, accessibility: Accessibility) -> Valet {
+    private static func live(_ name: ValetName, kind: ValetKind, accessibility: Accessibility) -> Valet {
         let sandbox = Sandbox(name: name, kind: kind, protection: accessibility)
         return instances.instance(for: InstanceKey(sandbox, name)) {
             Valet(name: name, kind: kind, accessibility: accessibility, sandbox: sandbox)

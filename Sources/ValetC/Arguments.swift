@@ -5,52 +5,52 @@ internal import Valet
 
 /// What C says about a valet to create.
 enum Argument {
-    static func identifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> Identifier {
+    static func identifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> Identifier {
         // The header says what the pointer must be; so below.
-        guard let identifier = try unsafe optionalIdentifier(text, length) else { throw CallFailure(valet_error_empty_identifier) }
+        guard let identifier = try unsafe optionalIdentifier(text, length) else { throw StatusError(valet_error_empty_identifier) }
         return identifier
     }
 
-    static func optionalIdentifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> Identifier? {
+    static func optionalIdentifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> Identifier? {
         Identifier(nonEmpty: try unsafe Input.text(text, length))
     }
 
     static func group(
         _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
         _ groupLength: Int
-    ) throws(CallFailure) -> SharedGroupIdentifier {
+    ) throws(StatusError) -> SharedGroupIdentifier {
         let prefix = try unsafe Input.text(prefix, prefixLength)
         let group = try unsafe Input.text(group, groupLength)
-        guard !group.isEmpty else { throw CallFailure(valet_error_empty_identifier) }
+        guard !group.isEmpty else { throw StatusError(valet_error_empty_identifier) }
         switch Int(prefixKind) {
         case valet_group_prefix_app_id:
             guard let shared = SharedGroupIdentifier(appIDPrefix: prefix, nonEmptyGroup: group) else {
-                throw CallFailure(valet_error_empty_identifier)
+                throw StatusError(valet_error_empty_identifier)
             }
             return shared
         case valet_group_prefix_application_group:
             guard let shared = SharedGroupIdentifier(groupPrefix: prefix, nonEmptyGroup: group) else {
-                throw CallFailure(valet_error_invalid_group_prefix)
+                throw StatusError(valet_error_invalid_group_prefix)
             }
             return shared
-        default: throw CallFailure(valet_error_unknown_constant)
+        default: throw StatusError(valet_error_unknown_constant)
         }
     }
 
     // The numbers of C are the raw values of Swift.
 
-    static func accessibility(_ number: valet_accessibility) throws(CallFailure) -> Accessibility {
-        guard let accessibility = Accessibility(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+    static func accessibility(_ number: valet_accessibility) throws(StatusError) -> Accessibility {
+        guard let accessibility = Accessibility(rawValue: Int(number)) else { throw StatusError(valet_error_unknown_constant) }
         return accessibility
     }
 
-    static func cloudAccessibility(_ number: valet_cloud_accessibility) throws(CallFailure) -> CloudAccessibility {
-        guard let accessibility = CloudAccessibility(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+    static func cloudAccessibility(_ number: valet_cloud_accessibility) throws(StatusError) -> CloudAccessibility {
+        guard let accessibility = CloudAccessibility(rawValue: Int(number)) else { throw StatusError(valet_error_unknown_constant) }
         return accessibility
     }
 
-    static func accessControl(_ number: valet_access_control) throws(CallFailure) -> SecureEnclaveAccessControl {
-        guard let control = SecureEnclaveAccessControl(rawValue: Int(number)) else { throw CallFailure(valet_error_unknown_constant) }
+    static func accessControl(_ number: valet_access_control) throws(StatusError) -> SecureEnclaveAccessControl {
+        guard let control = SecureEnclaveAccessControl(rawValue: Int(number)) else { throw StatusError(valet_error_unknown_constant) }
         return control
     }
 }
@@ -63,26 +63,26 @@ enum Input {
     private static let nulTerminated = -1
 
     /// Bytes of anything.
-    static func bytes(_ pointer: UnsafeRawPointer?, _ length: Int) throws(CallFailure) -> UnsafeRawBufferPointer {
-        guard length >= 0 else { throw CallFailure(valet_error_invalid_length) }
-        guard unsafe pointer != nil || length == 0 else { throw CallFailure(valet_error_null_argument) }
+    static func bytes(_ pointer: UnsafeRawPointer?, _ length: Int) throws(StatusError) -> UnsafeRawBufferPointer {
+        guard length >= 0 else { throw StatusError(valet_error_invalid_length) }
+        guard unsafe pointer != nil || length == 0 else { throw StatusError(valet_error_null_argument) }
         return unsafe UnsafeRawBufferPointer(start: pointer, count: length)
     }
 
     /// Bytes that are UTF-8.
-    static func utf8(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> UnsafeRawBufferPointer {
+    static func utf8(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> UnsafeRawBufferPointer {
         var length = length
         if length == nulTerminated {
-            guard let pointer = unsafe pointer else { throw CallFailure(valet_error_null_argument) }
+            guard let pointer = unsafe pointer else { throw StatusError(valet_error_null_argument) }
             length = unsafe strlen(pointer)
         }
         let bytes = try unsafe bytes(pointer, length)
-        guard unsafe isUTF8(bytes) else { throw CallFailure(valet_error_not_utf8) }
+        guard unsafe isUTF8(bytes) else { throw StatusError(valet_error_not_utf8) }
         return unsafe bytes
     }
 
     /// Text: a key, an identifier, a prompt.
-    static func text(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(CallFailure) -> String {
+    static func text(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> String {
         try unsafe String(decoding: utf8(pointer, length), as: UTF8.self)
     }
 
@@ -103,31 +103,31 @@ enum Input {
 /// The dictionary that a list of entries stands for.
 ///
 /// - Throws: Also for what no dictionary can say: a name twice, a date that is none.
-func queryDictionary(_ entries: UnsafePointer<valet_query_entry>?, _ count: Int) throws(CallFailure) -> [String: AnyHashable] {
-    guard count >= 0 else { throw CallFailure(valet_error_invalid_length) }
-    guard unsafe entries != nil || count == 0 else { throw CallFailure(valet_error_null_argument) }
+func queryDictionary(_ entries: UnsafePointer<valet_query_entry>?, _ count: Int) throws(StatusError) -> [String: AnyHashable] {
+    guard count >= 0 else { throw StatusError(valet_error_invalid_length) }
+    guard unsafe entries != nil || count == 0 else { throw StatusError(valet_error_null_argument) }
     var query: [String: AnyHashable] = [:]
     // As many entries as the caller says are there.
     for index in 0..<count {
-        guard let entry = unsafe entries?[index] else { throw CallFailure(valet_error_null_argument) }
+        guard let entry = unsafe entries?[index] else { throw StatusError(valet_error_null_argument) }
         let name = try unsafe Input.text(entry.name, -1)
-        guard query[name] == nil else { throw CallFailure(valet_error_invalid_query) }
+        guard query[name] == nil else { throw StatusError(valet_error_invalid_query) }
         query[name] = try unsafe queryValue(entry)
     }
     return query
 }
 
-private func queryValue(_ entry: valet_query_entry) throws(CallFailure) -> AnyHashable {
+private func queryValue(_ entry: valet_query_entry) throws(StatusError) -> AnyHashable {
     switch unsafe Int(entry.type) {
     case valet_value_text: return try unsafe Input.text(entry.bytes?.assumingMemoryBound(to: CChar.self), entry.length)
     case valet_value_bytes: return try unsafe Data(Input.bytes(entry.bytes, entry.length))
     case valet_value_number:
-        guard let number = unsafe Int(exactly: entry.number) else { throw CallFailure(valet_error_invalid_query) }
+        guard let number = unsafe Int(exactly: entry.number) else { throw StatusError(valet_error_invalid_query) }
         return number
     case valet_value_boolean: return unsafe entry.number != 0
     case valet_value_date:
-        guard unsafe entry.seconds.isFinite else { throw CallFailure(valet_error_invalid_query) }
+        guard unsafe entry.seconds.isFinite else { throw StatusError(valet_error_invalid_query) }
         return unsafe Date(timeIntervalSince1970: entry.seconds)
-    default: throw CallFailure(valet_error_unknown_constant)
+    default: throw StatusError(valet_error_unknown_constant)
     }
 }

@@ -4,7 +4,7 @@ internal import Foundation
 internal import Valet
 
 /// What the three sorts of valet have in common, so that it is translated to C once.
-protocol ValueKeeper: AnyObject, Hashable, CustomStringConvertible {
+protocol ValetProtocol: AnyObject, Hashable, CustomStringConvertible {
     func canAccessKeychain() -> Bool
     func setObject(_ object: Data, forKey key: String) throws(KeychainError)
     func containsObject(forKey key: String) throws(KeychainError) -> Bool
@@ -14,16 +14,16 @@ protocol ValueKeeper: AnyObject, Hashable, CustomStringConvertible {
     func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws
 }
 
-extension Valet: ValueKeeper {}
-extension SecureEnclaveValet: ValueKeeper {}
+extension Valet: ValetProtocol {}
+extension SecureEnclaveValet: ValetProtocol {}
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
-extension SinglePromptSecureEnclaveValet: ValueKeeper {}
+extension SinglePromptSecureEnclaveValet: ValetProtocol {}
 
 /// The calls that every sort of valet has, with the arguments that C gives.
 ///
 /// What a pointer must be is said in the header; NULL, lengths and the type of a handle are looked at here.
-enum Call<Keeper: ValueKeeper> {
+enum Call<Keeper: ValetProtocol> {
     static func isEqual(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
         if unsafe first == nil && second == nil { return true }
         guard let first = try? unsafe Handle.object(first, as: Keeper.self), let second = try? unsafe Handle.object(second, as: Keeper.self)
@@ -39,7 +39,7 @@ enum Call<Keeper: ValueKeeper> {
     static func describe(
         _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ length: UnsafeMutablePointer<Int>?
     ) -> valet_status {
-        unsafe Output.giveText(text, length) { try unsafe Data(Handle.object(handle, as: Keeper.self).description.utf8) }
+        unsafe Output.returnText(text, length) { try unsafe Data(Handle.object(handle, as: Keeper.self).description.utf8) }
     }
 
     static func canAccess(_ handle: OpaquePointer?) -> Bool {
@@ -50,18 +50,18 @@ enum Call<Keeper: ValueKeeper> {
     static func set(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
     ) -> valet_status {
-        unsafe store(handle, key, keyLength) { () throws(CallFailure) in try unsafe Input.bytes(value, valueLength) }
+        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe Input.bytes(value, valueLength) }
     }
 
     static func setString(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
     ) -> valet_status {
-        unsafe store(handle, key, keyLength) { () throws(CallFailure) in try unsafe Input.utf8(string, stringLength) }
+        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe Input.utf8(string, stringLength) }
     }
 
     private static func store(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int,
-        _ value: () throws(CallFailure) -> UnsafeRawBufferPointer
+        _ value: () throws(StatusError) -> UnsafeRawBufferPointer
     ) -> valet_status {
         statusAnswer {
             let keeper = try unsafe Handle.object(handle, as: Keeper.self)
@@ -114,17 +114,17 @@ enum Handle {
         // A result pointer is the caller's and points to room for a handle, or is NULL.
         unsafe result?.pointee = nil
         return statusAnswer {
-            guard let result = unsafe result else { throw CallFailure(valet_error_null_argument) }
+            guard let result = unsafe result else { throw StatusError(valet_error_null_argument) }
             unsafe result.pointee = OpaquePointer(Unmanaged.passRetained(try make()).toOpaque())
         }
     }
 
     /// The object behind a handle.
-    static func object<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type = Object.self) throws(CallFailure) -> Object {
-        guard let handle = unsafe handle else { throw CallFailure(valet_error_null_argument) }
+    static func object<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type = Object.self) throws(StatusError) -> Object {
+        guard let handle = unsafe handle else { throw StatusError(valet_error_null_argument) }
         // What is not NULL is a handle that was given and not yet freed: the header asks for no less.
         let any = unsafe Unmanaged<AnyObject>.fromOpaque(UnsafeRawPointer(handle)).takeUnretainedValue()
-        guard let object = any as? Object else { throw CallFailure(valet_error_wrong_handle) }
+        guard let object = any as? Object else { throw StatusError(valet_error_wrong_handle) }
         return object
     }
 
@@ -137,7 +137,7 @@ enum Handle {
 }
 
 /// Ends a call with a status that no error of Valet's stands for.
-struct CallFailure: Error {
+struct StatusError: Error {
     let status: valet_status
 
     init(status: valet_status) {
@@ -155,7 +155,7 @@ func statusAnswer(_ body: () throws -> Void) -> valet_status {
     do {
         try body()
         return valet_status(valet_success)
-    } catch let failure as CallFailure {
+    } catch let failure as StatusError {
         return failure.status
     } catch let error as KeychainError {
         return valet_status(valet_error_could_not_access_keychain + error.rawValue)

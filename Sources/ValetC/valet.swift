@@ -5,7 +5,6 @@ internal import Valet
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
@@ -105,7 +104,6 @@ package func valet_create_icloud_explicit_shared(
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
@@ -146,7 +144,6 @@ package func valet_remove_all(_ handle: OpaquePointer?) -> valet_status {
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
@@ -164,7 +161,7 @@ package func valet_get_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.giveText(string, stringLength) {
+    unsafe Output.returnText(string, stringLength) {
         try unsafe Handle.object(handle, as: Valet.self).object(forKey: Input.text(key, keyLength))
     }
 }
@@ -172,13 +169,12 @@ package func valet_get_string(
 @c @implementation
 package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status
 {
-    unsafe Output.giveKeys(callback, context) {
+    unsafe Output.enumerateKeys(callback, context) {
         try unsafe Handle.object(handle, as: Valet.self).keyList()
     }
 }
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 

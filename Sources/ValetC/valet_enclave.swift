@@ -5,7 +5,6 @@ internal import Valet
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
@@ -55,7 +54,6 @@ package func valet_enclave_describe(
 }
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
@@ -110,7 +108,7 @@ package func valet_enclave_get_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.giveText(string, stringLength) {
+    unsafe Output.returnText(string, stringLength) {
         try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(forKey: Input.text(key, keyLength))
     }
 }
@@ -131,14 +129,13 @@ package func valet_enclave_get_string_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.giveText(string, stringLength) {
+    unsafe Output.returnText(string, stringLength) {
         try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(
             forKey: Input.text(key, keyLength), withPrompt: Input.text(prompt, promptLength))
     }
 }
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 

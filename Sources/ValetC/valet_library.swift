@@ -3,12 +3,11 @@ package import CValet
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h; the compiler holds the signatures against it.
 
 @c @implementation
 package func valet_version() -> UnsafePointer<CChar>? {
-    unsafe staticText("0.1.0")
+    unsafe staticCString("0.1.0")
 }
 
 @c @implementation
@@ -17,17 +16,16 @@ package func valet_library_interface_version() -> Int32 {
 }
 
 /// Text that is part of the program, ended by NUL.
-func staticText(_ text: StaticString) -> UnsafePointer<CChar> {
+func staticCString(_ text: StaticString) -> UnsafePointer<CChar> {
     // A literal of more than one character is stored as UTF-8 with a NUL behind it, and is there for ever.
     unsafe UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
 }
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 @c @implementation
 package func valet_status_text(_ status: valet_status) -> UnsafePointer<CChar>? {
-    unsafe staticText(statusText(Int(status)))
+    unsafe staticCString(statusText(Int(status)))
 }
 
 private func statusText(_ status: Int) -> StaticString {
@@ -61,9 +59,8 @@ private func statusText(_ status: Int) -> StaticString {
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 @c @implementation
 package func valet_buffer_free(_ buffer: UnsafeMutableRawPointer?) {
     guard let buffer = unsafe buffer else { return }
-    unsafe OutputBuffer.wipeAndFree(buffer)
+    unsafe ResultBuffer.wipeAndFree(buffer)
 }

@@ -5,7 +5,6 @@ internal import Valet
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
@@ -26,7 +25,7 @@ package func valet_migrate_matching_with_map(
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
     statusAnswer {
-        guard let map = unsafe map else { throw CallFailure(valet_error_null_argument) }
+        guard let map = unsafe map else { throw StatusError(valet_error_null_argument) }
         try unsafe Handle.object(destination, as: Valet.self).migrateObjects(matching: queryDictionary(query, queryCount)) {
             try unsafe MigrationOutput.map($0, map, context)
         }
@@ -38,7 +37,7 @@ package func valet_migrate_from_with_map(
     _ destination: OpaquePointer?, _ source: OpaquePointer?, _ map: valet_compact_map?, _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
     statusAnswer {
-        guard let map = unsafe map else { throw CallFailure(valet_error_null_argument) }
+        guard let map = unsafe map else { throw StatusError(valet_error_null_argument) }
         try unsafe Handle.object(destination, as: Valet.self).migrateObjects(from: Handle.object(source, as: Valet.self)) {
             try unsafe MigrationOutput.map($0, map, context)
         }
@@ -85,7 +84,7 @@ final class MigrationOutput {
     /// - Throws: What the callback answered, if it was not success.
     static func map(
         _ pair: MigratableKeyValuePair<AnyHashable>, _ callback: valet_compact_map, _ context: UnsafeMutableRawPointer?
-    ) throws(CallFailure) -> MigratableKeyValuePair<String>? {
+    ) throws(StatusError) -> MigratableKeyValuePair<String>? {
         let output = MigrationOutput()
         let status = try unsafe withPair(pair) { lent in
             // The output lives until the callback has returned.
@@ -93,14 +92,14 @@ final class MigrationOutput {
                 unsafe callback(context, lent, OpaquePointer(Unmanaged.passUnretained(output).toOpaque()))
             }
         }
-        guard status == valet_status(valet_success) else { throw CallFailure(status: status) }
+        guard status == valet_status(valet_success) else { throw StatusError(status: status) }
         return output.pair
     }
 
     /// Lends a pair to C.
     private static func withPair(
         _ pair: MigratableKeyValuePair<AnyHashable>, _ body: (UnsafePointer<valet_pair>) -> valet_status
-    ) throws(CallFailure) -> valet_status {
+    ) throws(StatusError) -> valet_status {
         var lent = unsafe valet_pair()
         // The pointers in `lent` are used within the closures that keep alive what they point to.
         func call() -> valet_status {
@@ -114,7 +113,7 @@ final class MigrationOutput {
         case let text as String:
             unsafe lent.key_type = valet_value_type(valet_value_text)
             unsafe lent.key_length = text.utf8.count
-            return unsafe Output.withNULBehind(text) { characters in
+            return unsafe Output.withNULTerminated(text) { characters in
                 unsafe lent.key = UnsafeRawPointer(characters)
                 return call()
             }
@@ -130,11 +129,11 @@ final class MigrationOutput {
             unsafe lent.key_number = number.int64Value
             return call()
         case let number as any BinaryInteger:
-            guard let exact = Int64(exactly: number) else { throw CallFailure(valet_error_key_to_migrate_invalid) }
+            guard let exact = Int64(exactly: number) else { throw StatusError(valet_error_key_to_migrate_invalid) }
             unsafe lent.key_type = valet_value_type(valet_value_number)
             unsafe lent.key_number = exact
             return call()
-        default: throw CallFailure(valet_error_key_to_migrate_invalid)
+        default: throw StatusError(valet_error_key_to_migrate_invalid)
         }
     }
 }

@@ -5,7 +5,6 @@ internal import Valet
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 #if !os(tvOS) && !os(watchOS)
@@ -59,7 +58,6 @@ package func valet_single_prompt_describe(
 #endif
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
@@ -117,7 +115,7 @@ package func valet_single_prompt_get_string_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.giveText(string, stringLength) {
+    unsafe Output.returnText(string, stringLength) {
         try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).object(
             forKey: Input.text(key, keyLength), withPrompt: Input.text(prompt, promptLength))
     }
@@ -128,7 +126,7 @@ package func valet_single_prompt_all_keys(
     _ handle: OpaquePointer?, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int, _ callback: valet_key_callback?,
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
-    unsafe Output.giveKeys(callback, context) {
+    unsafe Output.enumerateKeys(callback, context) {
         try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).keyList(userPrompt: Input.text(prompt, promptLength))
     }
 }
@@ -141,7 +139,6 @@ package func valet_single_prompt_require_prompt_on_next_access(_ handle: OpaqueP
 #endif
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 
 // Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 

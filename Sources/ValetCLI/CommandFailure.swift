@@ -240,8 +240,8 @@ extension CommandFailure {
 
 extension CommandSession {
     /// Runs a call about the keychain's protector.
-    func performOnProtector<Result>(
-        _ body: (any KeychainProtecting) throws(KeychainFailure) -> Result
+    func performProtectorCall<Result>(
+        _ body: (any ProtectorManaging) throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
             return try body(keychain)

@@ -12,7 +12,7 @@ struct CommandSession {
 
     /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others, and nobody is asked.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
-        let given: GivenPasscode? = if let passcode { GivenPasscode(passcode) } else { nil }
+        let given: DescriptorPasscodeVerifier? = if let passcode { DescriptorPasscodeVerifier(passcode) } else { nil }
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
             if let given {
@@ -27,11 +27,11 @@ struct CommandSession {
         guard let given else { return }
         _ = try requirePasscode()
         // The process ends before long, and the keys with it.
-        try performOnLock { keychain throws(KeychainFailure) in try keychain.unlock(given.passcode, autoLock: .never) }
+        try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(given.passcode, autoLock: .never) }
     }
 
     /// For commands that are about the keychain as a whole.
-    static func ofCommandItself(passcode: consuming Passcode? = nil) throws(CommandFailure) -> CommandSession {
+    static func forWholeKeychain(passcode: consuming Passcode? = nil) throws(CommandFailure) -> CommandSession {
         try CommandSession(Entitlements(applicationIdentifier: "valet"), passcode: passcode)
     }
 
@@ -60,7 +60,9 @@ struct CommandSession {
 /// What concerns the lock of the keychain.
 extension CommandSession {
     /// Runs a call of the keychain's lock.
-    func performOnLock<Result>(_ body: (any KeychainSessionProviding) throws(KeychainFailure) -> Result) throws(CommandFailure) -> Result {
+    func performSessionCall<Result>(
+        _ body: (any KeychainSessionProviding) throws(KeychainFailure) -> Result
+    ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
             return try body(keychain)
         } catch {
@@ -70,21 +72,21 @@ extension CommandSession {
 
     /// The state of the lock, if there is one: before anybody is asked for a passcode that cannot be right.
     func requirePasscode() throws(CommandFailure) -> SessionStatus {
-        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         guard status.isPasscodeSet else { throw CommandFailure.noPasscode }
         return status
     }
 
     /// The passcode that was given, or else asked for, of a keychain that has one; nil without one.
     func passcodeIfSet(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode? {
-        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         guard status.isPasscodeSet else { return nil }
         return try PasscodeInput.passcode.given(given)
     }
 
     /// Before a person is asked for a secret: throws what storing it would.
     func requireUnlocked(for accessibility: AccessibilityOption) throws(CommandFailure) {
-        let status = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         guard status.isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly else {
             throw CommandFailure(KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet))
         }

@@ -96,8 +96,8 @@ extension CompletionKind {
 
     /// In order, and without those that hold a line break or what else cannot be typed: the candidates are lines.
     private static func storedKeys() throws -> [String] {
-        let selected = try ValetSelection.parse([]).resolve()
-        let valet = try selected.listable(reason: "")
+        let selected = try ValetOptions.parse([]).resolve()
+        let valet = try selected.requireListable(reason: "")
         let keys = try CommandSession(selected.entitlements).perform { try valet.allKeys() }
         return keys.filter { ItemListing.printable($0) == $0 }.sorted()
     }

@@ -27,7 +27,7 @@ struct PasscodeInput {
     /// before: it may be the same descriptor.
     func read(from descriptor: Int32?, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
         guard let descriptor else { return nil }
-        var line = try PasscodeLine(descriptor: descriptor, option: option).read()
+        var line = try DescriptorLine(descriptor: descriptor, option: option).read()
         defer { line?.wipe() }
         guard let line else {
             throw CommandFailure(
@@ -86,7 +86,7 @@ struct PasscodeInput {
 }
 
 /// The next line of a file descriptor, read byte by byte: what follows is somebody else's.
-struct PasscodeLine {
+struct DescriptorLine {
     let descriptor: Int32
     /// The one that names the descriptor.
     let option: String

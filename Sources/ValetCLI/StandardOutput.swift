@@ -16,7 +16,7 @@ enum StandardOutput {
     }
 
     /// Tells what was done: a failure to tell it must not look as if it were not.
-    static func write(_ lines: [String], afterDone done: String) throws(CommandFailure) {
+    static func write(_ lines: [String], afterAction done: String) throws(CommandFailure) {
         do throws(CommandFailure) {
             for line in lines { try writeLine(line) }
         } catch {

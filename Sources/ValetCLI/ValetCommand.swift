@@ -95,7 +95,7 @@ enum ArgumentText {
     /// Replaces this process by the command after the first `--`, byte for byte as it was given.
     ///
     /// Returns the error number, only if that failed.
-    static func executeWhatFollowsTerminator() -> Int32 {
+    static func executeCommandAfterTerminator() -> Int32 {
         guard let terminator, terminator + 1 < count else { return ENOENT }
         // The system ends the arguments with a null pointer.
         return unsafe keychain_execute(CommandLine.unsafeArgv + terminator + 1)

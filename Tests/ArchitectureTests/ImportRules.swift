@@ -11,7 +11,9 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainSystem": systemModules.union(["KeychainCore", "CKeychainShims"]),
     "KeychainStore": systemModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
     "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
-    "KeychainEngine": systemModules.union(["KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging"]),
+    "KeychainEngine": systemModules.union([
+        "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging",
+    ]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: NeverForceUnwrap
-// The examples are README's and the documentation's, word for word.
+// The examples are those of README.md and of the DocC articles, line for line.
 
 import Foundation
 import KeychainServices
@@ -251,8 +251,10 @@ struct KeychainTestingExamples {
 @Suite("README and documentation")
 struct ReadmeTests {
     private static let documents = [
-        ("README.md", 11), ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 1),
-        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 5), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 4),
+        ("README.md", 3), ("Sources/Valet/Valet.docc/Valet.md", 4), ("Sources/Valet/Valet.docc/Secure-Enclave-Valets.md", 1),
+        ("Sources/KeychainServices/KeychainServices.docc/KeychainServices.md", 1),
+        ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
+        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 6), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
     ]
 
     @Test("Every block of Swift that is shown to users is compiled and run here, line after line", arguments: documents)

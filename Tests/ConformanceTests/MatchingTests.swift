@@ -108,7 +108,7 @@ struct MatchingTests {
         arguments: [kSecAttrCreationDate, kSecAttrModificationDate, PrivateKey.sha1])
     func sealedFilters(key: CFString) throws {
         add(Item.generic("first"))
-        letTimePass()
+        advanceClock()
         add(Item.generic("second").with(kSecAttrLabel, "label"))
         let value = try #require(attributes(of: Item.genericQuery("second"))?[key])
         let found = try #require(attributes(of: [kSecClass: kSecClassGenericPassword, key: value]))

@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
-import KeychainSystem
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+import KeychainSystem
 import KeychainTestSupport
 import Testing
 
 /// A way in which the files of a keychain can be unusable, and what is to be said about it.
-struct BadState: Sendable, CustomTestStringConvertible {
+struct UnusableState: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Words that the reason must have: what is wrong, and what to do.
     ///
@@ -36,80 +36,82 @@ struct BadState: Sendable, CustomTestStringConvertible {
         configure = { $0.storeOptions.fileSystem = FileSystemProbe { _ in typeNumber } }
     }
 
-    static let all: [BadState] = storeFile + storeContent + keyFile + fileSystem
+    static let all: [UnusableState] = storeFile + storeContent + keyFile + fileSystem
 
     private static let storeFile = [
-        BadState("an empty file", mentions: ["STORE", "empty", "put a copy back"]) { home, _ in try replaceStore(home, by: Data()) },
-        BadState("a directory in its place", mentions: ["STORE", "not a regular file", "move it away"]) { home, _ in
+        UnusableState("an empty file", mentions: ["STORE", "empty", "put a copy back"]) { home, _ in try replaceStore(home, by: Data()) },
+        UnusableState("a directory in its place", mentions: ["STORE", "not a regular file", "move it away"]) { home, _ in
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createDirectory(atPath: store(home), withIntermediateDirectories: false)
         },
-        BadState("a symbolic link", mentions: ["STORE", "symbolic link"]) { home, _ in
+        UnusableState("a symbolic link", mentions: ["STORE", "symbolic link"]) { home, _ in
             try FileManager.default.moveItem(atPath: store(home), toPath: home + "/elsewhere.db")
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "elsewhere.db")
         },
-        BadState("a symbolic link to nothing", mentions: ["STORE", "symbolic link"]) { home, _ in
+        UnusableState("a symbolic link to nothing", mentions: ["STORE", "symbolic link"]) { home, _ in
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "nowhere.db")
         },
-        BadState("readable by others", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o644, store(home)) },
-        BadState("writable by the group", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o620, store(home)) },
-        BadState("a directory open to others", mentions: ["HOME", "chmod 700"]) { home, _ in try setMode(0o755, home) },
+        UnusableState("readable by others", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o644, store(home)) },
+        UnusableState("writable by the group", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o620, store(home)) },
+        UnusableState("a directory open to others", mentions: ["HOME", "chmod 700"]) { home, _ in try setMode(0o755, home) },
     ]
 
     private static let storeContent = [
-        BadState("a text file", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+        UnusableState("a text file", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
             try replaceStore(home, by: Data(String(repeating: "Dear diary, ", count: 1_000).utf8))
         },
-        BadState("another program's database", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+        UnusableState("another program's database", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
             try replaceStore(home, by: Data())
             try RawDatabase(store(home), stamps: false).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
         },
-        BadState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
+        UnusableState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
             try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
         },
-        BadState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
-        BadState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
-        BadState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
-        BadState("a page overwritten", mentions: ["STORE", "damaged", "page"]) { home, _ in
+        UnusableState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
+        UnusableState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
+        UnusableState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
+        UnusableState("a page overwritten", mentions: ["STORE", "damaged", "page"]) { home, _ in
             let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
             try handle.seek(toOffset: 9 * 4_096 + 4_000)
             try handle.write(contentsOf: Data([1]))
             try handle.close()
         },
-        BadState("both copies of the keybag damaged", mentions: ["keybag"]) { home, _ in
+        UnusableState("both copies of the keybag damaged", mentions: ["keybag"]) { home, _ in
             try RawDatabase(store(home)).execute(
                 "UPDATE keybag SET bytes = zeroblob(length(bytes)); UPDATE keybag_copy SET bytes = zeroblob(length(bytes))")
         },
     ]
 
     private static let keyFile = [
-        BadState("its key file gone", mentions: ["KEY", "gone", "restore"]) { _, keyFile in
+        UnusableState("its key file gone", mentions: ["KEY", "gone", "restore"]) { _, keyFile in
             try FileManager.default.removeItem(atPath: keyFile)
         },
-        BadState("its key file cut off", mentions: ["KEY"]) { _, keyFile in
+        UnusableState("its key file cut off", mentions: ["KEY"]) { _, keyFile in
             try replace(keyFile, by: Data(contentsOf: URL(filePath: keyFile)).prefix(40))
         },
-        BadState("its key file empty", mentions: ["KEY"]) { _, keyFile in try replace(keyFile, by: Data()) },
-        BadState("another secret in its key file", mentions: ["device secret", "KEY"]) { _, keyFile in
+        UnusableState("its key file empty", mentions: ["KEY"]) { _, keyFile in try replace(keyFile, by: Data()) },
+        UnusableState("another secret in its key file", mentions: ["device secret", "KEY"]) { _, keyFile in
             var content = try Data(contentsOf: URL(filePath: keyFile))
             content[40] ^= 1
             try replace(keyFile, by: content)
         },
-        BadState("another store's key file in place of its own", mentions: ["KEY", "another store"]) { _, keyFile in
+        UnusableState("another store's key file in place of its own", mentions: ["KEY", "another store"]) { _, keyFile in
             var content = try Data(contentsOf: URL(filePath: keyFile))
             content[9] ^= 1
             try replace(keyFile, by: content)
         },
-        BadState("its key file readable by others", mentions: ["KEY", "chmod 600"]) { _, keyFile in try setMode(0o644, keyFile) },
-        BadState("its key file a symbolic link", mentions: ["KEY", "symbolic link"]) { home, keyFile in
+        UnusableState("its key file readable by others", mentions: ["KEY", "chmod 600"]) { _, keyFile in try setMode(0o644, keyFile) },
+        UnusableState("its key file a symbolic link", mentions: ["KEY", "symbolic link"]) { home, keyFile in
             try FileManager.default.moveItem(atPath: keyFile, toPath: home + "/elsewhere")
             try FileManager.default.createSymbolicLink(atPath: keyFile, withDestinationPath: home + "/elsewhere")
         },
-        BadState("the store gone and its key file there", mentions: ["STORE", "KEY", "restore the keychain", "move the key file away"]) {
+        UnusableState(
+            "the store gone and its key file there", mentions: ["STORE", "KEY", "restore the keychain", "move the key file away"]
+        ) {
             home, _ in try FileManager.default.removeItem(atPath: store(home))
         },
-        BadState("the store gone and its key file unreadable", mentions: ["KEY", "chmod 600"]) { home, keyFile in
+        UnusableState("the store gone and its key file unreadable", mentions: ["KEY", "chmod 600"]) { home, keyFile in
             try FileManager.default.removeItem(atPath: store(home))
             try setMode(0o640, keyFile)
         },
@@ -117,16 +119,19 @@ struct BadState: Sendable, CustomTestStringConvertible {
 
     // Source: statfs(2).
     private static let fileSystem = [
-        BadState(networkFileSystem: "nfs", typeNumber: 0x6969), BadState(networkFileSystem: "cifs", typeNumber: 0xff53_4d42),
-        BadState(networkFileSystem: "smb2", typeNumber: 0xfe53_4d42), BadState(networkFileSystem: "9p", typeNumber: 0x0102_1997),
-        BadState(networkFileSystem: "afs", typeNumber: 0x5346_414f),
+        UnusableState(networkFileSystem: "nfs", typeNumber: 0x6969), UnusableState(networkFileSystem: "cifs", typeNumber: 0xff53_4d42),
+        UnusableState(networkFileSystem: "smb2", typeNumber: 0xfe53_4d42), UnusableState(networkFileSystem: "9p", typeNumber: 0x0102_1997),
+        UnusableState(networkFileSystem: "afs", typeNumber: 0x5346_414f),
     ]
 
     /// Needs root, who alone can give files away.
     static let ownedByAnother = [
-        BadState("another user's file", mentions: ["STORE", "belongs to user 12345", "ask as"]) { home, _ in try giveAway(store(home)) },
-        BadState("another user's directory", mentions: ["HOME", "belongs to user 12345", "ask as that"]) { home, _ in try giveAway(home) },
-        BadState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
+        UnusableState("another user's file", mentions: ["STORE", "belongs to user 12345", "ask as"]) { home, _ in try giveAway(store(home))
+        },
+        UnusableState("another user's directory", mentions: ["HOME", "belongs to user 12345", "ask as that"]) { home, _ in
+            try giveAway(home)
+        },
+        UnusableState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
     ]
 
     private static func store(_ home: String) -> String { home + "/keychain.db" }
@@ -171,15 +176,15 @@ struct BadStateTests {
         }
     }
 
-    @Test("No call says 'not found', each says what is wrong and what to do, and nothing is changed", arguments: BadState.all)
-    func badState(_ state: BadState) throws { try expectRefused(state) }
+    @Test("No call says 'not found', each says what is wrong and what to do, and nothing is changed", arguments: UnusableState.all)
+    func badState(_ state: UnusableState) throws { try expectRefused(state) }
 
     @Test(
         "The files of another user are refused, and left as they are",
-        .enabled(if: geteuid() == 0, "only root can give files to another user"), arguments: BadState.ownedByAnother)
-    func ownedByAnother(_ state: BadState) throws { try expectRefused(state) }
+        .enabled(if: geteuid() == 0, "only root can give files to another user"), arguments: UnusableState.ownedByAnother)
+    func ownedByAnother(_ state: UnusableState) throws { try expectRefused(state) }
 
-    private func expectRefused(_ state: BadState) throws {
+    private func expectRefused(_ state: UnusableState) throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
             let keyFile = try Self.makeKeychain(home)

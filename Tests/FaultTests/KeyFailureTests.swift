@@ -32,7 +32,7 @@ struct KeyFailureTests {
             return try base.withClassKey(for: accessibility, generation: generation, body)
         }
 
-        func forOneCall() -> any KeyProvider { self }
+        func scopedToCall() -> any KeyProvider { self }
     }
 
     private enum Call: String, CaseIterable {

@@ -15,7 +15,7 @@ struct LinearizabilityChecker {
     /// Why a history is not one of a single caller.
     struct Violation: Error, CustomStringConvertible {
         /// The call that no order explains.
-        let operation: RecordedOperation
+        let operation: HistoryEntry
         /// What the key may have held when it ended, by all other answers; nil is nothing.
         let possibleValues: Set<Int?>
 
@@ -29,14 +29,14 @@ struct LinearizabilityChecker {
         var effective: Set<Int>
     }
 
-    private let operations: [RecordedOperation]
+    private let operations: [HistoryEntry]
     private var underWay: Set<Int> = []
     private var configurations: Set<Configuration> = [Configuration(value: nil, effective: [])]
 
     /// Checks the operations of all keys, each key by itself.
     ///
     /// A failed call changed nothing and tells nothing; it is not looked at.
-    static func check(_ operations: [RecordedOperation]) throws(Violation) {
+    static func check(_ operations: [HistoryEntry]) throws(Violation) {
         for (_, ofKey) in Dictionary(grouping: operations, by: \.key).sorted(by: { $0.key < $1.key }) {
             var checker = LinearizabilityChecker(
                 operations: ofKey.filter { if case .failed = $0.answer { false } else { true } })
@@ -44,7 +44,7 @@ struct LinearizabilityChecker {
         }
     }
 
-    private init(operations: [RecordedOperation]) {
+    private init(operations: [HistoryEntry]) {
         self.operations = operations
     }
 
@@ -83,7 +83,7 @@ struct LinearizabilityChecker {
     }
 
     /// What the key holds after a call that got its answer; nil if it could not have got that answer.
-    private static func effect(of operation: RecordedOperation, on value: Int?) -> Int?? {
+    private static func effect(of operation: HistoryEntry, on value: Int?) -> Int?? {
         switch (operation.verb, operation.answer) {
         case (.set, .done): .some(operation.written)
         case (.add, .done): value == nil ? .some(operation.written) : nil
@@ -101,11 +101,11 @@ struct LinearizabilityChecker {
 
 @Suite("The check of histories")
 struct LinearizabilityCheckerTests {
-    typealias History = [(verb: RecordedOperation.Verb, written: Int, answer: RecordedOperation.Answer, start: UInt64, end: UInt64)]
+    typealias History = [(verb: HistoryEntry.Verb, written: Int, answer: HistoryEntry.Answer, start: UInt64, end: UInt64)]
 
-    private static func operations(_ history: History, key: String = "item") -> [RecordedOperation] {
+    private static func operations(_ history: History, key: String = "item") -> [HistoryEntry] {
         history.map {
-            RecordedOperation(
+            HistoryEntry(
                 key: key, verb: $0.verb, written: $0.written, answer: $0.answer, startNanoseconds: $0.start, endNanoseconds: $0.end)
         }
     }
@@ -163,7 +163,7 @@ struct LinearizabilityCheckerTests {
 
     @Test("A line holds all of an operation", arguments: possible.indices)
     func lines(index: Int) {
-        for operation in Self.operations(Self.possible[index]) { #expect(RecordedOperation(operation.description) == operation) }
+        for operation in Self.operations(Self.possible[index]) { #expect(HistoryEntry(operation.description) == operation) }
     }
 }
 
@@ -180,7 +180,7 @@ struct ManyAtOnceTests {
     private static let greatestDescriptorCount = 9 * 3 + 1 + 16
 
     private struct Run {
-        var operations: [RecordedOperation] = []
+        var operations: [HistoryEntry] = []
         var descriptorCounts: [Int] = []
     }
 
@@ -197,7 +197,7 @@ struct ManyAtOnceTests {
             var run = Run()
             for child in children {
                 while let line = try child.readLine(withinSeconds: seconds + 120), line != "end" {
-                    if let operation = RecordedOperation(line) {
+                    if let operation = HistoryEntry(line) {
                         run.operations.append(operation)
                     } else if line.hasPrefix("descriptors "), let count = Int(line.dropFirst("descriptors ".count)) {
                         run.descriptorCounts.append(count)
@@ -224,7 +224,7 @@ struct ManyAtOnceTests {
         }
         // The run was one: calls of every sort that succeeded, and most of them at the same time as another at the same key.
         let succeeded = Set(run.operations.filter { $0.answer != .notFound && $0.answer != .duplicate }.map(\.verb))
-        #expect(succeeded == Set(RecordedOperation.Verb.allCases))
+        #expect(succeeded == Set(HistoryEntry.Verb.allCases))
         #expect(run.operations.count > Self.processCount * Self.threadCount)
         #expect(run.descriptorCounts.count == 2 * Self.processCount)
         #expect(run.descriptorCounts.allSatisfy { $0 <= Self.greatestDescriptorCount }, "\(run.descriptorCounts)")

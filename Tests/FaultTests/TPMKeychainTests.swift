@@ -13,8 +13,8 @@ struct TPMKeychainTests {
         try withTemporaryDirectory(inMemory: true) { home in
             let chip = try SoftwareTPM()
             // The policy that makes deriving cheap.
-            _ = try LocalKeychain.cheaplyUnlocked(home: home)
-            defer { try? OpenedStore.forgetEverythingHeld(home: home) }
+            _ = try LocalKeychain.withCheapPasscode(home: home)
+            defer { try? OpenedStore.removeAllHeldKeys(home: home) }
             try body(home, chip)
         }
     }
@@ -27,7 +27,7 @@ struct TPMKeychainTests {
     }
 
     private func keychain(_ home: String, _ chip: SoftwareTPM) throws -> LocalKeychain {
-        try LocalKeychain.cheaplyUnlocked(home: home, holder: .processMemory) { $0.tpmTCTI = chip.tcti }
+        try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { $0.tpmTCTI = chip.tcti }
     }
 
     @Test("Made in one process, it is opened, locked and unlocked in others, and the chip is left empty")
@@ -83,7 +83,7 @@ struct TPMKeychainTests {
             let second = try process(home, chip)
             #expect(try second.ask("read account").text == "secret of account")
             try second.end()
-            try OpenedStore.forgetEverythingHeld(home: home)
+            try OpenedStore.removeAllHeldKeys(home: home)
             let third = try process(home, chip)
             let answer = try third.ask("read account")
             #expect(KeychainStatus(rawValue: answer.status) == .notAvailable && answer.text.contains("Nothing was deleted"), "\(answer)")
@@ -99,7 +99,7 @@ struct TPMKeychainTests {
             let made = try keychain(home, chip)
             try made.addItem("account", "secret", .whenUnlocked)
             try made.set("Druidia")
-            let key = try #require(try made.setProtector(.tpm2, passcode: Passcode(text: "Druidia"), makingRecoveryKey: true))
+            let key = try #require(try made.setProtector(.tpm2, passcode: Passcode(text: "Druidia"), creatingRecoveryKey: true))
             made.forgetKeys()
             try chip.clear()
             let process = try process(home, chip)
@@ -143,7 +143,7 @@ struct TPMKeychainTests {
             let secrets = try keychain.addItemOfEachClass()
             try keychain.set("Druidia")
             for kind in [DeviceProtectorKind.tpm2, .tpm2, .keyFile, .tpm2] {
-                _ = try keychain.setProtector(kind, passcode: Passcode(text: "Druidia"), makingRecoveryKey: false)
+                _ = try keychain.setProtector(kind, passcode: Passcode(text: "Druidia"), creatingRecoveryKey: false)
                 #expect(try keychain.report().store?.protector == kind && keychain.secrets() == secrets)
                 let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys")
                 #expect(names.count == (kind == .keyFile ? 1 : 0))
@@ -167,7 +167,7 @@ struct WithoutTPMTests {
             #expect(!FileManager.default.fileExists(atPath: home + "/keychain.db"))
             let keychain = LocalKeychain(home: home)
             try keychain.addItem("there", "one")
-            expectNone { _ = try keychain.setProtector(.tpm2, passcode: nil, makingRecoveryKey: true) }
+            expectNone { _ = try keychain.setProtector(.tpm2, passcode: nil, creatingRecoveryKey: true) }
             #expect(try keychain.secret(of: "there") == "one" && keychain.report().store?.hasRecoveryKey == false)
         }
     }

@@ -161,7 +161,7 @@ struct DescriptorTests {
     @Test("Opening and failing to open, again and again, leaves none open")
     func noneLeaks() throws {
         try withTemporaryDirectory { directory in
-            let states = BadState.all.enumerated().map { (directory + "/bad-\($0.offset)", $0.element) }
+            let states = UnusableState.all.enumerated().map { (directory + "/bad-\($0.offset)", $0.element) }
                 .filter { !$0.1.testDescription.contains("network") }
             for (home, state) in states {
                 let keyFile = try BadStateTests.makeKeychain(home)

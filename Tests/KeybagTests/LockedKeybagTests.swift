@@ -11,7 +11,7 @@ struct LockedKeybagTests {
     func neverUnlocked() throws {
         let store = try PasscodeStore()
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: false) == [])
-        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.forOneCall(), isFirstUnlockDone: false) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: false) == [])
         #expect(try store.keybag.lockState() == .neverUnlocked && store.keybag.autoLock() == nil)
     }
 
@@ -20,7 +20,7 @@ struct LockedKeybagTests {
         let store = try PasscodeStore()
         try store.unlock([.firstUnlock])
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: true) == [])
-        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.forOneCall(), isFirstUnlockDone: true) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: true) == [])
         #expect(try store.keybag.lockState() == .locked && store.keybag.autoLock() == nil)
     }
 
@@ -29,7 +29,7 @@ struct LockedKeybagTests {
         let store = try PasscodeStore()
         try store.unlock()
         #expect(KeyProviderContract.violations(of: store.keybag, isPasscodeSet: true) == [])
-        #expect(KeyProviderContract.violations(of: store.keybag.forOneCall(), isPasscodeSet: true) == [])
+        #expect(KeyProviderContract.violations(of: store.keybag.scopedToCall(), isPasscodeSet: true) == [])
         #expect(try store.keybag.lockState() == .unlocked)
         let document = store.keybag.document
         #expect(try store.keybag.copiedKeys(of: document) == store.unlockedKeys().copiedKeys(of: document))
@@ -96,7 +96,7 @@ struct LockedKeybagTests {
     func oneCall() throws {
         let store = try PasscodeStore()
         try store.unlock()
-        let call = store.keybag.forOneCall()
+        let call = store.keybag.scopedToCall()
         for _ in 0..<3 {
             _ = try call.copiedKey(.whenUnlocked, 2)
             _ = try call.copiedKey(.whenUnlockedThisDeviceOnly, 1)
@@ -104,10 +104,10 @@ struct LockedKeybagTests {
         }
         #expect(store.holder.loadCount == 1)
         try store.holder.remove(.unlocked)
-        _ = try call.forOneCall().copiedKey(.whenUnlocked, 2)
-        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.forOneCall().copiedKey(.whenUnlocked, 2) }
+        _ = try call.scopedToCall().copiedKey(.whenUnlocked, 2)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.scopedToCall().copiedKey(.whenUnlocked, 2) }
 
-        let lockedCall = store.keybag.forOneCall()
+        let lockedCall = store.keybag.scopedToCall()
         #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
         try store.unlock()
         #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)

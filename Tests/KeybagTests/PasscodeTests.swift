@@ -244,7 +244,7 @@ struct PasscodeVectorTests {
         content.classKeys = []
         for key in vector.classKeys {
             let accessibility = try #require(Accessibility(code: key.accessibility))
-            let box = try ClassKeyBox(ClassKey(accessibility: accessibility, generation: key.generation, secret: key.key.secret()))
+            let box = try SharedClassKey(ClassKey(accessibility: accessibility, generation: key.generation, secret: key.key.secret()))
             let entry =
                 accessibility.holderSlot == nil
                 ? try box.entry(.deviceKey, under: deviceKey, storeID: storeID)

@@ -80,7 +80,7 @@ struct ChipPasscodeTests {
         let key = try PasscodeKey.derive(
             from: PasscodeStore.code(PasscodeStore.passcode), record, deviceSecret: store.deviceSecret.secret, storeID: store.storeID)
         for entry in store.keybag.document.classKeys where entry.wrapping == .passcodeKey {
-            #expect(try ClassKeyBox(unwrapping: entry, under: key, storeID: store.storeID) == nil)
+            #expect(try SharedClassKey(unwrapping: entry, under: key, storeID: store.storeID) == nil)
         }
     }
 

@@ -135,7 +135,7 @@ struct EntitlementsFileTests {
     }
 
     @Test("macOS' name of the application identifier is understood; the other one comes first")
-    func identifierOfMac() throws {
+    func macIdentifier() throws {
         #expect(try read(["com.apple.application-identifier": "T.mac"]).applicationIdentifier == "T.mac")
         let both = try read(["com.apple.application-identifier": "T.mac", "application-identifier": "T.other"])
         #expect(both.applicationIdentifier == "T.other")

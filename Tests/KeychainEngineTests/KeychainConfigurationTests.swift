@@ -228,7 +228,7 @@ struct PasscodePolicyTests {
             try "no".write(toFile: path, atomically: true, encoding: .utf8)
             let keychain = LocalKeychain(home: directory + "/home") {
                 $0.policyPath = path
-                $0.acceptsOwnPolicy = true
+                $0.acceptsUserOwnedPolicy = true
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.set("swordfish") }
             #expect(failure?.reason.hasPrefix(path) == true, "\(failure?.reason ?? "none")")

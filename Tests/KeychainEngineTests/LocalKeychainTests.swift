@@ -204,7 +204,7 @@ private struct FixedClock: WallClock {
 struct WallClockContractTests {
     @Test("The system's clock")
     func systemClock() {
-        #expect(WallClockContract.violations(of: SystemClock()) == [])
+        #expect(WallClockContract.violations(of: SystemWallClock()) == [])
     }
 
     @Test("The clock of an in-memory keychain")

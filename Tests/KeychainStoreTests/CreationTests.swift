@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-import KeychainSystem
 import Foundation
 import KeychainCore
 import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+import KeychainSystem
 import KeychainTesting
 import Synchronization
 import Testing
@@ -118,7 +118,7 @@ extension TemporaryDirectory {
 }
 
 @Suite("A file is published whole or not at all", .serialized)
-struct PublishedFileTests {
+struct AtomicFileTests {
     let directory: TemporaryDirectory
     let path: String
 
@@ -128,9 +128,10 @@ struct PublishedFileTests {
     }
 
     private func write(
-        _ text: String, replacingExisting: Bool = false, hasLinks: Bool = true
+        _ text: String, replacingExisting: Bool = false, supportsHardLinks: Bool = true
     ) throws(KeychainFailure) -> CreationOutcome {
-        try PublishedFile(path, hasLinks: hasLinks).write(replacingExisting: replacingExisting) { writer throws(KeychainFailure) in
+        try AtomicFile(path, supportsHardLinks: supportsHardLinks).write(replacingExisting: replacingExisting) {
+            writer throws(KeychainFailure) in
             for byte in text.utf8 { try writer.append([byte]) }
             #expect(!FileManager.default.fileExists(atPath: path) || replacingExisting, "it has its name before it is whole")
         }
@@ -139,8 +140,8 @@ struct PublishedFileTests {
     private var text: String? { FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } }
 
     @Test("It is there afterwards, for its owner alone, and nothing beside it", arguments: [true, false])
-    func published(hasLinks: Bool) throws {
-        #expect(try write("whole", hasLinks: hasLinks) == .created)
+    func published(supportsHardLinks: Bool) throws {
+        #expect(try write("whole", supportsHardLinks: supportsHardLinks) == .created)
         #expect(text == "whole")
         #expect(try directory.names == ["backup"])
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
@@ -148,16 +149,16 @@ struct PublishedFileTests {
     }
 
     @Test("A file that is there is left as it is", arguments: [true, false])
-    func notReplaced(hasLinks: Bool) throws {
+    func notReplaced(supportsHardLinks: Bool) throws {
         try write("first").mustBeCreated()
-        #expect(try write("second", hasLinks: hasLinks) == .alreadyThere)
+        #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyThere)
         #expect(text == "first")
         #expect(try directory.names == ["backup"])
     }
 
     @Test("Nor is one that came meanwhile", arguments: [true, false])
-    func notReplacedLate(hasLinks: Bool) throws {
-        let file = try PublishedFile(path, hasLinks: hasLinks)
+    func notReplacedLate(supportsHardLinks: Bool) throws {
+        let file = try AtomicFile(path, supportsHardLinks: supportsHardLinks)
         let outcome = try file.write { writer throws(KeychainFailure) in
             try writer.append([1])
             _ = FileManager.default.createFile(atPath: path, contents: Data("another's".utf8))
@@ -179,7 +180,7 @@ struct PublishedFileTests {
     func failed(replacingExisting: Bool) throws {
         if replacingExisting { try write("first").mustBeCreated() }
         let failure = failure { () throws(KeychainFailure) in
-            _ = try PublishedFile(path).write(replacingExisting: replacingExisting) { writer throws(KeychainFailure) in
+            _ = try AtomicFile(path).write(replacingExisting: replacingExisting) { writer throws(KeychainFailure) in
                 try writer.append([1, 2, 3])
                 throw KeychainFailure(.interactionNotAllowed, "by the test")
             }
@@ -199,13 +200,13 @@ struct PublishedFileTests {
 
     @Test("A path that leads nowhere is refused", arguments: ["relative", "/", "/nowhere at all/backup", ""])
     func badPath(path: String) {
-        #expect(failure { () throws(KeychainFailure) in _ = try PublishedFile(path) }?.status == .notAvailable)
+        #expect(failure { () throws(KeychainFailure) in _ = try AtomicFile(path) }?.status == .notAvailable)
     }
 
     @Test("On a full disk nothing is left", .enabled(if: TemporaryMount.isPossible))
     func full() throws {
         let mount = try TemporaryMount(byteCount: 64 * 1024)
-        let file = try PublishedFile(mount.directory.path + "/backup")
+        let file = try AtomicFile(mount.directory.path + "/backup")
         let failure = failure { () throws(KeychainFailure) in
             _ = try file.write { writer throws(KeychainFailure) in
                 for _ in 0..<32 { try writer.append(Array(repeating: 7, count: 4_096)) }

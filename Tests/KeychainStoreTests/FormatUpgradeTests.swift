@@ -57,7 +57,7 @@ struct FormatUpgradeTests {
         try reader.run("BEGIN")
         _ = try reader.integer("SELECT count(*) FROM items")
         try other.insert((1_000..<1_000 + UInt64(count)).map { SampleRows.row(account: $0) })
-        let copies = try FileCopies(of: directory)
+        let copies = try DirectoryCopy(of: directory)
         try reader.run("COMMIT")
         do {
             let store = try SQLiteItemStore(openingAt: copies.directory.storePath)
@@ -75,7 +75,7 @@ struct FormatUpgradeTests {
         try reader.run("BEGIN")
         _ = try reader.integer("SELECT count(*) FROM items")
         try other.insert([SampleRows.row(account: 1_000)])
-        let left = try FileCopies(of: directory).directory
+        let left = try DirectoryCopy(of: directory).directory
         let before = try left.contents
         let disk = FaultyDisk(under: left.path)
         disk.fail(.wal, .write, with: SQLITE_IOERR | 3 << 8)
@@ -114,9 +114,9 @@ struct FormatUpgradeTests {
         let store = try SQLiteItemStore(
             openingAt: directory.storePath, options: StoreOptions(busyTimeoutMilliseconds: 300, vfsName: FaultyDisk.vfsName))
         // The first one is the writer, who finds the old format.
-        disk.lockOut(opening: 2)
+        disk.refuseLock(opening: 2)
         try store.insert([SampleRows.row(account: 200)])
-        #expect(disk.lockedOutCount == 1)
+        #expect(disk.refusedLockCount == 1)
         #expect(try formatVersion() == 1)
     }
 

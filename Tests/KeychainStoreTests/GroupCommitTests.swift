@@ -9,7 +9,7 @@ import Testing
 @testable import KeychainStore
 
 /// Several threads' writes of which the later ones come, in their order, while the first one is at work.
-struct WritesAtOnce {
+struct ConcurrentWrites {
     struct Write: Sendable {
         var generation = ItemStoreContract.keybag.generation
         var sharesFlush = true
@@ -91,12 +91,12 @@ struct WritesAtOnce {
 
 @Suite("Writes that come at once share a flush", .timeLimit(.minutes(2)))
 struct SharedFlushTests {
-    private typealias Write = WritesAtOnce.Write
+    private typealias Write = ConcurrentWrites.Write
 
     let directory: TemporaryDirectory
     let disk: FaultyDisk
     let store: SQLiteItemStore
-    let atOnce: WritesAtOnce
+    let atOnce: ConcurrentWrites
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -104,7 +104,7 @@ struct SharedFlushTests {
         // Nobody's deadline passes because the machine is busy.
         store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 60_000, vfsName: FaultyDisk.vfsName))
         try store.insert([SampleRows.row(account: 1)])
-        atOnce = WritesAtOnce(store: store)
+        atOnce = ConcurrentWrites(store: store)
     }
 
     private func inserting(_ accounts: ClosedRange<UInt64>) -> [Write] {
@@ -163,7 +163,7 @@ struct SharedFlushTests {
         }
         let outcomes = atOnce.run(
             inserting(10...10)[0], [inserting(11...11)[0], throwing, inserting(10...10)[0], inserting(1...1)[0], inserting(12...12)[0]])
-        let duplicate = WritesAtOnce.Outcome.failed(KeychainFailure(.duplicateItem, ""))
+        let duplicate = ConcurrentWrites.Outcome.failed(KeychainFailure(.duplicateItem, ""))
         #expect(
             outcomes == [
                 .written, .written, .failed(KeychainFailure(.userCanceled, "")), duplicate, duplicate, .written,

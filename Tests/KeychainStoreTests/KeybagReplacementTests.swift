@@ -21,14 +21,14 @@ struct KeybagReplacementTests {
 
     @Test("A process that is killed in the midst of it leaves the old keybag and the old rows")
     func killed() throws {
-        var left: FileCopies?
+        var left: DirectoryCopy?
         try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
             try writing.replaceKeybag([9], generation: 8)
             // More than fits into memory: a part of the change is in the -wal file already.
             var large = SampleRows.row(account: 2)
             large.sealedSecret = Array(repeating: 5, count: 12_000_000)
             try writing.insert(large)
-            left = try? FileCopies(of: directory)
+            left = try? DirectoryCopy(of: directory)
         }.mustBeWritten()
         let copies = try #require(left)
         let walByteCount = try #require(try copies.directory.contents["keychain.db-wal"]).count
@@ -123,7 +123,7 @@ struct ScrubTests {
 
     private static func randomBytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max) } }
 
-    private func oldPieces(_ secret: [UInt8]? = nil) throws -> Int { try FileCopies(of: directory).pieces(of: secret ?? oldKeybag) }
+    private func oldPieces(_ secret: [UInt8]? = nil) throws -> Int { try DirectoryCopy(of: directory).pieces(of: secret ?? oldKeybag) }
 
     @Test("Neither the database nor the -wal file holds a piece of it", arguments: [300, 1_400, 9_000])
     func scrubbed(newByteCount: Int) throws {
@@ -177,16 +177,16 @@ struct ScrubTests {
 
     @Test("What a process that ended too early left there is removed at the next opening")
     func laterOpening() throws {
-        var left: FileCopies?
+        var left: DirectoryCopy?
         let reader = try RawDatabase(directory.storePath)
         try reader.run("BEGIN")
         _ = try reader.integer("SELECT count(*) FROM items")
         try store.replaceKeybag([1, 2, 3], generation: 8)
-        left = try FileCopies(of: directory)
+        left = try DirectoryCopy(of: directory)
         let copies = try #require(left)
         #expect(try copies.pieces(of: oldKeybag) > 0)
         let opened = try SQLiteItemStore(openingAt: copies.directory.storePath)
-        #expect(try FileCopies(of: copies.directory).pieces(of: oldKeybag) == 0)
+        #expect(try DirectoryCopy(of: copies.directory).pieces(of: oldKeybag) == 0)
         #expect(try !opened.isScrubPending())
         try reader.run("COMMIT")
     }
@@ -201,12 +201,12 @@ struct ScrubTests {
         let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
         disk.fail(.database, whileWriting ? .write : .sync, with: SQLITE_IOERR | (whileWriting ? 3 : 4) << 8)
         try store.replaceKeybag([1, 2, 3], generation: 8)
-        #expect(try FileCopies(of: directory).pieces(of: oldKeybag) > 0 || !whileWriting)
+        #expect(try DirectoryCopy(of: directory).pieces(of: oldKeybag) > 0 || !whileWriting)
         disk.heal()
         #expect(try store.keybag().copies == [[1, 2, 3], [1, 2, 3]])
         #expect(try store.isScrubPending())
         try store.write(ifKeybagGeneration: 8) { _ in }.mustBeWritten()
-        #expect(try FileCopies(of: directory).pieces(of: oldKeybag) == 0)
+        #expect(try DirectoryCopy(of: directory).pieces(of: oldKeybag) == 0)
         #expect(try !store.isScrubPending())
     }
 }

@@ -112,7 +112,7 @@ struct PageChecksumTests {
         let store = try directory.makeStore()
         try store.insert((1...3).map { SampleRows.row(account: $0) })
         // As after a kill, with the rows in the -wal file alone: page 2 is the root of the table.
-        let copies = try FileCopies(of: directory)
+        let copies = try DirectoryCopy(of: directory)
         let handle = try #require(FileHandle(forUpdatingAtPath: copies.directory.storePath))
         try handle.seek(toOffset: UInt64(Self.pageByteCount) + 50)
         try handle.write(contentsOf: Data(repeating: 0x5A, count: 200))

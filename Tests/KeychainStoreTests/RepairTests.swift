@@ -15,7 +15,7 @@ struct RepairTests {
         let original = try TemporaryDirectory()
         let store = try original.makeStore()
         try store.insert(rows)
-        directory = try FileCopies(of: original).directory
+        directory = try DirectoryCopy(of: original).directory
         let other = try RawDatabase(directory.storePath, stamps: false)
         #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
     }
@@ -70,7 +70,7 @@ struct RepairTests {
     func withLog() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
         try other.run("UPDATE meta SET lock_epoch = 77")
-        let copies = try FileCopies(of: directory)
+        let copies = try DirectoryCopy(of: directory)
         #expect(try copies.directory.names.contains("keychain.db-wal"))
         let outcome = try repair(path: copies.directory.storePath) { copy throws(KeychainFailure) in
             let store = try SQLiteItemStore(openingAt: copy.path)
@@ -106,7 +106,7 @@ struct RepairTests {
         let original = try TemporaryDirectory()
         let store = try original.makeStore()
         for account in 1...UInt64(8) { try store.insert([SampleRows.row(account: account)]) }
-        let directory = try FileCopies(of: original).directory
+        let directory = try DirectoryCopy(of: original).directory
         var log = try Data(contentsOf: URL(filePath: directory.storePath + "-wal"))
         // In the frame that ends the third transaction.
         let frames = stride(from: 32, to: log.count, by: 24 + 4_096)

@@ -166,8 +166,8 @@ struct SnapshotTests {
             _ = try reading.itemCount()
             try store.replaceKeybag([1], generation: 9)
         }
-        #expect(try FileCopies(of: directory).pieces(of: secret) > 0)
+        #expect(try DirectoryCopy(of: directory).pieces(of: secret) > 0)
         try store.snapshot(to: path)
-        #expect(try FileCopies(of: place).pieces(of: secret) == 0)
+        #expect(try DirectoryCopy(of: place).pieces(of: secret) == 0)
     }
 }

@@ -21,7 +21,7 @@ struct LogAtClosingTests {
     private func afterKill() throws -> TemporaryDirectory {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        return try FileCopies(of: directory).directory
+        return try DirectoryCopy(of: directory).directory
     }
 
     @Test("Who only reads leaves it where it is")
@@ -69,7 +69,7 @@ struct LogAtClosingTests {
         do {
             let store = try directory.makeStore(options: StoreOptions(vfsName: FaultyDisk.vfsName))
             try store.insert([SampleRows.row(account: 1)])
-            database = try #require(try FileCopies(of: directory).directory.contents["keychain.db"])
+            database = try #require(try DirectoryCopy(of: directory).directory.contents["keychain.db"])
             disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
             #expect(throws: (any Error).self) { try store.insert([SampleRows.row(account: 2)]) }
             disk.heal()
@@ -88,7 +88,7 @@ struct LogDamageTests {
     private static let rowCount = 8
 
     /// As left by a process that was killed after that many acknowledged transactions, one row each.
-    private let killed: FileCopies
+    private let killed: DirectoryCopy
     private let log: [UInt8]
 
     private var logPath: String { killed.directory.storePath + "-wal" }
@@ -102,7 +102,7 @@ struct LogDamageTests {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
         for account in 1...Self.rowCount { try store.insert([SampleRows.row(account: UInt64(account))]) }
-        killed = try FileCopies(of: directory)
+        killed = try DirectoryCopy(of: directory)
         log = try [UInt8](Data(contentsOf: URL(filePath: killed.directory.storePath + "-wal")))
         withExtendedLifetime(store) {}
     }
@@ -127,7 +127,7 @@ struct LogDamageTests {
         return result
     }
 
-    private func isCalledDamage(_ result: Result<Int, KeychainFailure>) -> Bool {
+    private func isReportedAsDamage(_ result: Result<Int, KeychainFailure>) -> Bool {
         if case .failure(let failure) = result { failure.status == .notAvailable && failure.isDamage } else { false }
     }
 
@@ -145,7 +145,7 @@ struct LogDamageTests {
             for inset in [0, 3, 7, 9, 13, 16, 19, 20, 23, 24, 2_000, 4_119] {
                 var bytes = log
                 bytes[start(of: frame) + inset] ^= 0x40
-                #expect(isCalledDamage(try outcome(bytes)), "frame \(frame), byte \(inset)")
+                #expect(isReportedAsDamage(try outcome(bytes)), "frame \(frame), byte \(inset)")
             }
         }
     }
@@ -156,11 +156,11 @@ struct LogDamageTests {
             for bit in 0..<32 {
                 var bytes = log
                 bytes[start(of: commit) + 4 + bit / 8] ^= 1 << (bit % 8)
-                #expect(isCalledDamage(try outcome(bytes)), "frame \(commit), bit \(bit)")
+                #expect(isReportedAsDamage(try outcome(bytes)), "frame \(commit), bit \(bit)")
             }
             var bytes = log
             bytes.replaceSubrange(start(of: commit) + 4..<start(of: commit) + 8, with: [0, 0, 0, 0])
-            #expect(isCalledDamage(try outcome(bytes)), "frame \(commit), no number")
+            #expect(isReportedAsDamage(try outcome(bytes)), "frame \(commit), no number")
         }
     }
 
@@ -168,7 +168,7 @@ struct LogDamageTests {
     func header(byte: Int) throws {
         var bytes = log
         bytes[byte] ^= 0x01
-        #expect(isCalledDamage(try outcome(bytes)))
+        #expect(isReportedAsDamage(try outcome(bytes)))
     }
 
     @Test("A sector of zeros is damage if it ends before the last three transactions")
@@ -178,7 +178,7 @@ struct LogDamageTests {
             var bytes = log
             bytes.replaceSubrange(sector * 512..<(sector + 1) * 512, with: repeatElement(0, count: 512))
             guard bytes != log else { continue }
-            #expect(isCalledDamage(try outcome(bytes)), "sector \(sector)")
+            #expect(isReportedAsDamage(try outcome(bytes)), "sector \(sector)")
         }
     }
 
@@ -219,7 +219,7 @@ struct LogDamageTests {
         // Everything is in the database: the next write begins the file anew.
         try whole.run("PRAGMA wal_checkpoint(PASSIVE)")
         try store.insert([SampleRows.row(account: 21)])
-        let copies = try FileCopies(of: directory)
+        let copies = try DirectoryCopy(of: directory)
         let rounds = try [UInt8](Data(contentsOf: URL(filePath: copies.directory.storePath + "-wal")))
         let salts = Set(
             stride(from: Self.headerByteCount, to: rounds.count - Self.frameByteCount + 1, by: Self.frameByteCount).map {
@@ -237,7 +237,7 @@ struct LogDamageTests {
         for transaction in 0..<Self.rowCount - 1 {
             var bytes = log
             bytes[start(of: commits[transaction]) + 100] ^= 0x10
-            #expect(isCalledDamage(try outcome(bytes)))
+            #expect(isReportedAsDamage(try outcome(bytes)))
             try Data(bytes).write(to: URL(filePath: logPath))
             let damage = try SQLiteItemStore.damage(at: killed.directory.storePath)
             #expect(damage.log?.unreachableChangeCount == Self.rowCount - transaction)
@@ -280,7 +280,7 @@ struct LogDamageTests {
         }
         #expect(try store.rows().count == rowCount)
         #expect(try store.integrityProblems() == [])
-        let copies = try FileCopies(of: directory)
+        let copies = try DirectoryCopy(of: directory)
         let copy = try SQLiteItemStore(openingAt: copies.directory.storePath)
         #expect(try copy.rows().count == rowCount)
         #expect(try copy.integrityProblems() == [])

@@ -7,15 +7,15 @@ import Valet
 
 extension ChildCommand {
     /// Stores, overwrites and removes every marked text; then, for each line of input, does it once more.
-    static func leaveTraces(_ arguments: [String]) throws {
+    static func storeMarkers(_ arguments: [String]) throws {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
-            try leaveTracesOnce(valet)
+            try storeMarkersOnce(valet)
             say("ready")
         } while readLine() != nil
     }
 
-    static func leaveTracesOnce(_ valet: Valet) throws {
+    static func storeMarkersOnce(_ valet: Valet) throws {
         try valet.setString(Marker.overwrittenValue.rawValue, forKey: Marker.key.rawValue)
         try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue)
         try valet.setString(Marker.removedValue.rawValue, forKey: Marker.removedKey.rawValue)
@@ -71,7 +71,7 @@ extension ChildCommand {
     /// standard output; then, for each line of input, once more.
     ///
     /// With `leak`, a value is logged too.
-    static func talkOfEverything(_ arguments: [String]) throws {
+    static func logEverything(_ arguments: [String]) throws {
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardOutput(label: label)
             handler.logLevel = .trace
@@ -81,11 +81,11 @@ extension ChildCommand {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
             // Damaged, the second time.
-            tellErrors { _ = try valet.string(forKey: "damaged") }
-            tellErrors { try leaveTracesOnce(valet) }
-            tellErrors { _ = try valet.string(forKey: Marker.removedKey.rawValue) }
-            tellErrors { try valet.setString("", forKey: Marker.key.rawValue) }
-            tellErrors {
+            sayErrors { _ = try valet.string(forKey: "damaged") }
+            sayErrors { try storeMarkersOnce(valet) }
+            sayErrors { _ = try valet.string(forKey: Marker.removedKey.rawValue) }
+            sayErrors { try valet.setString("", forKey: Marker.key.rawValue) }
+            sayErrors {
                 try valet.migrateObjects(matching: [kSecAttrService as String: Marker.service.rawValue], removeOnCompletion: false)
             }
             failRequests()
@@ -126,20 +126,20 @@ extension ChildCommand {
     private static func changePasscodes(_ valet: Valet) throws {
         let session = try KeychainSession.current()
         let (passcode, wrong) = (Marker.passcode.rawValue, Marker.wrongPasscode.rawValue)
-        tellErrors { try session.setPasscode(passcode) }
-        tellErrors { try session.setPasscode(wrong) }
-        tellErrors { try session.lock(includingAfterFirstUnlock: true) }
-        tellErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
-        tellErrors { try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue) }
-        tellErrors { try session.unlock(passcode: wrong) }
-        tellErrors { try session.changePasscode(from: wrong, to: passcode) }
-        tellErrors { try session.unlock(passcode: passcode) }
-        tellErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
-        tellErrors { try session.removePasscode(wrong) { _ in true } }
-        tellErrors { try session.removePasscode(passcode) { _ in true } }
+        sayErrors { try session.setPasscode(passcode) }
+        sayErrors { try session.setPasscode(wrong) }
+        sayErrors { try session.lock(includingAfterFirstUnlock: true) }
+        sayErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
+        sayErrors { try valet.setString(Marker.value.rawValue, forKey: Marker.key.rawValue) }
+        sayErrors { try session.unlock(passcode: wrong) }
+        sayErrors { try session.changePasscode(from: wrong, to: passcode) }
+        sayErrors { try session.unlock(passcode: passcode) }
+        sayErrors { _ = try valet.string(forKey: Marker.key.rawValue) }
+        sayErrors { try session.removePasscode(wrong) { _ in true } }
+        sayErrors { try session.removePasscode(passcode) { _ in true } }
     }
 
-    private static func tellErrors(_ body: () throws -> Void) {
+    private static func sayErrors(_ body: () throws -> Void) {
         do {
             try body()
         } catch {

@@ -18,7 +18,7 @@ extension ChildCommand {
         say("ready")
         // All begin together.
         guard readLine() != nil else { throw BadArguments() }
-        let history = Mutex<[RecordedOperation]>([])
+        let history = Mutex<[HistoryEntry]>([])
         for half in 0..<2 {
             let end = MixedWorker.nowNanoseconds() + UInt64(seconds / 2 * 1e9)
             let threads = (0..<threadCount).map { thread in
@@ -60,12 +60,12 @@ private struct MixedWorker: Sendable {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    func run(number: Int, untilNanoseconds end: UInt64) -> [RecordedOperation] {
+    func run(number: Int, untilNanoseconds end: UInt64) -> [HistoryEntry] {
         var generator = SystemRandomNumberGenerator()
-        var operations: [RecordedOperation] = []
+        var operations: [HistoryEntry] = []
         var next = number << 32
         while Self.nowNanoseconds() < end, let key = Self.keys.randomElement(using: &generator) {
-            let verbs: [RecordedOperation.Verb] =
+            let verbs: [HistoryEntry.Verb] =
                 key.hasPrefix("valet") ? [.set, .set, .read, .read, .remove] : [.add, .add, .update, .read, .read, .remove]
             guard let verb = verbs.randomElement(using: &generator) else { break }
             next += 1
@@ -73,13 +73,13 @@ private struct MixedWorker: Sendable {
             let start = Self.nowNanoseconds()
             let answer = perform(verb, key, written)
             operations.append(
-                RecordedOperation(
+                HistoryEntry(
                     key: key, verb: verb, written: written, answer: answer, startNanoseconds: start, endNanoseconds: Self.nowNanoseconds()))
         }
         return operations
     }
 
-    private func perform(_ verb: RecordedOperation.Verb, _ key: String, _ written: Int) -> RecordedOperation.Answer {
+    private func perform(_ verb: HistoryEntry.Verb, _ key: String, _ written: Int) -> HistoryEntry.Answer {
         guard verb == .read else { return key.hasPrefix("valet") ? withValet(verb, key, written) : withSecItem(verb, key, written) }
         if remembersReads, let old = remembered.every(10, key) { return old }
         let answer = key.hasPrefix("valet") ? withValet(verb, key, written) : withSecItem(verb, key, written)
@@ -87,7 +87,7 @@ private struct MixedWorker: Sendable {
         return answer
     }
 
-    private func withValet(_ verb: RecordedOperation.Verb, _ key: String, _ written: Int) -> RecordedOperation.Answer {
+    private func withValet(_ verb: HistoryEntry.Verb, _ key: String, _ written: Int) -> HistoryEntry.Answer {
         do {
             switch verb {
             case .read:
@@ -104,7 +104,7 @@ private struct MixedWorker: Sendable {
         }
     }
 
-    private func withSecItem(_ verb: RecordedOperation.Verb, _ key: String, _ written: Int) -> RecordedOperation.Answer {
+    private func withSecItem(_ verb: HistoryEntry.Verb, _ key: String, _ written: Int) -> HistoryEntry.Answer {
         var query: [String: Any] = [
             kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: "shared", kSecAttrAccount as String: key,
         ]
@@ -135,17 +135,17 @@ private struct MixedWorker: Sendable {
 
 /// The planted fault: a cache that nobody invalidates.
 private final class RememberedReads: Sendable {
-    private let state = Mutex<(answers: [String: RecordedOperation.Answer], count: Int)>(([:], 0))
+    private let state = Mutex<(answers: [String: HistoryEntry.Answer], count: Int)>(([:], 0))
 
     /// Nil but for every so many-th call, and for a key that was never read.
-    func every(_ count: Int, _ key: String) -> RecordedOperation.Answer? {
+    func every(_ count: Int, _ key: String) -> HistoryEntry.Answer? {
         state.withLock {
             $0.count += 1
             return $0.count % count == 0 ? $0.answers[key] : nil
         }
     }
 
-    func note(_ answer: RecordedOperation.Answer, _ key: String) {
+    func note(_ answer: HistoryEntry.Answer, _ key: String) {
         state.withLock { if $0.answers[key] == nil || $0.count % 3 == 0 { $0.answers[key] = answer } }
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 extension ChildCommand {
     /// HOLDER: does what each line of its input asks, on one keychain object, and answers `= STATUS` with what there is to say.
     static func session(_ arguments: [String]) throws {
-        let person = TypingPerson()
+        let person = TypedPresenceVerifier()
         let keychain = try sessionKeychain(arguments.first, person)
         let context = AuthenticationContext()
         var planted: [PlantedSecret] = []
@@ -40,13 +40,13 @@ extension ChildCommand {
             tally.note("unlock") { () throws(KeychainFailure) in try keychain.unlock(with: arguments[1]) }
             tally.note("lock") { () throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }
         }
-        tally.sayAll()
+        tally.printAll()
     }
 
     /// ACCOUNT ...: reads each in turn, over and over, until its input ends; says how often it got which status.
     ///
     /// The account `state` stands for the state of the lock.
-    static func readsUntilToldToEnd(_ arguments: [String]) throws {
+    static func readUntilInputEnds(_ arguments: [String]) throws {
         let keychain = try sessionKeychain(nil)
         var tally = StatusTally()
         say("ready")
@@ -67,7 +67,7 @@ extension ChildCommand {
             // What is looked for happens between two reads of one process, not while eight compete for a processor.
             usleep(5_000)
         }
-        tally.sayAll()
+        tally.printAll()
     }
 
     private static func sessionKeychain(_ holder: String?, _ person: (any PresenceVerifier)? = nil) throws -> LocalKeychain {
@@ -76,7 +76,7 @@ extension ChildCommand {
         else { throw BadArguments() }
         return LocalKeychain(home: home) { configuration in
             configuration.policyPath = home + "/policy.json"
-            configuration.acceptsOwnPolicy = true
+            configuration.acceptsUserOwnedPolicy = true
             configuration.keyHolder = selection
             configuration.presenceVerifier = person
             let environment = ProcessInfo.processInfo.environment
@@ -131,7 +131,7 @@ extension ChildCommand {
         case ("protect", 2), ("protect", 3):
             guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == words[1] }) else { break }
             let passcode: Passcode? = words.count > 2 ? try Passcode(text: words[2]) : nil
-            _ = try keychain.setProtector(kind, passcode: passcode, makingRecoveryKey: false)
+            _ = try keychain.setProtector(kind, passcode: passcode, creatingRecoveryKey: false)
         case ("recover", 1):
             // The key is in a file beside the keychain.
             let path = keychain.configuration.storePath.replacing("keychain.db", with: "recovery")
@@ -189,14 +189,14 @@ private struct StatusTally {
         }
     }
 
-    func sayAll() {
+    func printAll() {
         for (answer, count) in counts.sorted(by: { $0.key < $1.key }) { say("\(count) \(answer)") }
         say("end")
     }
 }
 
 /// A person who types what they were told last, once.
-final class TypingPerson: PresenceVerifier {
+final class TypedPresenceVerifier: PresenceVerifier {
     private let next = Mutex<[UInt8]?>(nil)
 
     var canAsk: Bool { next.withLock { $0 != nil } }
@@ -206,7 +206,7 @@ final class TypingPerson: PresenceVerifier {
     }
 
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        guard let bytes = next.withLock({ $0.take() }) else { throw .nobodyToAsk("nobody was told to type") }
+        guard let bytes = next.withLock({ $0.take() }) else { throw .promptUnavailable("nobody was told to type") }
         do throws(KeychainFailure) {
             // As many bytes as the buffer has.
             let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }

@@ -51,7 +51,7 @@ extension LocalKeychain {
     /// Writes the policy that makes deriving cheap, and uses it.
     ///
     /// What a test derives protects nothing, and 64 MiB in each of many tests at once would be slow.
-    package static func cheaplyUnlocked(
+    package static func withCheapPasscode(
         home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1,
         configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) throws -> LocalKeychain {
@@ -61,7 +61,7 @@ extension LocalKeychain {
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         return LocalKeychain(home: home) { configuration in
             configuration.policyPath = path
-            configuration.acceptsOwnPolicy = true
+            configuration.acceptsUserOwnedPolicy = true
             configuration.keyHolder = holder
             configure(&configuration)
         }
@@ -95,7 +95,7 @@ package func withLocalKeychain<Result>(
     holder: KeyHolderSelection = .automatic, _ body: (LocalKeychain, _ home: String) throws -> Result
 ) throws -> Result {
     try withTemporaryDirectory(inMemory: true) { home in
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
         defer { keychain.forgetKeys() }
         return try body(keychain, home)
     }

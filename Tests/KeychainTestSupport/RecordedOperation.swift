@@ -3,7 +3,7 @@
 /// One call of a history: what was asked of a key, when, and what was answered.
 ///
 /// Every value is written once only, so a value tells the call that wrote it.
-package struct RecordedOperation: Equatable, Sendable {
+package struct HistoryEntry: Equatable, Sendable {
     package enum Verb: String, Sendable, CaseIterable {
         /// Stores, whether there is a value or not.
         case set
@@ -43,7 +43,7 @@ package struct RecordedOperation: Equatable, Sendable {
 }
 
 /// As a line of a child's output; keys have no spaces.
-extension RecordedOperation: LosslessStringConvertible {
+extension HistoryEntry: LosslessStringConvertible {
     package var description: String {
         let answer =
             switch answer {
@@ -65,7 +65,7 @@ extension RecordedOperation: LosslessStringConvertible {
     }
 }
 
-extension RecordedOperation.Answer {
+extension HistoryEntry.Answer {
     fileprivate init?(_ word: String) {
         let parts = word.split(separator: ":")
         let number = parts.count == 2 ? Int(parts[1]) : nil

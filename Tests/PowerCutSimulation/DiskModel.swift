@@ -1,6 +1,6 @@
+internal import Foundation
 // SPDX-License-Identifier: Apache-2.0
 import KeychainSystem
-internal import Foundation
 package import KeychainTestSupport
 
 /// A change below the recorded root, or a word of the program that made it.
@@ -72,7 +72,7 @@ struct DiskFile {
     private var durable = FileContent()
     private var steps: [Step] = []
 
-    var hasUncertainSteps: Bool { steps.contains { $0.state != .durable } }
+    var hasUnflushedChanges: Bool { steps.contains { $0.state != .durable } }
 
     mutating func change(_ change: Change) { steps.append(Step(change: change, state: .pending)) }
 
@@ -100,7 +100,7 @@ struct DiskFile {
                 content.apply(step.change)
                 continue
             }
-            for change in decision.whatIsLeft(of: step.change) { content.apply(change) }
+            for change in decision.survivingParts(of: step.change) { content.apply(change) }
         }
         return content
     }
@@ -124,7 +124,7 @@ struct DiskDirectory {
     private var durable: [String: DiskNode] = [:]
     private var pending: [Change] = []
 
-    var hasUncertainSteps: Bool { !pending.isEmpty }
+    var hasUnflushedChanges: Bool { !pending.isEmpty }
 
     mutating func change(_ change: Change) { pending.append(change) }
 
@@ -211,7 +211,7 @@ package enum Survival {
         /// To be asked for each change once, in their order.
         ///
         /// Bytes outside of a write are never touched: SQLite takes that for granted ("powersafe overwrite"), and so do we.
-        mutating func whatIsLeft(of change: DiskFile.Change) -> [DiskFile.Change] {
+        mutating func survivingParts(of change: DiskFile.Change) -> [DiskFile.Change] {
             defer { next += 1 }
             switch (fates[next], change) {
             case (.gone, _): return []
@@ -261,8 +261,8 @@ package struct DiskModel {
     package init(_ log: DiskLog) { self.init(root: log.root, rootInode: log.rootInode) }
 
     /// Whether a power cut now may leave more than one state.
-    package var isUncertain: Bool {
-        files.contains { $0.hasUncertainSteps } || directories.contains { $0.hasUncertainSteps }
+    package var hasUnflushedChanges: Bool {
+        files.contains { $0.hasUnflushedChanges } || directories.contains { $0.hasUnflushedChanges }
     }
 
     package mutating func apply(_ event: DiskEvent) throws {

@@ -7,11 +7,11 @@ internal import KeychainStore
 internal import KeychainTestSupport
 
 /// What the engine makes of the files that a power cut or a failing disk has left.
-package enum FoundKeychain: Sendable {
+package enum ExaminedKeychain: Sendable {
     /// None, and one could be made.
     case absent
     /// Whole, and something could be stored in it.
-    case world(KeychainWorld)
+    case world(KeychainContents)
     /// It could not be opened, read or written, or is not sound; with the reason.
     case unusable(String)
 }
@@ -40,7 +40,7 @@ package final class KeychainExaminer {
     ) -> LocalKeychain {
         LocalKeychain(home: home) { configuration in
             configuration.policyPath = policyPath
-            configuration.acceptsOwnPolicy = true
+            configuration.acceptsUserOwnedPolicy = true
             // The same store comes up again and again, in more than one process at a time: nothing of it may stay in the kernel.
             configuration.keyHolder = .processMemory
             configure(&configuration)
@@ -48,11 +48,11 @@ package final class KeychainExaminer {
     }
 
     /// Reads everything, checks that it is sound, and stores something; `passcodes` are tried in turn where one is set.
-    package func look(passcodes: [String]) -> FoundKeychain {
+    package func look(passcodes: [String]) -> ExaminedKeychain {
         let keychain = Self.keychain(home: home, policyPath: policyPath)
         do {
             guard try keychain.sessionStatus().isPasscodeSet else { return try look(in: keychain, keychain, passcode: nil) }
-            return try lookUnlocked(in: keychain, passcodes)
+            return try examineUnlocked(in: keychain, passcodes)
         } catch let failure as KeychainFailure {
             return .unusable("\(failure.status.rawValue) \(failure.reason)")
         } catch {
@@ -60,7 +60,7 @@ package final class KeychainExaminer {
         }
     }
 
-    private func lookUnlocked(in keychain: LocalKeychain, _ passcodes: [String]) throws -> FoundKeychain {
+    private func examineUnlocked(in keychain: LocalKeychain, _ passcodes: [String]) throws -> ExaminedKeychain {
         let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
         defer { store.close() }
         let copies = try store.keybag().copies
@@ -69,7 +69,7 @@ package final class KeychainExaminer {
         knownCount += 1
         if let (passcode, keys) = unlocked[copies], knownCount % Self.unlockInterval != 0 {
             let view = SealedKeychain(
-                store: store, keys: keys, cipher: keybag.cipher, clock: SystemClock(), entitlements: Self.entitlements, log: { _ in })
+                store: store, keys: keys, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: Self.entitlements, log: { _ in })
             return try look(in: keychain, view, passcode: passcode)
         }
         guard let passcode = try passcodes.first(where: { try opens(keychain, $0) }) else {
@@ -81,8 +81,8 @@ package final class KeychainExaminer {
     }
 
     /// `view` is the keychain as it is seen once unlocked.
-    private func look(in keychain: LocalKeychain, _ view: any Keychain, passcode: String?) throws -> FoundKeychain {
-        var world = KeychainWorld()
+    private func look(in keychain: LocalKeychain, _ view: any Keychain, passcode: String?) throws -> ExaminedKeychain {
+        var world = KeychainContents()
         world.passcode = passcode
         do throws(KeychainFailure) {
             for (name, value) in try Self.items(in: view) { world.set(name, to: value) }
@@ -95,7 +95,7 @@ package final class KeychainExaminer {
         return try Self.stores(view) ? .world(world) : .unusable("it gives back another value than was stored")
     }
 
-    private func makeKeychain(_ keychain: LocalKeychain) -> FoundKeychain {
+    private func makeKeychain(_ keychain: LocalKeychain) -> ExaminedKeychain {
         do throws(KeychainFailure) {
             return try Self.stores(keychain) ? .absent : .unusable("a new keychain gives back another value than was stored")
         } catch {

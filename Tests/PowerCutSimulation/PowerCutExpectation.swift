@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a keychain holds: all values, and the passcode it opens with.
-package struct KeychainWorld: Hashable, Sendable {
+package struct KeychainContents: Hashable, Sendable {
     /// By `valet/key`; what `brief` makes of the values, because thousands of worlds are kept.
     package private(set) var items: [String: String] = [:]
     package var passcode: String?
@@ -12,7 +12,7 @@ package struct KeychainWorld: Hashable, Sendable {
     }
 
     /// What the operation makes of it.
-    func after(_ operation: WorkloadOperation) -> KeychainWorld {
+    func after(_ operation: WorkloadOperation) -> KeychainContents {
         var world = self
         switch operation {
         case .set(let item, let value): world.set(item.description, to: value)
@@ -35,11 +35,11 @@ package struct KeychainWorld: Hashable, Sendable {
     /// All that may be found while the operation is being done.
     ///
     /// A migration takes several steps: first every value is copied, and only when all are there do the originals go.
-    func during(_ operation: WorkloadOperation) -> Set<KeychainWorld> {
+    func during(_ operation: WorkloadOperation) -> Set<KeychainContents> {
         guard case .migrate(let source, let destination, let removesOriginals) = operation else { return [self, after(operation)] }
         let keys = keys(in: source)
         let copied = after(.migrate(from: source, to: destination, removingOriginals: false))
-        var worlds: Set<KeychainWorld> = [self, copied]
+        var worlds: Set<KeychainContents> = [self, copied]
         for chosen in 0..<(1 << keys.count) {
             var (copying, removing) = (self, copied)
             for (index, key) in keys.enumerated() where chosen >> index & 1 == 1 {
@@ -66,7 +66,7 @@ package struct KeychainWorld: Hashable, Sendable {
     }
 
     /// How it differs.
-    package func difference(from other: KeychainWorld) -> String {
+    package func difference(from other: KeychainContents) -> String {
         var words: [String] = []
         for key in Set(items.keys).union(other.items.keys).sorted() where items[key] != other.items[key] {
             words.append("\(key): \(items[key] ?? "absent") instead of \(other.items[key] ?? "absent")")
@@ -84,7 +84,7 @@ package struct PowerCutExpectation: Sendable {
 
     private let operations: [WorkloadOperation]
     /// Nil stands for "there is no keychain".
-    package private(set) var worlds: Set<KeychainWorld?> = [nil]
+    package private(set) var worlds: Set<KeychainContents?> = [nil]
     package private(set) var lastMark = "nothing begun"
 
     package init(_ plan: WorkloadPlan) {
@@ -109,25 +109,25 @@ package struct PowerCutExpectation: Sendable {
     }
 
     /// When the operation that runs was begun.
-    private var before: Set<KeychainWorld?> = []
+    private var before: Set<KeychainContents?> = []
 
-    private static func after(_ operation: WorkloadOperation, _ world: KeychainWorld?) -> KeychainWorld? {
+    private static func after(_ operation: WorkloadOperation, _ world: KeychainContents?) -> KeychainContents? {
         if let world { return world.after(operation) }
         // Removing makes no keychain, nor does opening.
         switch operation {
         case .remove, .removeAll, .reopen, .makeOldFormat: return nil
-        default: return KeychainWorld().after(operation)
+        default: return KeychainContents().after(operation)
         }
     }
 
-    private static func during(_ operation: WorkloadOperation, _ world: KeychainWorld?) -> Set<KeychainWorld?> {
+    private static func during(_ operation: WorkloadOperation, _ world: KeychainContents?) -> Set<KeychainContents?> {
         // A keychain is made empty first.
-        guard let world else { return Set([nil] + KeychainWorld().during(operation).map { Optional($0) }) }
+        guard let world else { return Set([nil] + KeychainContents().during(operation).map { Optional($0) }) }
         return Set(world.during(operation).map { Optional($0) })
     }
 
     /// What is wrong with what was found; nil when nothing is.
-    package func complaint(about found: FoundKeychain) -> String? {
+    package func complaint(about found: ExaminedKeychain) -> String? {
         switch found {
         case .unusable(let reason): return reason
         case .absent:

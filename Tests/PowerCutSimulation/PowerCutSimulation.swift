@@ -62,7 +62,7 @@ package struct PowerCutSimulation: Sendable {
     /// A log in which a loss was found is kept, since each run has keys of its own.
     package func run(arbitraryImageCount: Int, endsAtFirstLoss: Bool = false) throws -> Report {
         try withTemporaryDirectory(inMemory: true) { directory in
-            let place = try WorkloadPlace(directory)
+            let place = try WorkloadDirectories(directory)
             let log = try record(in: place)
             try expectWhole(log, in: place)
             var report = try examine(
@@ -75,12 +75,12 @@ package struct PowerCutSimulation: Sendable {
     /// The same once more for a run that was recorded before, by the same seed and size.
     package func run(logPath: String, arbitraryImageCount: Int) throws -> Report {
         let log = try DiskLog(contentsOfFile: logPath)
-        let place = try WorkloadPlace(withDisk: log.root)
+        let place = try WorkloadDirectories(withDisk: log.root)
         defer { place.remove() }
         return try examine(log, in: place, arbitraryImageCount, false)
     }
 
-    private func keepLog(of place: WorkloadPlace) throws -> String {
+    private func keepLog(of place: WorkloadDirectories) throws -> String {
         let directory = FileManager.default.temporaryDirectory.path
         let path = "\(directory)/power-cut-\(seed)-\(size.rawValue)-\(UInt32.random(in: 0 ... .max)).log"
         try FileManager.default.copyItem(atPath: place.log, toPath: path)
@@ -93,7 +93,7 @@ package struct PowerCutSimulation: Sendable {
         case logDiffersFromDisk(log: String, disk: String)
     }
 
-    private func record(in place: WorkloadPlace) throws -> DiskLog {
+    private func record(in place: WorkloadDirectories) throws -> DiskLog {
         // Another process goes on where the first one has ended.
         guard let next = try record(in: place, from: 0, faultArguments), try record(in: place, from: next, nextFaultArguments) != nil else {
             return try DiskLog(contentsOfFile: place.log)
@@ -102,7 +102,7 @@ package struct PowerCutSimulation: Sendable {
     }
 
     /// Nil unless the workload is to be continued.
-    private func record(in place: WorkloadPlace, from first: Int, _ fault: [String]) throws -> Int? {
+    private func record(in place: WorkloadDirectories, from first: Int, _ fault: [String]) throws -> Int? {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
             ["record", place.disk, place.log, place.policy, String(seed), size.rawValue, String(first)] + fault,
@@ -125,7 +125,9 @@ package struct PowerCutSimulation: Sendable {
         fault == .killedPublisher(failsDirectory: true) ? ["failing-flushes", "/home"] : []
     }
 
-    private func examine(_ log: DiskLog, in place: WorkloadPlace, _ arbitraryImageCount: Int, _ endsAtFirstLoss: Bool) throws -> Report {
+    private func examine(
+        _ log: DiskLog, in place: WorkloadDirectories, _ arbitraryImageCount: Int, _ endsAtFirstLoss: Bool
+    ) throws -> Report {
         var examination = Examination(plan: plan, place: place, seed: seed)
         examination.report.eventCount = log.events.count
         var generator = SeededGenerator(seed: seed &+ 1)
@@ -145,7 +147,7 @@ package struct PowerCutSimulation: Sendable {
             if order.isBroken(by: event) {
                 survivals += (0..<Self.unorderedImageCount).map { _ in .some(SeededGenerator(seed: generator.next())) }
             }
-            if model.isUncertain {
+            if model.hasUnflushedChanges {
                 seenCount += 1
                 survivals.append(.everything)
                 let dueCount = arbitraryImageCount * seenCount / max(1, uncertainCount)
@@ -164,12 +166,12 @@ package struct PowerCutSimulation: Sendable {
         var model = DiskModel(log)
         return try log.events.count { event in
             try model.apply(event)
-            return model.isUncertain
+            return model.hasUnflushedChanges
         }
     }
 
     /// All that the log says, and nothing else, is what the workload has left.
-    private func expectWhole(_ log: DiskLog, in place: WorkloadPlace) throws {
+    private func expectWhole(_ log: DiskLog, in place: WorkloadDirectories) throws {
         var model = DiskModel(log)
         for event in log.events { try model.apply(event) }
         let (logged, found) = (model.image(.everything).withoutSharedMemory, try DiskImage(below: place.disk).withoutSharedMemory)
@@ -178,14 +180,14 @@ package struct PowerCutSimulation: Sendable {
 
     private struct Examination {
         let plan: WorkloadPlan
-        let place: WorkloadPlace
+        let place: WorkloadDirectories
         let seed: UInt64
         let examiner: KeychainExaminer
         var report = Report()
         /// What was found in each image: the same one comes up at many moments.
-        private var found: [Int: FoundKeychain] = [:]
+        private var found: [Int: ExaminedKeychain] = [:]
 
-        init(plan: WorkloadPlan, place: WorkloadPlace, seed: UInt64) {
+        init(plan: WorkloadPlan, place: WorkloadDirectories, seed: UInt64) {
             self.plan = plan
             self.place = place
             self.seed = seed
@@ -196,7 +198,7 @@ package struct PowerCutSimulation: Sendable {
             report.judgedCount += 1
             // By a hash of all names and contents, since the images themselves would take gigabytes.
             let hash = image.hashValue
-            let found: FoundKeychain
+            let found: ExaminedKeychain
             if let known = self.found[hash] {
                 found = known
             } else {

@@ -91,7 +91,7 @@ package struct WorkloadPlan: Sendable {
 
     private struct Maker {
         var generator: SeededGenerator
-        var world = KeychainWorld()
+        var world = KeychainContents()
         var operations: [WorkloadOperation] = []
 
         mutating func append(_ operation: WorkloadOperation) {
@@ -136,7 +136,7 @@ package struct WorkloadPlan: Sendable {
 }
 
 /// Where a workload is recorded, and the images of its disk are looked at.
-package struct WorkloadPlace {
+package struct WorkloadDirectories {
     private let directory: String
     /// The recorded root, where the images are put afterwards: a key file names the path of its store.
     package var disk: String { directory + "/disk" }

@@ -10,7 +10,7 @@ import Valet
 final class WorkloadSession {
     private let home: String
     private let making: () -> LocalKeychain
-    private var keychain: NotingKeychain
+    private var keychain: FailureRecordingKeychain
 
     /// What the engine answered last when it refused, of which Valet says only the kind.
     var lastStatus: Int32 { keychain.lastFailure?.status.rawValue ?? 0 }
@@ -19,11 +19,11 @@ final class WorkloadSession {
     init(home: String, _ making: @escaping () -> LocalKeychain) {
         self.home = home
         self.making = making
-        keychain = NotingKeychain(making())
+        keychain = FailureRecordingKeychain(making())
     }
 
     /// The files are closed when this returns.
-    func close() { keychain = NotingKeychain(making()) }
+    func close() { keychain = FailureRecordingKeychain(making()) }
 
     /// In a process that finds a keychain with a passcode.
     func unlock(trying passcodes: [String]) {
@@ -34,7 +34,7 @@ final class WorkloadSession {
     }
 
     func perform(_ operation: WorkloadOperation) throws {
-        keychain.forgetFailure()
+        keychain.clearFailure()
         switch operation {
         case .set(let item, let value): try with(item.valet) { try $0.setString(value, forKey: item.key) }
         case .remove(let item): try with(item.valet) { try $0.removeObject(forKey: item.key) }
@@ -76,7 +76,7 @@ final class WorkloadSession {
 }
 
 /// A keychain that remembers the last failure, with its reason.
-final class NotingKeychain: Keychain {
+final class FailureRecordingKeychain: Keychain {
     private let local: LocalKeychain
     private let failure = Mutex<KeychainFailure?>(nil)
 
@@ -86,7 +86,7 @@ final class NotingKeychain: Keychain {
         self.local = local
     }
 
-    func forgetFailure() { failure.withLock { $0 = nil } }
+    func clearFailure() { failure.withLock { $0 = nil } }
 
     func noting<Result>(_ body: (LocalKeychain) throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {

@@ -151,7 +151,7 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
 
     private let state = Mutex(State())
     private let keychain = RecordingKeychain()
-    /// What `requireAuthenticable` throws.
+    /// What `requireCanAuthenticate` throws.
     private let obstacle: KeychainFailure?
     /// What stands in for the person.
     private let answer: @Sendable (Request) -> KeychainFailure?
@@ -169,7 +169,7 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     var requiredConstraints: [AccessControl.Constraint] { state.withLock { $0.requiredConstraints } }
     var itemRequests: RecordingKeychain.Requests { keychain.requests }
 
-    func requireAuthenticable(
+    func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
         state.withLock { $0.requiredConstraints.append(constraint) }

@@ -54,7 +54,7 @@ struct SecretAssignmentTests {
 @Suite("Which valet is meant")
 struct ValetSelectionTests {
     private func select(_ arguments: [String], _ environment: [String: String] = [:]) throws -> SelectedValet {
-        try ValetSelection.parse(arguments).resolve(environment: environment)
+        try ValetOptions.parse(arguments).resolve(environment: environment)
     }
 
     private func service(_ arguments: [String], _ environment: [String: String] = [:]) throws -> String? {

@@ -74,7 +74,7 @@ struct TemporaryFolder {
     }
 
     /// Shows the folder in what came out as $HOME.
-    func anonymised(_ text: String) -> String {
+    func replacingHomePath(_ text: String) -> String {
         text.replacingOccurrences(of: path, with: "$HOME")
     }
 
@@ -104,7 +104,8 @@ enum PipedRun {
         if texts == nil { child.kill() }
         let exitCode = child.wait()
         guard let texts else { throw ChildProcess.Failure(description: "\(step.command) did not end in time") }
-        return RunResult(outputs: [folder.anonymised(texts[0])], standardError: folder.anonymised(texts[1]), exitCode: exitCode)
+        return RunResult(
+            outputs: [folder.replacingHomePath(texts[0])], standardError: folder.replacingHomePath(texts[1]), exitCode: exitCode)
     }
 
     private struct Pipe {
@@ -114,7 +115,7 @@ enum PipedRun {
         /// Close-on-exec, so that commands started meanwhile by other tests do not keep it open.
         init() throws {
             var ends: [Int32] = [0, 0]
-            try ChildProcess.whileNoneStarts {
+            try ChildProcess.withoutConcurrentSpawn {
                 // The pointer is used during the call only.
                 guard unsafe pipe(&ends) == 0, ends.allSatisfy({ fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }) else {
                     throw ChildProcess.Failure(description: "pipe: error \(errno)")
@@ -201,7 +202,7 @@ struct TerminalRun {
     }
 
     private func shown(_ chunk: Data) -> String {
-        folder.anonymised(String(decoding: chunk, as: UTF8.self).replacingOccurrences(of: "\r\n", with: "\n"))
+        folder.replacingHomePath(String(decoding: chunk, as: UTF8.self).replacingOccurrences(of: "\r\n", with: "\n"))
     }
 }
 
@@ -290,7 +291,7 @@ struct ChildProcess {
         unsafe sigfillset(&signals)
         unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
         var process: pid_t = 0
-        let result = Self.whileNoneStarts {
+        let result = Self.withoutConcurrentSpawn {
             unsafe withCStrings(["sh", "-c", "cd \"$HOME\" || exit\n" + command]) { arguments in
                 unsafe withCStrings(folder.environment) { environment in
                     unsafe posix_spawn(&process, "/bin/sh", &actions, &attributes, arguments, environment)
@@ -302,7 +303,7 @@ struct ChildProcess {
     }
 
     /// A child inherits every descriptor that is not marked yet, so none may start between opening one and marking it.
-    static func whileNoneStarts<Result>(_ body: () throws -> Result) rethrows -> Result {
+    static func withoutConcurrentSpawn<Result>(_ body: () throws -> Result) rethrows -> Result {
         try starting.withLock { _ in try body() }
     }
 

@@ -167,14 +167,14 @@ struct TranscriptTests {
     }()
 
     @Test("Every story can be told here", .enabled(if: untold.isEmpty, "\(untold.joined(separator: "; "))"))
-    func allTold() throws {
+    func allTranscriptsRun() throws {
         for story in try Transcript.all() { #expect(try story.obstacle() == nil, "\(story.name)") }
     }
 
     private static let forgetting = "[ ! -e keychain/keychain.db ] || valet lock --all"
 
     @Test("There are stories")
-    func storiesAreFound() throws {
+    func transcriptsExist() throws {
         #expect(try Transcript.all().count > 10, "those that cannot be told here are counted too")
     }
 }

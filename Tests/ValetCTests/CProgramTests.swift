@@ -91,12 +91,12 @@ struct ExampleTests {
         #expect(compilation.ending == .exited(0), "\(compilation.output)")
     }
 
-    @Test("in README is the one in C")
-    func inReadme() throws {
-        let readme = try String(contentsOfFile: Self.repository + "/README.md", encoding: .utf8)
-        let start = try #require(readme.range(of: "```c\n"))
-        let end = try #require(readme.range(of: "```", range: start.upperBound..<readme.endIndex))
-        let example = readme[start.upperBound..<end.lowerBound]
+    @Test("in the article about C is the one in C")
+    func inArticle() throws {
+        let article = try String(contentsOfFile: Self.repository + "/Sources/ValetC/ValetC.docc/C.md", encoding: .utf8)
+        let start = try #require(article.range(of: "```c\n"))
+        let end = try #require(article.range(of: "```", range: start.upperBound..<article.endIndex))
+        let example = article[start.upperBound..<end.lowerBound]
         #expect(try String(contentsOfFile: Self.repository + "/Examples/C/store_secret.c", encoding: .utf8).contains(example))
         #expect(example.contains("valet_create"))
     }

@@ -8,7 +8,7 @@ import Testing
 import Valet
 
 /// The functions of the header, called as C calls them, with results that tests can compare.
-enum CallsFromSwift {
+enum CStringCalls {
     static let nulTerminated = -1
 
     @safe static func text(
@@ -71,7 +71,7 @@ enum CallsFromSwift {
 /// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
 @Suite("C and Swift", .inMemoryKeychain(accessGroups: ["ID12345.Druidia", "group.Druidia"]))
 struct ExchangeTests {
-    private static let end = CallsFromSwift.nulTerminated
+    private static let end = CStringCalls.nulTerminated
 
     /// A valet made in C, and the same made in Swift.
     @safe struct Twins: Sendable, CustomTestStringConvertible {
@@ -141,18 +141,18 @@ struct ExchangeTests {
 
     @Test("read what the other wrote, whichever valet it is", arguments: twins)
     func exchange(_ twins: Twins) throws {
-        let handle = try unsafe CallsFromSwift.handle(twins.inC)
+        let handle = try unsafe CStringCalls.handle(twins.inC)
         defer { unsafe valet_free(handle) }
         let valet = try twins.inSwift()
-        #expect(CallsFromSwift.status { unsafe valet_set_string(handle, "from C", Self.end, "12345", Self.end) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_set_string(handle, "from C", Self.end, "12345", Self.end) } == valet_success)
         #expect(try valet.string(forKey: "from C") == "12345")
         try valet.setObject(Data([0, 255, 0]), forKey: "from Swift")
-        let read = CallsFromSwift.bytes { unsafe valet_get(handle, "from Swift", Self.end, $0, $1) }
+        let read = CStringCalls.bytes { unsafe valet_get(handle, "from Swift", Self.end, $0, $1) }
         #expect(read == (valet_success, Data([0, 255, 0])))
-        let listed = CallsFromSwift.keys { unsafe valet_all_keys(handle, $0, $1) }
+        let listed = CStringCalls.keys { unsafe valet_all_keys(handle, $0, $1) }
         #expect(listed.status == valet_success)
         #expect(try listed.keys == valet.allKeys().sorted())
-        #expect(CallsFromSwift.status { unsafe valet_remove_all(handle) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_remove_all(handle) } == valet_success)
         #expect(try valet.allKeys().isEmpty)
     }
 
@@ -160,13 +160,13 @@ struct ExchangeTests {
     func locked() throws {
         let keychain = try #require(InMemoryKeychain.current)
         try keychain.setPasscode("swordfish")
-        let handle = try unsafe CallsFromSwift.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
+        let handle = try unsafe CStringCalls.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
         defer { unsafe valet_free(handle) }
-        #expect(CallsFromSwift.status { unsafe valet_set_string(handle, "Skroob", Self.end, "12345", Self.end) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_set_string(handle, "Skroob", Self.end, "12345", Self.end) } == valet_success)
         try keychain.lock()
         let isAccessible = unsafe valet_can_access(handle)
         #expect(!isAccessible)
-        let read = CallsFromSwift.text { unsafe valet_get_string(handle, "Skroob", Self.end, $0, $1) }
+        let read = CStringCalls.text { unsafe valet_get_string(handle, "Skroob", Self.end, $0, $1) }
         #expect(read == (valet_error_could_not_access_keychain, nil))
     }
 
@@ -179,7 +179,7 @@ struct ExchangeTests {
             ]
             #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
         }
-        let handle = try unsafe CallsFromSwift.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
+        let handle = try unsafe CStringCalls.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
         defer { unsafe valet_free(handle) }
         let status = unsafe "Other".withCString { service in
             unsafe "genp".withCString { genericPassword in
@@ -203,7 +203,7 @@ struct ExchangeTests {
             }
         }
         #expect(Int(status) == valet_success)
-        let read = CallsFromSwift.text { unsafe valet_get_string(handle, "2 bytes", Self.end, $0, $1) }
+        let read = CStringCalls.text { unsafe valet_get_string(handle, "2 bytes", Self.end, $0, $1) }
         #expect(read.text == "value of 2")
     }
 }
@@ -213,7 +213,7 @@ struct ExchangeTests {
 /// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
 @Suite("Secure Enclave valets in C", .inMemoryKeychain)
 struct EnclaveTests {
-    private let end = CallsFromSwift.nulTerminated
+    private let end = CStringCalls.nulTerminated
 
     private func keychainWithPasscode() throws -> InMemoryKeychain {
         let keychain = try #require(InMemoryKeychain.current)
@@ -224,23 +224,23 @@ struct EnclaveTests {
     @Test("Storing asks nobody, each read asks, in the words that were given")
     func enclave() throws {
         let keychain = try keychainWithPasscode()
-        let handle = try unsafe CallsFromSwift.handle {
+        let handle = try unsafe CStringCalls.handle {
             unsafe valet_enclave_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
         }
         defer { unsafe valet_enclave_free(handle) }
         let isAccessible = unsafe valet_enclave_can_access(handle)
         #expect(isAccessible)
-        #expect(CallsFromSwift.status { unsafe valet_enclave_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_enclave_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
         #expect(keychain.person.questions.isEmpty)
         keychain.person.answers(.correctPasscode, .correctPasscode, .cancel)
-        var read = CallsFromSwift.text { unsafe valet_enclave_get_string_with_prompt(handle, "Skroob", end, "open", end, $0, $1) }
+        var read = CStringCalls.text { unsafe valet_enclave_get_string_with_prompt(handle, "Skroob", end, "open", end, $0, $1) }
         #expect(read.text == "12345")
-        let bytes = CallsFromSwift.bytes { unsafe valet_enclave_get(handle, "Skroob", end, $0, $1) }
+        let bytes = CStringCalls.bytes { unsafe valet_enclave_get(handle, "Skroob", end, $0, $1) }
         #expect(bytes.bytes == Data("12345".utf8))
-        read = CallsFromSwift.text { unsafe valet_enclave_get_string(handle, "Skroob", end, $0, $1) }
+        read = CStringCalls.text { unsafe valet_enclave_get_string(handle, "Skroob", end, $0, $1) }
         #expect(read == (valet_error_user_cancelled, nil))
         // Nobody is left to be asked.
-        let last = CallsFromSwift.bytes { unsafe valet_enclave_get_with_prompt(handle, "Skroob", end, "again", end, $0, $1) }
+        let last = CStringCalls.bytes { unsafe valet_enclave_get_with_prompt(handle, "Skroob", end, "again", end, $0, $1) }
         #expect(last == (valet_error_could_not_access_keychain, nil))
         #expect(keychain.person.questions.count == 4)
         #expect(keychain.person.questions.first?.reason == "open")
@@ -249,20 +249,20 @@ struct EnclaveTests {
     @Test("A single prompt valet asks once, until that is required again")
     func singlePrompt() throws {
         let keychain = try keychainWithPasscode()
-        let handle = try unsafe CallsFromSwift.handle {
+        let handle = try unsafe CStringCalls.handle {
             unsafe valet_single_prompt_create(#function, end, valet_access_control(valet_access_control_device_passcode), $0)
         }
         defer { unsafe valet_single_prompt_free(handle) }
-        #expect(CallsFromSwift.status { unsafe valet_single_prompt_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_single_prompt_set_string(handle, "Skroob", end, "12345", end) } == valet_success)
         keychain.person.answers(.correctPasscode)
         for reason in ["first", "second"] {
-            let read = CallsFromSwift.text { unsafe valet_single_prompt_get_string_with_prompt(handle, "Skroob", end, reason, end, $0, $1) }
+            let read = CStringCalls.text { unsafe valet_single_prompt_get_string_with_prompt(handle, "Skroob", end, reason, end, $0, $1) }
             #expect(read.text == "12345")
         }
-        let listed = CallsFromSwift.keys { unsafe valet_single_prompt_all_keys(handle, "third", end, $0, $1) }
+        let listed = CStringCalls.keys { unsafe valet_single_prompt_all_keys(handle, "third", end, $0, $1) }
         #expect(listed == (valet_success, ["Skroob"]))
-        #expect(CallsFromSwift.status { unsafe valet_single_prompt_require_prompt_on_next_access(handle) } == valet_success)
-        let refused = CallsFromSwift.bytes { unsafe valet_single_prompt_get_with_prompt(handle, "Skroob", end, "fourth", end, $0, $1) }
+        #expect(CStringCalls.status { unsafe valet_single_prompt_require_prompt_on_next_access(handle) } == valet_success)
+        let refused = CStringCalls.bytes { unsafe valet_single_prompt_get_with_prompt(handle, "Skroob", end, "fourth", end, $0, $1) }
         #expect(refused == (valet_error_could_not_access_keychain, nil))
         #expect(keychain.person.questions.map(\.reason) == ["first", "fourth"])
     }
@@ -270,27 +270,27 @@ struct EnclaveTests {
     @Test("Values of a single prompt valet go to the other kind, with one answer")
     func migration() throws {
         let keychain = try keychainWithPasscode()
-        let source = try unsafe CallsFromSwift.handle {
+        let source = try unsafe CStringCalls.handle {
             unsafe valet_single_prompt_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
         }
         defer { unsafe valet_single_prompt_free(source) }
-        let destination = try unsafe CallsFromSwift.handle {
+        let destination = try unsafe CStringCalls.handle {
             unsafe valet_enclave_create(#function, end, valet_access_control(valet_access_control_user_presence), $0)
         }
         defer { unsafe valet_enclave_free(destination) }
         for key in ["a", "b"] {
-            #expect(CallsFromSwift.status { unsafe valet_single_prompt_set_string(source, key, end, "value", end) } == valet_success)
+            #expect(CStringCalls.status { unsafe valet_single_prompt_set_string(source, key, end, "value", end) } == valet_success)
         }
         keychain.person.answers(.cancel)
-        #expect(CallsFromSwift.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_error_user_cancelled)
+        #expect(CStringCalls.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_error_user_cancelled)
         keychain.person.answers(.correctPasscode)
-        #expect(CallsFromSwift.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_success)
+        #expect(CStringCalls.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_success)
         #expect(keychain.person.questions.count == 2)
         var isThere = false
         for key in ["a", "b"] {
-            #expect(CallsFromSwift.status { unsafe valet_enclave_contains(destination, key, end, &isThere) } == valet_success)
+            #expect(CStringCalls.status { unsafe valet_enclave_contains(destination, key, end, &isThere) } == valet_success)
             #expect(isThere)
-            #expect(CallsFromSwift.status { unsafe valet_single_prompt_contains(source, key, end, &isThere) } == valet_success)
+            #expect(CStringCalls.status { unsafe valet_single_prompt_contains(source, key, end, &isThere) } == valet_success)
             #expect(!isThere)
         }
     }

@@ -214,13 +214,13 @@ struct EnclaveStoredAttributeTests {
 
     @Test("Biometry stands in the service too, under the names of the first finger readers")
     func biometry() throws {
-        let name = SandboxName.identifier(try identifier("Druidia"))
+        let name = ValetName.identifier(try identifier("Druidia"))
         let prefix = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
         #expect(
-            name.service(kind: .secureEnclave, protection: EnclaveProtection(.biometricAny))
+            name.service(kind: .secureEnclave, protection: SecureEnclaveProtection(.biometricAny))
                 == prefix + "_AccessControlTouchIDAnyFingerprint")
         #expect(
-            name.service(kind: .secureEnclave, protection: EnclaveProtection(.biometricCurrentSet))
+            name.service(kind: .secureEnclave, protection: SecureEnclaveProtection(.biometricCurrentSet))
                 == prefix + "_AccessControlTouchIDCurrentFingerprintSet")
     }
 

@@ -26,7 +26,7 @@ int32_t keychain_keyring_read(int32_t serial, void *buffer, size_t capacity);
 
 /* Holds `content` under a description, readable by every process of the user, in the place of what was there; 0: no timeout.
    Answers the serial number. Before it succeeds what was there stays. */
-int32_t keychain_keyring_hold(const char *description, const void *content, size_t byte_count, uint32_t timeout_seconds);
+int32_t keychain_keyring_add(const char *description, const void *content, size_t byte_count, uint32_t timeout_seconds);
 
 /* Lets a key's time begin anew. */
 int32_t keychain_keyring_set_timeout(int32_t serial, uint32_t timeout_seconds);

@@ -8,7 +8,7 @@
 /* From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and, if `notes_stop`, SIGTSTP are only noted, in whatever thread they arrive, unless they are ignored.
    Handlers are the whole process's: one thread at a time may call this, and then keychain_terminal_signals_restore.
    Returns a descriptor that is readable while one is noted, which stays the process's; -1 with errno set. */
-int keychain_terminal_signals_note(bool notes_stop);
+int keychain_terminal_signals_record(bool notes_stop);
 
 /* The signals do again what they did before; what was noted does it now, before this returns. True when something was noted that is meant
    to do more than stop the process. */

@@ -13,8 +13,8 @@ keychain_timed_lock *keychain_timed_lock_create(void);
 void keychain_timed_lock_destroy(keychain_timed_lock *lock);
 
 /* Takes the lock; false when it was not to be had until the deadline, in nanoseconds of CLOCK_MONOTONIC. */
-bool keychain_timed_lock_take(keychain_timed_lock *lock, uint64_t deadline_nanoseconds);
-void keychain_timed_lock_give_back(keychain_timed_lock *lock);
+bool keychain_timed_lock_acquire(keychain_timed_lock *lock, uint64_t deadline_nanoseconds);
+void keychain_timed_lock_release(keychain_timed_lock *lock);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t keychain_monotonic_nanoseconds(void);

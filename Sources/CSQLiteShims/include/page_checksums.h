@@ -14,7 +14,7 @@
 #define KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT 16
 
 /* Given where SQLite would leave out transactions of the -wal file that were durable: an extended code of SQLITE_IOERR that SQLite has not. */
-#define KEYCHAIN_LOG_IS_DAMAGED (10 | 0xC1 << 8)
+#define KEYCHAIN_WAL_IS_DAMAGED (10 | 0xC1 << 8)
 
 struct sqlite3;
 
@@ -39,6 +39,6 @@ int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after
 
 /* Counts the transactions in the -wal file that were durable, and that damage before them cuts off; 0: none. Up to `sound_byte_count` the
    file is what was written. */
-int keychain_log_damage(struct sqlite3 *database, int64_t *cut_off_count, int64_t *sound_byte_count);
+int keychain_wal_damage(struct sqlite3 *database, int64_t *unreachable_count, int64_t *sound_byte_count);
 
 #endif

@@ -5,7 +5,7 @@ internal import Synchronization
 /// The keys of a keybag for one call: asks the holder at most once for each slot.
 ///
 /// What the first answer was it stays, a failure too, so that all rows of one call are treated alike.
-final class KeysForOneCall: KeyProvider {
+final class CallScopedKeys: KeyProvider {
     private enum Answer {
         case held(HeldKeys)
         case locked
@@ -47,7 +47,7 @@ final class KeysForOneCall: KeyProvider {
         try keybag.withClassKey(ClassKeyID(accessibility, generation: generation), loading: load, body)
     }
 
-    func forOneCall() -> any KeyProvider { self }
+    func scopedToCall() -> any KeyProvider { self }
 
     private func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? {
         let answer = answers.withLock { answers in

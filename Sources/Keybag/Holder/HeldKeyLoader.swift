@@ -5,7 +5,7 @@ internal import KeychainCore
 internal import Synchronization
 
 /// Fetches one slot's class keys from the holder and uses nothing that is not exactly this keybag's.
-final class HolderReader: Sendable {
+final class HeldKeyLoader: Sendable {
     private let holder: any KeyHolder
     private let slot: KeyHolderSlot
     private let payload: HolderPayload
@@ -54,17 +54,17 @@ final class HolderReader: Sendable {
 }
 
 /// A reader for each slot of class keys.
-struct HolderReaders: Sendable {
-    private let unlocked: HolderReader
-    private let firstUnlock: HolderReader
+struct HeldKeyLoaders: Sendable {
+    private let unlocked: HeldKeyLoader
+    private let firstUnlock: HeldKeyLoader
 
     init(_ holder: any KeyHolder, of document: KeybagDocument) {
-        unlocked = HolderReader(holder, slot: .unlocked, of: document)
-        firstUnlock = HolderReader(holder, slot: .firstUnlock, of: document)
+        unlocked = HeldKeyLoader(holder, slot: .unlocked, of: document)
+        firstUnlock = HeldKeyLoader(holder, slot: .firstUnlock, of: document)
     }
 
     /// Nil for a slot that holds no class keys.
-    subscript(slot: KeyHolderSlot) -> HolderReader? {
+    subscript(slot: KeyHolderSlot) -> HeldKeyLoader? {
         switch slot {
         case .unlocked: unlocked
         case .firstUnlock: firstUnlock

@@ -43,7 +43,7 @@ struct HolderPayload: Sendable {
     }
 
     /// The payload with these keys, one for each of `ids` and in that order.
-    func filled(with keys: [ClassKeyBox]) throws(KeychainFailure) -> SecretBytes {
+    func filled(with keys: [SharedClassKey]) throws(KeychainFailure) -> SecretBytes {
         guard keys.map(\.id) == ids, entries.count <= UInt16.max else {
             throw KeychainFailure(.internal, "the keys for a holder are not those of the keybag")
         }

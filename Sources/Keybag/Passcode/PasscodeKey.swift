@@ -12,7 +12,7 @@ enum PasscodeKey {
 
     /// Each derivation takes much memory, so this process makes one at a time.
     private static let turn = TimedLock()
-    private static let longestWaitSeconds: UInt32 = 60
+    private static let maximumWaitSeconds: UInt32 = 60
 
     /// The passcode key, and the TPM's part of it, which `secret` gets or makes from the stretched passcode; nil where there is no TPM.
     ///
@@ -46,7 +46,7 @@ enum PasscodeKey {
         switch source {
         case _ where sealed == nil: break
         case .device(let device):
-            guard let device else { throw noDevice() }
+            guard let device else { throw deviceNotProvided() }
             chip = device
         case .recoveryKey(let key):
             recovered = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID)
@@ -58,7 +58,7 @@ enum PasscodeKey {
         }
     }
 
-    static func noDevice() -> KeychainFailure {
+    static func deviceNotProvided() -> KeychainFailure {
         KeychainFailure(SealingFailure.unavailable("this program was not given one"))
     }
 
@@ -89,7 +89,7 @@ enum PasscodeKey {
     ///
     /// Throws as `derive`.
     static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
-        guard turn.take(withinSeconds: longestWaitSeconds) else {
+        guard turn.take(withinSeconds: maximumWaitSeconds) else {
             throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
         }
         defer { turn.giveBack() }
@@ -132,7 +132,7 @@ struct NewPasscodeKey: ~Copyable, Sendable {
             from: passcode, record, deviceSecret: deviceSecret, storeID: storeID
         ) { stretched throws(KeychainFailure) in
             guard protector == .tpm2 else { return nil }
-            guard let device else { throw PasscodeKey.noDevice() }
+            guard let device else { throw PasscodeKey.deviceNotProvided() }
             let fresh = try PasscodeSecret()
             sealed = try fresh.sealed(on: device, stretched: stretched, storeID: storeID)
             return fresh

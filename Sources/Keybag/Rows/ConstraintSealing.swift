@@ -29,9 +29,9 @@ struct ConstraintSealing {
         switch constraint {
         case .userPresence: return try presenceNode(.userPresence)
         case .devicePasscode: return try presenceNode(.devicePasscode)
-        case .biometryAny: return Node(key: nil, record: .unreleased(.biometryAny))
-        case .biometryCurrentSet: return Node(key: nil, record: .unreleased(.biometryCurrentSet))
-        case .companion: return Node(key: nil, record: .unreleased(.companion))
+        case .biometryAny: return Node(key: nil, record: .keyless(.biometryAny))
+        case .biometryCurrentSet: return Node(key: nil, record: .keyless(.biometryCurrentSet))
+        case .companion: return Node(key: nil, record: .keyless(.companion))
         case .applicationPassword: return try passwordNode()
         case .any(let parts): return try anyNode(parts)
         case .all(let parts): return try allNode(parts)
@@ -64,8 +64,8 @@ struct ConstraintSealing {
             }
             branches.append(ConstraintRecord.Branch(node.record, wrappedKey: wrapped))
         }
-        let isReleasable = branches.contains { $0.wrappedKey != nil }
-        return Node(key: isReleasable ? SharedSecretBytes(own) : nil, record: .any(branches))
+        let isSatisfiable = branches.contains { $0.wrappedKey != nil }
+        return Node(key: isSatisfiable ? SharedSecretBytes(own) : nil, record: .any(branches))
     }
 
     private func allNode(_ parts: [AccessControl.Constraint]) throws(KeychainFailure) -> Node {
@@ -108,7 +108,7 @@ struct ConstraintOpening {
         switch record {
         case .presence(_, let sealedKey): return try presenceKey(sealedKey)
         case .applicationPassword(let password): return try passwordKey(password)
-        case .unreleased:
+        case .keyless:
             throw KeychainFailure(
                 .authFailed, "the item needs biometry, which releases no key here", refusal: .biometryNotAvailable)
         case .any(let branches): return try anyKey(branches)
@@ -125,7 +125,9 @@ struct ConstraintOpening {
     }
 
     private func passwordKey(_ record: ConstraintRecord.PasswordRecord) throws(KeychainFailure) -> SharedSecretBytes {
-        guard let password = keys.applicationPassword else { throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .missing)) }
+        guard let password = keys.applicationPassword else {
+            throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .missing))
+        }
         guard let cost = PasscodeCost(encoded: record.cost) else {
             throw KeychainFailure(.decode, "the item names a cost of its password that is refused: too low or too high")
         }

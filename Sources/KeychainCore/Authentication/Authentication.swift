@@ -7,7 +7,7 @@ package protocol KeychainAuthenticating: Sendable {
     /// Whether `authenticate` could succeed, as far as can be told without asking.
     ///
     /// With a context that has what is needed, nobody needs to be there. Throws what `authenticate` would throw at once.
-    func requireAuthenticable(
+    func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure)
 

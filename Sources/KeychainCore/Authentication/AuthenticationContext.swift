@@ -32,10 +32,10 @@ package final class AuthenticationContext: Sendable {
     private let state = Mutex(State())
 
     /// Nobody but one call has it, and it goes with that call.
-    package let servesOneCall: Bool
+    package let isCallScoped: Bool
 
-    package init(servingOneCall servesOneCall: Bool = false) {
-        self.servesOneCall = servesOneCall
+    package init(callScoped isCallScoped: Bool = false) {
+        self.isCallScoped = isCallScoped
     }
 
     package var settings: Settings {

@@ -9,7 +9,7 @@ package protocol PresenceVerifier: Sendable {
 
     /// Asks once, and waits for the answer no longer than the question allows.
     ///
-    /// Throws `.nobodyToAsk` at once where nobody can see a question. The answer is UTF-8 as it was typed, at least one byte; an
+    /// Throws `.promptUnavailable` at once where nobody can see a question. The answer is UTF-8 as it was typed, at least one byte; an
     /// empty one comes back as `.empty`.
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
 }
@@ -24,7 +24,7 @@ package enum PresenceAnswer: ~Copyable, Sendable {
 /// Why there is no answer.
 package enum PresenceRefusal: Error, Hashable, Sendable {
     /// No terminal, no display, no program that could ask. The text says which, for people who set up machines.
-    case nobodyToAsk(String)
+    case promptUnavailable(String)
     /// The person does not want to.
     case canceled
     /// The person did not answer in time.

@@ -20,7 +20,7 @@ struct RowDigests {
         accessGroup = try digest(.accessGroup)
         remainingKey = try digests.remainingKeyDigest(of: attributes, in: itemClass)
         var others: [AttributeDigest] = []
-        for entry in attributes.entries where Self.hasDigestOfItsOwn(entry.attribute, entry.value, in: itemClass) {
+        for entry in attributes.entries where Self.hasOwnDigest(entry.attribute, entry.value, in: itemClass) {
             others.append(AttributeDigest(entry.attribute, try digest(entry.attribute)))
         }
         self.others = others
@@ -33,7 +33,7 @@ struct RowDigests {
 
     /// Dates and `sha1` are never indexed; class, flags and the leading attributes have columns; a part of the primary key
     /// at its default is told by having no digest.
-    static func hasDigestOfItsOwn(_ attribute: Attribute, _ value: AttributeValue, in itemClass: ItemClass) -> Bool {
+    static func hasOwnDigest(_ attribute: Attribute, _ value: AttributeValue, in itemClass: ItemClass) -> Bool {
         let leading = PrimaryKey.leading(of: itemClass)
         switch attribute {
         case leading.service, leading.account, .accessGroup, .accessible, .synchronizable, .tombstone, .creationDate,

@@ -4,7 +4,7 @@
 struct RowSearch {
     let rowQuery: RowQuery
     /// Parts of the primary key that must be at their default: such a row has no digest for them.
-    private let absentDigests: [Attribute]
+    private let attributesWithoutDigest: [Attribute]
     /// Dates and `sha1`, which are nowhere but in the sealed part.
     private let sealedFilters: [ItemAttributes.Entry]
     private let hostOrSubdomain: String?
@@ -13,13 +13,13 @@ struct RowSearch {
     var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
 
     /// Whether it names so much of the primary key that only a few rows can match.
-    var findsFewRows: Bool { rowQuery.id != nil || rowQuery.serviceDigest != nil && rowQuery.accountDigest != nil }
+    var isSelective: Bool { rowQuery.id != nil || rowQuery.serviceDigest != nil && rowQuery.accountDigest != nil }
 
     init(_ query: ItemQuery, groups: [String], using digests: DigestCache) throws(KeychainFailure) {
         let itemClass = query.itemClass
         let leading = PrimaryKey.leading(of: itemClass)
         var rowQuery = RowQuery(itemClass: itemClass, id: query.reference?.id)
-        var absentDigests: [Attribute] = []
+        var attributesWithoutDigest: [Attribute] = []
         var sealedFilters: [ItemAttributes.Entry] = []
         for entry in query.attributes.entries {
             switch entry.attribute {
@@ -34,8 +34,8 @@ struct RowSearch {
             case leading.account:
                 rowQuery.accountDigest = try digests.digest(of: entry.value, for: entry.attribute, in: itemClass)
             default:
-                guard RowDigests.hasDigestOfItsOwn(entry.attribute, entry.value, in: itemClass) else {
-                    absentDigests.append(entry.attribute)
+                guard RowDigests.hasOwnDigest(entry.attribute, entry.value, in: itemClass) else {
+                    attributesWithoutDigest.append(entry.attribute)
                     continue
                 }
                 let digest = try digests.digest(of: entry.value, for: entry.attribute, in: itemClass)
@@ -43,7 +43,7 @@ struct RowSearch {
             }
         }
         // The user of a multi-user system is part of every search, and here there is the one without a name.
-        if query.reference == nil, query.attributes[.multiUser] == nil { absentDigests.append(.multiUser) }
+        if query.reference == nil, query.attributes[.multiUser] == nil { attributesWithoutDigest.append(.multiUser) }
         var groupDigests: [IndexDigest] = []
         for group in groups {
             groupDigests.append(try digests.digest(of: .string(group), for: .accessGroup, in: itemClass))
@@ -57,13 +57,13 @@ struct RowSearch {
             case .either: nil
             }
         self.rowQuery = rowQuery
-        self.absentDigests = absentDigests
+        self.attributesWithoutDigest = attributesWithoutDigest
         self.sealedFilters = sealedFilters
         self.hostOrSubdomain = query.hostOrSubdomain
     }
 
     func accepts(_ header: RowHeader) -> Bool {
-        absentDigests.isEmpty || !header.attributeDigests.contains { absentDigests.contains($0.attribute) }
+        attributesWithoutDigest.isEmpty || !header.attributeDigests.contains { attributesWithoutDigest.contains($0.attribute) }
     }
 
     func accepts(_ attributes: ItemAttributes) -> Bool {

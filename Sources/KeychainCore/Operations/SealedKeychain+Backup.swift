@@ -29,7 +29,7 @@ package struct BackupSummary: Hashable, Sendable {
 
     package init() {}
 
-    package var leftBehindCount: Int { thisDeviceOnlyCount + constrainedCount + unreadableCount }
+    package var omittedCount: Int { thisDeviceOnlyCount + constrainedCount + unreadableCount }
 }
 
 /// What restoring a backup did, or would do.
@@ -67,7 +67,7 @@ extension SealedKeychain {
     package func forEachBackupItem(
         _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
-        let keychain = forOneCall
+        let keychain = scopedToCall
         var summary = BackupSummary()
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
@@ -103,7 +103,7 @@ extension SealedKeychain {
     package func restore(
         _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> RestoreSummary {
-        let keychain = forOneCall
+        let keychain = scopedToCall
         return try keychain.write { writing throws(KeychainFailure) in
             var restoring = Restoring(keychain: keychain, reading: writing, writing: writing)
             try body { item throws(KeychainFailure) in try restoring.restore(item) }
@@ -117,7 +117,7 @@ extension SealedKeychain {
     package func previewRestore(
         _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> RestoreSummary {
-        let keychain = forOneCall
+        let keychain = scopedToCall
         return try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             var restoring = Restoring(keychain: keychain, reading: reading, writing: nil)

@@ -174,7 +174,7 @@ extension SealedKeychain {
     ///
     /// Returns the reference of a tombstone that gave way: an item added over it takes that up.
     @discardableResult
-    func clearWay(
+    func removeConflictingRow(
         for row: SealedRow, exceptNumber: Int64? = nil, in writing: any ItemWriting
     ) throws(KeychainFailure) -> PersistentReference? {
         let header = row.header

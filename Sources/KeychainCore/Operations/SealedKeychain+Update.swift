@@ -3,7 +3,7 @@ internal import FoundationEssentials
 
 extension SealedKeychain {
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try forOneCall(request.authentication).updateItems(request)
+        try scopedToCall(request.authentication).updateItems(request)
     }
 
     private func updateItems(_ request: UpdateRequest) throws(KeychainFailure) {
@@ -15,15 +15,15 @@ extension SealedKeychain {
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
         let absence = KeychainFailure(.itemNotFound, "no such item to update")
-        let isShort = search.findsFewRows && isShort(secret: request.secret)
+        let isShortWrite = search.isSelective && isShortWrite(secret: request.secret)
         var prepared: PreparedReplacement?
-        if search.findsFewRows {
-            let rows = try rows(search, includingSecrets: isShort)
+        if search.isSelective {
+            let rows = try rows(search, includingSecrets: isShortWrite)
             guard let first = rows.first else { throw absence }
-            if isShort && rows.count == 1 { prepared = prepare(request, of: first, search) }
+            if isShortWrite && rows.count == 1 { prepared = prepare(request, of: first, search) }
         }
 
-        try write(sharesFlush: isShort) { writing throws(KeychainFailure) in
+        try write(sharesFlush: isShortWrite) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
@@ -33,7 +33,9 @@ extension SealedKeychain {
                 // Whether it is meant cannot be said, so it is not written over.
                 case .damaged(let failure): if search.needsOpening { throw failure }
                 case .guarded(let failure):
-                    if search.needsOpening || !canReplaceUnread(row, request, needing: failure.needs) { throw request.widening(failure) }
+                    if search.needsOpening || !canReplaceWithoutReading(row, request, needing: failure.needs) {
+                        throw request.addingNeedsOfNewClass(failure)
+                    }
                 case .unsupported, .locked: break
                 }
                 found.append((row, opening))
@@ -47,7 +49,7 @@ extension SealedKeychain {
                     let new = if let ready { ready } else { try replacement(of: row, opened, as: request) }
                     try put(new, inPlaceOf: row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
-                case .guarded(let failure): try replaceUnread(row, as: request, orThrow: failure, in: writing)
+                case .guarded(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
                 }
             }
@@ -98,7 +100,7 @@ extension SealedKeychain {
     ) throws(KeychainFailure) {
         guard let number = row.number else { return }
         if !hasSamePrimaryKey(new.header, row.header) {
-            try clearWay(for: new, exceptNumber: number, in: writing)
+            try removeConflictingRow(for: new, exceptNumber: number, in: writing)
         }
         try writing.replace(number: number, with: new)
         try leaveTombstone(of: old.attributes, movedFrom: row.header, to: new.header, as: request, in: writing)
@@ -127,15 +129,15 @@ extension SealedKeychain {
         guard request.accessControl != nil || isClear else { throw failure }
         let careful = AccessControl(Self.protection(inPlaceOf: claimed.accessibility), constraint: claimed.constraint)
         let control = request.protection(inPlaceOf: careful)
-        let new = try sealedAnew(row, as: request, secret: secret, control: control)
+        let new = try sealedFromRequest(row, as: request, secret: secret, control: control)
         try writing.quarantine(number: number, at: clock.now())
-        try clearWay(for: new, in: writing)
+        try removeConflictingRow(for: new, in: writing)
         try writing.insert(new)
         log("a damaged item was replaced by an update; the damaged row is in quarantine")
     }
 
     /// The item as the call says it, under the row's primary key and reference.
-    private func sealedAnew(
+    private func sealedFromRequest(
         _ row: SealedRow, as request: UpdateRequest, secret: Data, control: AccessControl
     ) throws(KeychainFailure) -> SealedRow {
         let query = request.query
@@ -144,7 +146,7 @@ extension SealedKeychain {
         // What the query names beside that, the row has: it was found by it.
         for digest in row.header.attributeDigests { given[digest.attribute] = query.attributes[digest.attribute] }
         given[.synchronizable] = .number(row.header.isSynchronizable ? 1 : 0)
-        let group = try groupOfUnread(row, query)
+        let group = try accessGroupOfUnreadableRow(row, query)
         var attributes = Self.completed(
             given, itemClass: query.itemClass, group: group, control: control
         ).updated(with: request.changes)
@@ -159,7 +161,7 @@ extension SealedKeychain {
     ///
     /// Otherwise nobody could give such an item a new value without asking, but by deleting it first. Not where a password is
     /// missing or wrong: what replaced the item would be under another one.
-    private func canReplaceUnread(_ row: SealedRow, _ request: UpdateRequest, needing needs: AuthenticationNeeds?) -> Bool {
+    private func canReplaceWithoutReading(_ row: SealedRow, _ request: UpdateRequest, needing needs: AuthenticationNeeds?) -> Bool {
         guard let needs, needs.applicationPassword == nil else { return false }
         guard !request.authentication.mayAsk, request.secret != nil, namesWholePrimaryKey(request.query) else {
             return false
@@ -170,13 +172,13 @@ extension SealedKeychain {
     }
 
     /// The item keeps its reference and its access control, and gets a new date of creation: the old one is sealed.
-    private func replaceUnread(
+    private func replaceWithoutReading(
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
         guard let secret = request.secret, let number = row.number else { throw failure }
         let control = request.protection(inPlaceOf: row.header.accessControl)
-        let new = try sealedAnew(row, as: request, secret: secret, control: control)
-        if !hasSamePrimaryKey(new.header, row.header) { try clearWay(for: new, exceptNumber: number, in: writing) }
+        let new = try sealedFromRequest(row, as: request, secret: secret, control: control)
+        if !hasSamePrimaryKey(new.header, row.header) { try removeConflictingRow(for: new, exceptNumber: number, in: writing) }
         try writing.replace(number: number, with: new)
     }
 
@@ -193,7 +195,7 @@ extension SealedKeychain {
     }
 
     /// The access group need not be named: its digest tells which of the program's groups it is.
-    private func groupOfUnread(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
+    private func accessGroupOfUnreadableRow(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
         if let named = query.attributes.text(.accessGroup) { return named }
         for group in entitlements.accessGroups where entitlements.canWrite(group) {
             let digest = try digests.digest(of: .string(group), for: .accessGroup, in: query.itemClass)

@@ -16,7 +16,7 @@ package struct VerificationReport: Sendable {
     package var lockedCount = 0
     package var findings: [Finding] = []
     /// Rows that lie in damaged pages, of which nothing can be read.
-    package var hiddenCount = 0
+    package var damagedPageRowCount = 0
     package var quarantinedCount = 0
     /// What the database itself says about its structure; empty when it is sound.
     package var structuralProblems: [String] = []
@@ -29,7 +29,7 @@ package struct VerificationReport: Sendable {
 
     package init() {}
 
-    package var isSound: Bool { findings.isEmpty && hiddenCount == 0 && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
+    package var isSound: Bool { findings.isEmpty && damagedPageRowCount == 0 && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
 }
 
 extension SealedKeychain {
@@ -38,7 +38,7 @@ extension SealedKeychain {
     /// Changes nothing. When the store's keybag changed since it was opened this calls for reopening, unless `underAnyKeybag`: then the
     /// keybag at hand is known not to be the one stored last, and the best there is.
     package func verify(underAnyKeybag: Bool = false) throws(KeychainFailure) -> VerificationReport {
-        try forOneCall.verifyRows(underAnyKeybag: underAnyKeybag)
+        try scopedToCall.verifyRows(underAnyKeybag: underAnyKeybag)
     }
 
     private func verifyRows(underAnyKeybag: Bool) throws(KeychainFailure) -> VerificationReport {
@@ -48,14 +48,14 @@ extension SealedKeychain {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             }
             report.quarantinedCount = try reading.quarantinedRows().count
-            let hiddenCount = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
+            let damagedPageRowCount = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 report.checkedCount += 1
                 if let finding = try check(row, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
                 return .proceed
             }
-            report.checkedCount += hiddenCount
-            report.hiddenCount = hiddenCount
+            report.checkedCount += damagedPageRowCount
+            report.damagedPageRowCount = damagedPageRowCount
         }
         return report
     }

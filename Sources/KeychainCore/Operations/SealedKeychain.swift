@@ -42,11 +42,11 @@ package struct SealedKeychain: Keychain {
     }
 
     /// The same keychain for one call: what its rows are opened with is asked for once, and gone when the call is over.
-    var forOneCall: SealedKeychain { with(keys: keys.forOneCall()) }
+    var scopedToCall: SealedKeychain { with(keys: keys.scopedToCall()) }
 
     /// The same for one call that may satisfy access control.
-    func forOneCall(_ authentication: Authentication) -> SealedKeychain {
-        var keychain = forOneCall
+    func scopedToCall(_ authentication: Authentication) -> SealedKeychain {
+        var keychain = scopedToCall
         if let context = authentication.context {
             keychain.constraintKeys = context.keys(of: cipher.storeID, presencePublicKey: cipher.presencePublicKey)
         }
@@ -79,7 +79,7 @@ package struct SealedKeychain: Keychain {
 
     /// Whether a write of one item is so short that others may be kept waiting for it: no large value is moved, and no key is derived
     /// from a password.
-    func isShort(secret: Data?) -> Bool {
+    func isShortWrite(secret: Data?) -> Bool {
         constraintKeys.presence == nil && constraintKeys.applicationPassword == nil
             && (secret?.count ?? 0) <= Self.largestShortSecretByteCount
     }
@@ -87,7 +87,7 @@ package struct SealedKeychain: Keychain {
     private static let largestShortSecretByteCount = 64 << 10
 
     /// An item that is there, but of which nothing can be read.
-    static var hiddenRow: KeychainFailure {
+    static var rowInDamagedPage: KeychainFailure {
         KeychainFailure(.decode, "an item lies in a damaged part of the keychain's file, and is kept as it is", isDamage: true)
     }
 
@@ -98,7 +98,7 @@ package struct SealedKeychain: Keychain {
 
 extension SealedKeychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try forOneCall(request.authentication).addItem(request)
+        try scopedToCall(request.authentication).addItem(request)
     }
 
     private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
@@ -111,8 +111,8 @@ extension SealedKeychain {
         // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
         let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
         let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
-        let reference = try write(sharesFlush: isShort(secret: request.secret)) { writing throws(KeychainFailure) in
-            guard let inherited = try clearWay(for: row, in: writing) else {
+        let reference = try write(sharesFlush: isShortWrite(secret: request.secret)) { writing throws(KeychainFailure) in
+            guard let inherited = try removeConflictingRow(for: row, in: writing) else {
                 try writing.insert(row)
                 return fresh
             }
@@ -143,7 +143,7 @@ extension SealedKeychain {
 
 extension SealedKeychain {
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try forOneCall(request.authentication).matches(of: request)
+        try scopedToCall(request.authentication).matches(of: request)
     }
 
     private func matches(of request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
@@ -162,7 +162,7 @@ extension SealedKeychain {
         var needs = AuthenticationNeeds()
         var guardedCount = 0
         try store.read { reading throws(KeychainFailure) in
-            let hiddenCount = try reading.forEachReadableRow(
+            let damagedPageRowCount = try reading.forEachReadableRow(
                 matching: search.rowQuery, includingSecrets: request.includesSecrets
             ) {
                 row throws(KeychainFailure) in
@@ -204,9 +204,9 @@ extension SealedKeychain {
                     throw failure
                 }
             }
-            guard hiddenCount > 0 else { return }
-            unreadableCount += hiddenCount
-            firstUnreadable = firstUnreadable ?? Self.hiddenRow
+            guard damagedPageRowCount > 0 else { return }
+            unreadableCount += damagedPageRowCount
+            firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
         }
         guard needs.isEmpty else { throw .authenticationRequired(needs) }
         guard items.isEmpty else {
@@ -220,7 +220,7 @@ extension SealedKeychain {
 
 extension SealedKeychain {
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try forOneCall(request.authentication).deleteItems(request)
+        try scopedToCall(request.authentication).deleteItems(request)
     }
 
     private func deleteItems(_ request: DeleteRequest) throws(KeychainFailure) {
@@ -229,7 +229,7 @@ extension SealedKeychain {
         try query.itemClass.requirePassword()
         let search = try RowSearch(query, groups: groups, using: digests)
 
-        try write(sharesFlush: search.findsFewRows && isShort(secret: nil)) { writing throws(KeychainFailure) in
+        try write(sharesFlush: search.isSelective && isShortWrite(secret: nil)) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }

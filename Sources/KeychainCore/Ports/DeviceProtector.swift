@@ -40,13 +40,13 @@ package enum DeviceSecret {
 ///
 /// Beside `Keychain`, and implemented by whatever implements that: the in-process engine, later perhaps a client of a daemon. A
 /// recovery key goes in and out as the text that people write.
-package protocol KeychainProtecting: Sendable {
+package protocol ProtectorManaging: Sendable {
     /// Moves the keychain to another protector, with a new device secret: wholly, or not at all.
     ///
     /// Answers the new recovery key where one was asked for and there was none. Throws `.authFailed` when a passcode is set and
     /// `passcode` is not it, `.duplicateItem` when this protector holds the secret already, and `.notAvailable` when it cannot.
     func setProtector(
-        _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, makingRecoveryKey: Bool
+        _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, creatingRecoveryKey: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes?
 
     /// Makes a recovery key; an earlier one opens nothing afterwards.

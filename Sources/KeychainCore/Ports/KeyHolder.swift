@@ -8,7 +8,7 @@ package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
 
     /// The holder of the same store for another keybag.
-    func forKeybag(_ mark: KeybagMark) -> any KeyHolder
+    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder
 
     /// What is held there; nil when nothing is held, or no longer.
     ///
@@ -58,7 +58,7 @@ package enum KeyHolderSlot: String, CaseIterable, Sendable {
     package static let ofClassKeys: [KeyHolderSlot] = [.unlocked, .firstUnlock]
 
     /// Whether what is held there stays through every lock.
-    package var outlastsLocks: Bool { self == .device }
+    package var survivesLocks: Bool { self == .device }
 }
 
 /// What a holder gave.
@@ -88,7 +88,7 @@ package enum KeyHolderKind: Hashable, Sendable {
 
 /// Tells one keybag of a store from every other, those of the same generation too: two processes may change it at the same time, and
 /// only one of the two becomes the store's.
-package struct KeybagMark: Hashable, Sendable {
+package struct KeybagIdentity: Hashable, Sendable {
     /// Rises with each change.
     package let generation: UInt64
     /// From the code that authenticates the keybag; no secret.

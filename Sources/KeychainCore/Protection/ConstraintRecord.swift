@@ -7,7 +7,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
     /// `userPresence` or `devicePasscode`: the node's key, sealed to the public half of the presence key pair.
     case presence(Presence, sealedKey: [UInt8])
     /// No key of this process's: somebody else would have to release it.
-    case unreleased(Unreleased)
+    case keyless(Unreleased)
     /// The node's key is derived from a password.
     case applicationPassword(PasswordRecord)
     /// The node's own random key, wrapped under the key of each branch that has one.
@@ -58,9 +58,9 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         switch self {
         case .presence(.userPresence, _): .userPresence
         case .presence(.devicePasscode, _): .devicePasscode
-        case .unreleased(.biometryAny): .biometryAny
-        case .unreleased(.biometryCurrentSet): .biometryCurrentSet
-        case .unreleased(.companion): .companion
+        case .keyless(.biometryAny): .biometryAny
+        case .keyless(.biometryCurrentSet): .biometryCurrentSet
+        case .keyless(.companion): .companion
         case .applicationPassword: .applicationPassword
         case .any(let branches): .any(branches.map(\.record.constraint))
         case .all(let records): .all(records.map(\.constraint))
@@ -76,7 +76,7 @@ extension AccessControl.Constraint {
         switch self {
         case .userPresence, .devicePasscode: true
         case .biometryAny, .biometryCurrentSet, .companion, .applicationPassword: false
-        case .any(let parts): parts.contains { $0.isReleasable } && parts.allSatisfy { !$0.isReleasable || $0.needsPresence }
+        case .any(let parts): parts.contains { $0.isSatisfiable } && parts.allSatisfy { !$0.isSatisfiable || $0.needsPresence }
         case .all(let parts): parts.contains { $0.needsPresence }
         }
     }
@@ -87,18 +87,18 @@ extension AccessControl.Constraint {
         case .applicationPassword: true
         case .userPresence, .devicePasscode, .biometryAny, .biometryCurrentSet, .companion: false
         case .any(let parts):
-            !parts.contains { $0.isReleasable && !$0.needsApplicationPassword } && parts.contains { $0.needsApplicationPassword }
+            !parts.contains { $0.isSatisfiable && !$0.needsApplicationPassword } && parts.contains { $0.needsApplicationPassword }
         case .all(let parts): parts.contains { $0.needsApplicationPassword }
         }
     }
 
     /// Whether there is any way at all, in a process by itself.
-    package var isReleasable: Bool {
+    package var isSatisfiable: Bool {
         switch self {
         case .userPresence, .devicePasscode, .applicationPassword: true
         case .biometryAny, .biometryCurrentSet, .companion: false
-        case .any(let parts): parts.contains { $0.isReleasable }
-        case .all(let parts): parts.allSatisfy { $0.isReleasable }
+        case .any(let parts): parts.contains { $0.isSatisfiable }
+        case .all(let parts): parts.allSatisfy { $0.isSatisfiable }
         }
     }
 }
@@ -141,9 +141,9 @@ extension ConstraintRecord {
         case .presence(let presence, let sealedKey):
             bytes.append((presence == .userPresence ? Kind.userPresence : .devicePasscode).rawValue)
             bytes += sealedKey
-        case .unreleased(.biometryAny): bytes.append(Kind.biometryAny.rawValue)
-        case .unreleased(.biometryCurrentSet): bytes.append(Kind.biometryCurrentSet.rawValue)
-        case .unreleased(.companion): bytes.append(Kind.companion.rawValue)
+        case .keyless(.biometryAny): bytes.append(Kind.biometryAny.rawValue)
+        case .keyless(.biometryCurrentSet): bytes.append(Kind.biometryCurrentSet.rawValue)
+        case .keyless(.companion): bytes.append(Kind.companion.rawValue)
         case .applicationPassword(let password):
             bytes.append(Kind.applicationPassword.rawValue)
             bytes += password.salt + password.cost + password.check
@@ -174,7 +174,7 @@ extension ConstraintRecord {
     /// Whoever writes a record derives once; one with many costs would have its reader derive as often.
     package var passwordCosts: Set<[UInt8]> {
         switch self {
-        case .presence, .unreleased: []
+        case .presence, .keyless: []
         case .applicationPassword(let password): [password.cost]
         case .any(let branches): branches.reduce(into: []) { $0.formUnion($1.record.passwordCosts) }
         case .all(let records): records.reduce(into: []) { $0.formUnion($1.passwordCosts) }
@@ -186,9 +186,9 @@ extension ConstraintRecord {
         switch kind {
         case .userPresence: return reader.readBytes(sealedKeyByteCount).map { .presence(.userPresence, sealedKey: Array($0)) }
         case .devicePasscode: return reader.readBytes(sealedKeyByteCount).map { .presence(.devicePasscode, sealedKey: Array($0)) }
-        case .biometryAny: return .unreleased(.biometryAny)
-        case .biometryCurrentSet: return .unreleased(.biometryCurrentSet)
-        case .companion: return .unreleased(.companion)
+        case .biometryAny: return .keyless(.biometryAny)
+        case .biometryCurrentSet: return .keyless(.biometryCurrentSet)
+        case .companion: return .keyless(.companion)
         case .applicationPassword:
             guard let salt = reader.readBytes(PasswordRecord.saltByteCount), let cost = reader.readBytes(PasswordRecord.costByteCount),
                 let check = reader.readBytes(PasswordRecord.checkByteCount)

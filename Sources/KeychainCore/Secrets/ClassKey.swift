@@ -71,7 +71,7 @@ package protocol KeyProvider: Sendable {
     /// The same keys for the duration of one call: a key that is asked for again need not be fetched again.
     ///
     /// Whatever it fetched goes with the last reference to it, so nobody keeps it beyond the call.
-    func forOneCall() -> any KeyProvider
+    func scopedToCall() -> any KeyProvider
 }
 
 /// Whether a class key can be had.

@@ -6,7 +6,7 @@ internal import Synchronization
 /// Calls that may have to ask the person.
 extension KeychainAccess {
     /// How often a call is tried again after something was released for it; Apple's limit.
-    private static var largestRoundCount: Int { 20 }
+    private static var maximumRoundCount: Int { 20 }
 
     /// Runs a call; when it finds that a person, or a password, has to release something, asks and runs it again.
     ///
@@ -19,7 +19,7 @@ extension KeychainAccess {
         if let context = request.authentication.context, context.isInvalidated { throw Self.invalidContext }
         var request = request
         var attempts = PasswordAttempts()
-        for _ in 0...Self.largestRoundCount {
+        for _ in 0...Self.maximumRoundCount {
             let failure: KeychainFailure
             let password = request.authentication.context?.applicationPassword
             do throws(KeychainFailure) {
@@ -28,7 +28,7 @@ extension KeychainAccess {
                 failure = error
             }
             guard let needs = failure.needs else { throw failure }
-            if request.authentication.context == nil { request.authentication.context = AuthenticationContext(servingOneCall: true) }
+            if request.authentication.context == nil { request.authentication.context = AuthenticationContext(callScoped: true) }
             try satisfy(needs, action, request.authentication, password, &attempts)
         }
         throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
@@ -78,7 +78,7 @@ extension KeychainAccess {
             }
             return (
                 storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
-                isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeMark: opened.keybag.passcodeMark
+                isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
         // With those that the context has already: what takes the place of a release must serve what that served.
@@ -89,13 +89,13 @@ extension KeychainAccess {
             try askForPasscode(question, classes)
         }
         let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
-        let wasUnlocked = SeenUnlocked(before.isUnlocked)
+        let wasUnlocked = UnlockObservation(before.isUnlocked)
         context.hold(release) { [weak self, time = prompting.time] in
             if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isStillOpen(since: before.epoch, wasUnlocked, passcodeMark: before.passcodeMark) ?? false
+            return self?.isStillOpen(since: before.epoch, wasUnlocked, passcodeIdentifier: before.passcodeIdentifier) ?? false
         }
         guard !context.isInvalidated else { throw Self.invalidContext }
-        if !context.servesOneCall { HeldContexts.ofThisProcess.watch(context) }
+        if !context.isCallScoped { ExpiringContexts.ofThisProcess.watch(context) }
     }
 
     /// How long somebody waits for the answer to a question that another shows: as long as that may be asked again and again.
@@ -138,10 +138,11 @@ extension KeychainAccess {
     /// Whether nobody has locked the keychain or changed its passcode since, and it has not locked itself.
     ///
     /// What was released while it was locked serves until it was unlocked once and is so no longer.
-    private func isStillOpen(since epoch: LockEpoch, _ wasUnlocked: SeenUnlocked, passcodeMark: [UInt8]?) -> Bool {
+    private func isStillOpen(since epoch: LockEpoch, _ wasUnlocked: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeMark == passcodeMark else {
+                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeIdentifier == passcodeIdentifier
+                else {
                     return false
                 }
                 return wasUnlocked.allows(try opened.keybag.lockState())
@@ -223,7 +224,7 @@ package enum AuthenticatedAction: Hashable, Sendable {
 }
 
 /// Remembers that a keychain was seen unlocked.
-final class SeenUnlocked: Sendable {
+final class UnlockObservation: Sendable {
     private let isSeen: Mutex<Bool>
 
     init(_ isSeen: Bool) {

@@ -4,10 +4,10 @@ internal import Keybag
 package import KeychainCore
 
 extension LocalKeychain: KeychainAuthenticating {
-    package func requireAuthenticable(
+    package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
-        try naming { () throws(KeychainFailure) in try access.requireAuthenticable(constraint, in: context) }
+        try naming { () throws(KeychainFailure) in try access.requireCanAuthenticate(constraint, in: context) }
     }
 
     package func authenticate(
@@ -32,10 +32,10 @@ extension KeychainConfiguration {
 
 /// Authenticating ahead of any item: what a context evaluates.
 extension KeychainAccess {
-    package func requireAuthenticable(
+    package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
-        guard constraint.isReleasable else {
+        guard constraint.isSatisfiable else {
             throw KeychainFailure.biometryNotAvailable()
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
@@ -51,7 +51,7 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         guard let context = authentication.context else { throw Self.invalidContext }
         guard !context.isInvalidated else { throw Self.invalidContext }
-        guard constraint.isReleasable else {
+        guard constraint.isSatisfiable else {
             throw KeychainFailure.biometryNotAvailable()
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }

@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// Two ask the same when their keys are equal: whatever makes a difference to the person or to the answer belongs into the key.
 /// The body of a turn must not take another turn: it would wait for itself until the deadline.
-package final class PromptTurn<Key: Hashable & Sendable>: Sendable {
+package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     /// One question of the process, in flight or waiting to be shown.
     private struct Question: Hashable, Sendable {
         let key: Key
@@ -31,8 +31,8 @@ package final class PromptTurn<Key: Hashable & Sendable>: Sendable {
     private let callers = Atomic(0)
     private let pending = Mutex<[Question: PendingAnswer]>([:])
 
-    /// Keys are compared within one `PromptTurn`; the turn itself is the process's, since a person has one pair of eyes.
-    package init(turn: TimedLock = .promptOfProcess) {
+    /// Keys are compared within one `PromptQueue`; the turn itself is the process's, since a person has one pair of eyes.
+    package init(turn: TimedLock = .promptLock) {
         self.turn = turn
     }
 
@@ -67,7 +67,7 @@ package final class PromptTurn<Key: Hashable & Sendable>: Sendable {
     }
 
     /// How many calls have their part in a question: those that ask it, wait for a turn, or wait for somebody else's answer.
-    package var callerCount: Int { callers.load(ordering: .sequentiallyConsistent) }
+    package var participantCount: Int { callers.load(ordering: .sequentiallyConsistent) }
 
     private func part(in question: Question) -> Part {
         pending.withLock { pending in
@@ -99,7 +99,7 @@ package final class PromptTurn<Key: Hashable & Sendable>: Sendable {
 
 extension TimedLock {
     /// Held by whatever asks the person something in this process.
-    package static let promptOfProcess = TimedLock()
+    package static let promptLock = TimedLock()
 }
 
 /// Two who ask the same of the same keychain, in the same words, share one question.
@@ -118,11 +118,11 @@ package struct Prompting: Sendable {
     package var requester: String
     package var timeoutSeconds: UInt32
     /// What the windows of contexts are measured with.
-    package var time: any MonotonicTime
+    package var time: any ContinuousTime
 
     package init(
         verifier: any PresenceVerifier, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
-        time: any MonotonicTime = SystemMonotonicTime()
+        time: any ContinuousTime = SystemContinuousTime()
     ) {
         self.verifier = verifier
         self.requester = requester

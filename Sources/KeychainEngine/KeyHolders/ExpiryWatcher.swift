@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// The contexts of this process that carry something: a thread lets them drop it when the keychain locks or their time is up, also
 /// while nobody uses them.
-final class HeldContexts: WatchedKeys {
-    static let ofThisProcess = HeldContexts()
+final class ExpiringContexts: ExpiringSecrets {
+    static let ofThisProcess = ExpiringContexts()
 
     private struct Entry {
         weak var context: AuthenticationContext?
@@ -26,7 +26,7 @@ final class HeldContexts: WatchedKeys {
             defer { state.isWatcherRunning = true }
             return !state.isWatcherRunning
         }
-        if starts, !ProcessMemoryWatcher.start(watching: self) { state.withLock { $0.isWatcherRunning = false } }
+        if starts, !ExpiryWatcher.start(watching: self) { state.withLock { $0.isWatcherRunning = false } }
     }
 
     func look() -> Bool {
@@ -48,7 +48,7 @@ final class HeldContexts: WatchedKeys {
 }
 
 /// Keys in memory that have an end which nobody announces.
-protocol WatchedKeys: AnyObject, Sendable {
+protocol ExpiringSecrets: AnyObject, Sendable {
     /// Lets go of what has come to its end; false when nothing is held, and then the watcher is taken to end.
     func look() -> Bool
 }
@@ -56,12 +56,12 @@ protocol WatchedKeys: AnyObject, Sendable {
 /// The thread that lets go of keys in memory when their time is up or their store was locked, also in an idle process.
 ///
 /// It starts with the first key and ends after the last.
-enum ProcessMemoryWatcher {
+enum ExpiryWatcher {
     /// Between two looks: with the time that a look takes, less than half a second.
     private static let pauseNanoseconds = 400_000_000
 
     /// False when the system has no thread to give.
-    static func start(watching keys: any WatchedKeys) -> Bool {
+    static func start(watching keys: any ExpiringSecrets) -> Bool {
         // Signals are the program's: the thread inherits a mask that takes none. Both sets are ours.
         var every = sigset_t()
         var previous = sigset_t()
@@ -75,7 +75,7 @@ enum ProcessMemoryWatcher {
             &thread, nil,
             { context in
                 guard let context = unsafe context else { return nil }
-                ProcessMemoryWatcher.watch(unsafe Unmanaged<Watched>.fromOpaque(context).takeRetainedValue().keys)
+                ExpiryWatcher.watch(unsafe Unmanaged<Watched>.fromOpaque(context).takeRetainedValue().keys)
                 return nil
             }, context.toOpaque())
         guard result == 0 else {
@@ -89,14 +89,14 @@ enum ProcessMemoryWatcher {
 
     /// Carries the reference into the thread.
     private final class Watched: Sendable {
-        let keys: any WatchedKeys
+        let keys: any ExpiringSecrets
 
-        init(_ keys: any WatchedKeys) {
+        init(_ keys: any ExpiringSecrets) {
             self.keys = keys
         }
     }
 
-    private static func watch(_ keys: any WatchedKeys) {
+    private static func watch(_ keys: any ExpiringSecrets) {
         while keys.look() {
             var pause = timespec(tv_sec: 0, tv_nsec: pauseNanoseconds)
             // Every signal is masked: it does not return early.

@@ -12,9 +12,9 @@ package final class KernelKeyHolder: KeyHolder {
     package let kind: KeyHolderKind
 
     private let storeID: StoreID
-    private let keybag: KeybagMark
+    private let keybag: KeybagIdentity
     private let epochSource: LockEpochSource
-    private let time: any MonotonicTime
+    private let time: any ContinuousTime
     private let known = Mutex(KnownKeys())
 
     /// Whether this process may use the kernel's keyring.
@@ -27,7 +27,7 @@ package final class KernelKeyHolder: KeyHolder {
     ///
     /// Throws `.notAvailable` where the kernel refuses its keyring.
     package convenience init(
-        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource
+        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
@@ -35,13 +35,14 @@ package final class KernelKeyHolder: KeyHolder {
         }
         self.init(
             storeID: storeID, keybag: keybag, epochSource: epochSource,
-            isInUserNamespace: !UserNamespace.isInitial, time: SystemMonotonicTime())
+            isInUserNamespace: !UserNamespace.isInitial, time: SystemContinuousTime())
     }
 
     /// A holder that takes for granted what the other initialiser finds out.
     package init(
-        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource, isInUserNamespace: Bool,
-        time: any MonotonicTime
+        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
+        isInUserNamespace: Bool,
+        time: any ContinuousTime
     ) {
         self.storeID = storeID
         self.keybag = keybag
@@ -50,14 +51,14 @@ package final class KernelKeyHolder: KeyHolder {
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
-    package func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+    package func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder {
         KernelKeyHolder(
             storeID: storeID, keybag: mark, epochSource: epochSource,
             isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         // The serial number saves the search. Whatever is wrong with it, the search says what is there now.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
             return try heldSecret(content, serial, in: slot, for: purpose)
@@ -79,12 +80,12 @@ package final class KernelKeyHolder: KeyHolder {
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         let content = try KernelKeyContent.encoded(secret, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
-        do throws(KernelKeyring.ErrorNumber) {
+        do throws(KernelKeyring.SystemError) {
             let now = time.nowNanoseconds()
             let serial = try KernelKeyring.hold(content, as: description(of: slot), timeoutSeconds: timeoutSeconds)
-            known.withLock { $0[slot] = KnownKeys.Key(serial: serial, armedAt: now) }
+            known.withLock { $0[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now) }
             return UInt64(serial)
         } catch {
             throw KeychainFailure(
@@ -102,9 +103,9 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func removeKeys(of slot: KeyHolderSlot, where isMeant: (UInt64) -> Bool) throws(KeychainFailure) {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         let prefix = descriptionPrefix(of: slot)
-        do throws(KernelKeyring.ErrorNumber) {
+        do throws(KernelKeyring.SystemError) {
             // More than one look when others add at the same time.
             for _ in 0..<Self.attemptLimit {
                 let serials = try KernelKeyring.serials { description in
@@ -113,7 +114,7 @@ package final class KernelKeyHolder: KeyHolder {
                 }
                 var hasRemoved = false
                 for serial in serials {
-                    do throws(KernelKeyring.ErrorNumber) {
+                    do throws(KernelKeyring.SystemError) {
                         try KernelKeyring.invalidate(serial)
                         hasRemoved = true
                     } catch {
@@ -154,7 +155,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func search(_ slot: KeyHolderSlot) throws(KeychainFailure) -> KernelKeyring.Serial? {
-        do throws(KernelKeyring.ErrorNumber) {
+        do throws(KernelKeyring.SystemError) {
             return try KernelKeyring.search(description(of: slot))
         } catch {
             guard !error.meansAbsent else { return nil }
@@ -163,7 +164,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func read(_ serial: KernelKeyring.Serial) throws(KeychainFailure) -> KeyState {
-        do throws(KernelKeyring.ErrorNumber) {
+        do throws(KernelKeyring.SystemError) {
             // The bytes are read within the closure.
             let reading = try unsafe KernelKeyring.withContent(of: serial) { (bytes) throws(KeychainFailure) in
                 try unsafe KernelKeyContent.read(bytes)
@@ -184,7 +185,7 @@ package final class KernelKeyHolder: KeyHolder {
         _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
         // Read after the content: what was held before a lock is refused, whoever held it while the lock was at work.
-        if !slot.outlastsLocks {
+        if !slot.survivesLocks {
             guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
                 invalidate(serial)
                 return nil
@@ -200,12 +201,12 @@ package final class KernelKeyHolder: KeyHolder {
         let now = time.nowNanoseconds()
         let isDue = known.withLock { known in
             guard let timeoutSeconds else {
-                known[slot] = KnownKeys.Key(serial: serial, armedAt: now)
+                known[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now)
                 return false
             }
             let pause = min(1_000_000_000, UInt64(timeoutSeconds) * 200_000_000)
-            if let key = known[slot], key.serial == serial, now &- key.armedAt < pause { return false }
-            known[slot] = KnownKeys.Key(serial: serial, armedAt: now)
+            if let key = known[slot], key.serial == serial, now &- key.timeoutStartedAt < pause { return false }
+            known[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now)
             return true
         }
         // What was read was held then. If the key has gone since, the next load says so.
@@ -217,7 +218,7 @@ package final class KernelKeyHolder: KeyHolder {
         try? KernelKeyring.invalidate(serial)
     }
 
-    private static func readFailure(_ error: KernelKeyring.ErrorNumber) -> KeychainFailure {
+    private static func readFailure(_ error: KernelKeyring.SystemError) -> KeychainFailure {
         KeychainFailure(.notAvailable, "the kernel's keyring does not say whether it holds the keys: \(error.message)")
     }
 }
@@ -227,7 +228,7 @@ private struct KnownKeys {
     struct Key {
         let serial: KernelKeyring.Serial
         /// When its time last began, as far as this process knows.
-        let armedAt: UInt64
+        let timeoutStartedAt: UInt64
     }
 
     private var unlocked: Key?

@@ -10,13 +10,13 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     package var kind: KeyHolderKind { .processMemory }
 
     private let storeID: StoreID
-    private let keybag: KeybagMark
+    private let keybag: KeybagIdentity
     private let epochSource: LockEpochSource
     private let keys: ProcessMemoryKeys
 
     /// Where nothing can be read from `epochSource` for some seconds, nothing stays held.
     package init(
-        storeID: StoreID, keybag: KeybagMark = KeybagMark(generation: 0), epochSource: @escaping LockEpochSource,
+        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
         keys: ProcessMemoryKeys = .ofThisProcess
     ) {
         self.storeID = storeID
@@ -25,7 +25,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         self.keys = keys
     }
 
-    package func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+    package func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder {
         ProcessMemoryKeyHolder(storeID: storeID, keybag: mark, epochSource: epochSource, keys: keys)
     }
 
@@ -34,49 +34,49 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         return try keys.load(place(slot), of: storeID, for: purpose, epochSource: epochSource)
     }
 
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         return try keys.hold(
             secret, in: place(slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         keys.remove(slot, of: storeID)
     }
 
     package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try ForkedProcess.refuse()
+        try ForkGuard.refuse()
         keys.remove(slot, of: storeID, before: keybag.generation)
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
-        guard (try? ForkedProcess.refuse()) != nil else { return }
+        guard (try? ForkGuard.refuse()) != nil else { return }
         keys.remove(place(slot), of: storeID, ticket: ticket)
     }
 }
 
 /// The unlocked keys in a process's memory, store by store.
-package final class ProcessMemoryKeys: WatchedKeys {
+package final class ProcessMemoryKeys: ExpiringSecrets {
     /// What all holders of this process share; a thread watches it.
-    package static let ofThisProcess = ProcessMemoryKeys(time: SystemMonotonicTime(), isWatched: true)
+    package static let ofThisProcess = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
 
-    private let time: any MonotonicTime
+    private let time: any ContinuousTime
     private let isWatched: Bool
     private let state = Mutex(State())
 
     /// A set of keys of its own, whose deadlines are seen by loads and by `look`.
-    package convenience init(time: any MonotonicTime) {
+    package convenience init(time: any ContinuousTime) {
         self.init(time: time, isWatched: false)
     }
 
-    init(time: any MonotonicTime, isWatched: Bool) {
+    init(time: any ContinuousTime, isWatched: Bool) {
         self.time = time
         self.isWatched = isWatched
     }
@@ -86,7 +86,7 @@ package final class ProcessMemoryKeys: WatchedKeys {
     ) throws(KeychainFailure) -> HeldSecret? {
         while let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) {
             // Reading the store takes its time, so nobody waits for it. What outlasts locks is given out whatever it says.
-            let epoch = place.slot.outlastsLocks ? nil : try epochSource()
+            let epoch = place.slot.survivesLocks ? nil : try epochSource()
             let now = time.nowNanoseconds()
             let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
                 guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
@@ -98,7 +98,7 @@ package final class ProcessMemoryKeys: WatchedKeys {
                 }
                 // The bytes are copied within the closure.
                 let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                if purpose == .use, !place.slot.outlastsLocks { state.noteUse(of: place, of: storeID, at: now, epochSource: epochSource) }
+                if purpose == .use, !place.slot.survivesLocks { state.recordUse(of: place, of: storeID, at: now, epochSource: epochSource) }
                 return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
             }
             switch consume result {
@@ -119,9 +119,9 @@ package final class ProcessMemoryKeys: WatchedKeys {
         let box = SecretBox(copy)
         let now = time.nowNanoseconds()
         return try state.withLock { state throws(KeychainFailure) in
-            if isWatched, !place.slot.outlastsLocks, !state.isWatcherRunning {
+            if isWatched, !place.slot.survivesLocks, !state.isWatcherRunning {
                 // Keys that nobody watches would outlast a lock.
-                guard ProcessMemoryWatcher.start(watching: self) else {
+                guard ExpiryWatcher.start(watching: self) else {
                     throw KeychainFailure(.notAvailable, "the system has no thread for watching over the unlocked keys")
                 }
                 state.isWatcherRunning = true

@@ -5,7 +5,7 @@ extension ProcessMemoryKeys {
     /// What is held, for whoever has the lock: no reference to a secret leaves it.
     struct State {
         /// For how long a store's count of locks may be unreadable before its keys go: whoever cannot see a lock is locked.
-        static let unreadableLimitNanoseconds: UInt64 = 5_000_000_000
+        static let unreadableEpochLimitNanoseconds: UInt64 = 5_000_000_000
 
         var isWatcherRunning = false
         private var stores: [StoreID: HeldStore] = [:]
@@ -14,7 +14,7 @@ extension ProcessMemoryKeys {
         /// What is to be compared with each store's count of locks; nothing of what outlasts them.
         var inventories: [Inventory] {
             stores.compactMap { id, store in
-                let keys = store.keys.filter { !$0.key.slot.outlastsLocks }
+                let keys = store.keys.filter { !$0.key.slot.survivesLocks }
                 return keys.isEmpty ? nil : Inventory(storeID: id, epochSource: store.epochSource, tickets: keys.mapValues(\.ticket))
             }
         }
@@ -41,14 +41,14 @@ extension ProcessMemoryKeys {
             let key = HeldKey(box: box, ticket: lastTicket, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, usedAt: now)
             var store = stores[storeID] ?? HeldStore(epochSource: epochSource)
             store.keys[place] = key
-            store.noteReading(by: epochSource)
+            store.recordEpochSource(by: epochSource)
             stores[storeID] = store
             return key.ticket
         }
 
-        mutating func noteUse(of place: Place, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
+        mutating func recordUse(of place: Place, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
             stores[storeID]?.keys[place]?.usedAt = now
-            stores[storeID]?.noteReading(by: epochSource)
+            stores[storeID]?.recordEpochSource(by: epochSource)
         }
 
         /// Lets go of what is held there; with a ticket, of exactly that.
@@ -84,7 +84,7 @@ extension ProcessMemoryKeys {
                     remove(place, of: id, ticket: ticket)
                 }
             } else if let since = store.unreadableSince {
-                guard ProcessMemoryKeys.elapsed(since: since, at: now) >= Self.unreadableLimitNanoseconds else { return }
+                guard ProcessMemoryKeys.elapsed(since: since, at: now) >= Self.unreadableEpochLimitNanoseconds else { return }
                 for (place, ticket) in inventory.tickets { remove(place, of: id, ticket: ticket) }
             } else {
                 stores[id]?.unreadableSince = now
@@ -100,7 +100,7 @@ extension ProcessMemoryKeys {
     /// Where a secret of one store is held.
     struct Place: Hashable, Sendable {
         let slot: KeyHolderSlot
-        let keybag: KeybagMark
+        let keybag: KeybagIdentity
     }
 
     /// What was held for a store when its count of locks was about to be read.
@@ -142,7 +142,7 @@ extension ProcessMemoryKeys {
         }
 
         /// The count was just read this way: it is the way to read it from now on, since an earlier one may be closed by now.
-        mutating func noteReading(by source: @escaping LockEpochSource) {
+        mutating func recordEpochSource(by source: @escaping LockEpochSource) {
             epochSource = source
             unreadableSince = nil
         }

@@ -26,7 +26,7 @@ package struct KeychainReport: Sendable {
         package let hasPageChecksums: Bool
         package let session: SessionStatus
         /// Rows under a class key from before the last change of keys: the next unlock seals them anew.
-        package let rowCountToRewrap: Int
+        package let pendingRewrapCount: Int
     }
 
     package enum Chip: Sendable {
@@ -66,7 +66,7 @@ extension LocalKeychain {
     }
 
     private func describe(
-        _ opened: OpenedKeychain<SQLiteItemStore>, asksChip: Bool
+        _ opened: OpenKeychain<SQLiteItemStore>, asksChip: Bool
     ) throws(KeychainFailure) -> KeychainReport.Store {
         let (itemCount, quarantinedCount) = try opened.store.read { reading throws(KeychainFailure) in
             (try reading.itemCount(), try reading.quarantinedRows().count)
@@ -79,11 +79,11 @@ extension LocalKeychain {
             leftoverKeyFile: leftoverKeyFile(of: opened),
             isScrubPending: try opened.store.isScrubPending(), hasPageChecksums: try opened.store.hasPageChecksums(),
             session: try opened.sessionStatus(),
-            rowCountToRewrap: try rowCountToRewrap(opened)
+            pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }
 
-    private static func chip(of opened: OpenedKeychain<SQLiteItemStore>) -> KeychainReport.Chip? {
+    private static func chip(of opened: OpenKeychain<SQLiteItemStore>) -> KeychainReport.Chip? {
         guard let protector = opened.protector as? TPMProtector else { return nil }
         do throws(SealingFailure) {
             let status = try protector.device.status()
@@ -93,12 +93,12 @@ extension LocalKeychain {
         }
     }
 
-    private func leftoverKeyFile(of opened: OpenedKeychain<SQLiteItemStore>) -> String? {
+    private func leftoverKeyFile(of opened: OpenKeychain<SQLiteItemStore>) -> String? {
         guard opened.protector.kind != .keyFile else { return nil }
         return ProtectorSelection(configuration: configuration).keyFile.leftover(of: opened.store.storeID)
     }
 
-    private func rowCountToRewrap(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) -> Int {
+    private func pendingRewrapCount(_ opened: OpenKeychain<SQLiteItemStore>) throws(KeychainFailure) -> Int {
         guard opened.keybag.isPasscodeSet, opened.keybag.holdsOlderGenerations else { return 0 }
         return try opened.store.read { reading throws(KeychainFailure) in
             try reading.rowCount(underPasscodeKeysBelow: opened.keybag.currentPasscodeGeneration)
@@ -129,7 +129,7 @@ extension LocalKeychain {
     }
 
     private static func verify(
-        _ opened: OpenedKeychain<SQLiteItemStore>, purgingQuarantine: Bool
+        _ opened: OpenKeychain<SQLiteItemStore>, purgingQuarantine: Bool
     ) throws(KeychainFailure) -> VerificationReport {
         var report = VerificationReport()
         var unfinished: KeychainFailure?
@@ -154,7 +154,7 @@ extension LocalKeychain {
             report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
         }
         // What could not all be looked at is left as it is.
-        if purgingQuarantine, unfinished == nil, report.hiddenCount == 0 { _ = try opened.keychain.purgeQuarantine() }
+        if purgingQuarantine, unfinished == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }
         return report
     }
 }

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import Glibc
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// Backups: portable ones under a password of their own, and copies of the whole store for this device.
 extension LocalKeychain {
@@ -15,7 +15,7 @@ extension LocalKeychain {
     package func createBackup(
         atPath path: String, password: borrowing Passcode, replacing: Bool
     ) throws(KeychainFailure) -> BackupSummary {
-        let rules = try configuration.passcodeRules()
+        let rules = try configuration.passcodePolicy()
         guard password.characterCount >= rules.minimumLength else {
             throw KeychainFailure(.parameter, "the password is too short: it needs at least \(rules.minimumLength) characters")
         }
@@ -26,7 +26,7 @@ extension LocalKeychain {
                 var summary = BackupSummary()
                 let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
                     let backup = try BackupWriter(
-                        password: password, cost: rules.cost, creationDate: SystemClock().now()
+                        password: password, cost: rules.cost, creationDate: SystemWallClock().now()
                     ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
                     summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
                     try backup.finish(summary)
@@ -99,19 +99,19 @@ extension LocalKeychain {
     }
 
     /// Asked before a password is derived from: that takes a while.
-    private static func requireUnlocked(_ opened: OpenedKeychain<SQLiteItemStore>) throws(KeychainFailure) {
+    private static func requireUnlocked(_ opened: OpenKeychain<SQLiteItemStore>) throws(KeychainFailure) {
         guard try opened.keybag.lockState() == .unlocked else {
             throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
         }
     }
 
-    private func newFile(atPath path: String) throws(KeychainFailure) -> PublishedFile {
-        try KeychainFiles(of: configuration).refuse(path)
-        return try PublishedFile(path)
+    private func newFile(atPath path: String) throws(KeychainFailure) -> AtomicFile {
+        try ReservedPaths(of: configuration).refuse(path)
+        return try AtomicFile(path)
     }
 
     private func existingFile(atPath path: String) throws(KeychainFailure) -> BackupFile {
-        try KeychainFiles(of: configuration).refuse(path)
+        try ReservedPaths(of: configuration).refuse(path)
         return try BackupFile(atPath: path)
     }
 
@@ -169,7 +169,7 @@ final class BackupFile {
 }
 
 /// The files that a keychain consists of, which no backup may take the place of or be read from.
-struct KeychainFiles {
+struct ReservedPaths {
     private let storePath: String
     private let keyDirectory: String
 

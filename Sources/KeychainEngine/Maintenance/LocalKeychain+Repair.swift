@@ -28,7 +28,7 @@ extension LocalKeychain {
     ///
     /// Throws `.itemNotFound` where there is no keychain, `.notAvailable` when another program has it open, and what opening throws when the
     /// protector does not give the device secret.
-    package func repair(applying: Bool, leavingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
+    package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
         let path = configuration.storePath
         return try naming { () throws(KeychainFailure) in
             guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else {
@@ -39,9 +39,9 @@ extension LocalKeychain {
             var found: RepairReport?
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: suffix) {
                 copy throws(KeychainFailure) in
-                let report = try CopyExamination(configuration: configuration, entitlements: entitlements).report(on: copy)
+                let report = try RepairVerification(configuration: configuration, entitlements: entitlements).report(on: copy)
                 found = report
-                return applying && report.objections.isEmpty && (leavingUnreachableChanges || report.unreachableChangeCount == 0)
+                return applying && report.objections.isEmpty && (discardingUnreachableChanges || report.unreachableChangeCount == 0)
             }
             if case .done(let original) = outcome { found?.originalPath = original }
             return found
@@ -50,7 +50,7 @@ extension LocalKeychain {
 }
 
 /// Looks at a copy of a keychain as nobody but its device could have made it.
-private struct CopyExamination {
+private struct RepairVerification {
     let configuration: KeychainConfiguration
     let entitlements: Entitlements
 
@@ -77,10 +77,10 @@ private struct CopyExamination {
         let isCurrent = stored.generation == keybag.keybagGeneration
         if !isCurrent { report.objections.append("the keybag is not the one stored last") }
         let keychain = SealedKeychain(
-            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemClock(), entitlements: entitlements, log: EngineLog.warn)
+            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements, log: EngineLog.warn)
         let rows = try keychain.verify(underAnyKeybag: !isCurrent)
         report.itemCount = rows.checkedCount
-        let damagedCount = rows.findings.count + rows.hiddenCount
+        let damagedCount = rows.findings.count + rows.damagedPageRowCount
         if damagedCount > 0 { report.objections.append("\(damagedCount) of \(rows.checkedCount) items") }
     }
 
@@ -104,7 +104,7 @@ private struct CopyExamination {
 private struct NoKeyHolder: KeyHolder {
     var kind: KeyHolderKind { .processMemory }
 
-    func forKeybag(_ mark: KeybagMark) -> any KeyHolder { self }
+    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
 
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? { nil }
 

@@ -5,16 +5,16 @@ package import KeychainCore
 struct PinentryDialog: ~Copyable {
     private var connection: AssuanConnection
     private let text: PresenceText
-    private let place: PromptPlace
+    private let place: PromptLocation
     private let environment: PromptEnvironment
     private let deadline: PromptDeadline
 
     /// How long a program may take for what needs no person.
-    private static let promptnessMilliseconds: UInt64 = 10_000
+    private static let responseLimitMilliseconds: UInt64 = 10_000
     private static let attemptCount = 3
 
     init(
-        _ process: PinentryProcess, _ text: PresenceText, place: PromptPlace, environment: PromptEnvironment, deadline: PromptDeadline
+        _ process: PipedProcess, _ text: PresenceText, place: PromptLocation, environment: PromptEnvironment, deadline: PromptDeadline
     ) throws(PresenceRefusal) {
         connection = try AssuanConnection(process)
         self.text = text
@@ -24,10 +24,13 @@ struct PinentryDialog: ~Copyable {
     }
 
     mutating func run() throws(PresenceRefusal) -> PresenceAnswer {
-        guard case .ok = try promptly({ (connection, deadline) throws(PresenceRefusal) in try connection.answer(until: deadline) }) else {
+        guard
+            case .ok = try withResponseDeadline({ (connection, deadline) throws(PresenceRefusal) in try connection.answer(until: deadline) }
+            )
+        else {
             throw .failed("the pinentry program does not want to begin")
         }
-        try tellPlace()
+        try sendLocationOptions()
         // Zero would mean no end at all. Before our own deadline, so that the program puts its terminal back by itself.
         let seconds = max(1, deadline.remainingSeconds)
         try offer("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
@@ -41,12 +44,12 @@ struct PinentryDialog: ~Copyable {
         }
         guard let repeatPrompt = text.repeatPrompt else { return try enter() }
         try offer("SETREPEAT", repeatPrompt)
-        try offer("SETREPEATERROR", PresenceText.entriesDiffer)
+        try offer("SETREPEATERROR", PresenceText.entriesDifferMessage)
         return try enterTwice(repeatPrompt)
     }
 
     /// Who knows an option is told; whoever does not, does without.
-    private mutating func tellPlace() throws(PresenceRefusal) {
+    private mutating func sendLocationOptions() throws(PresenceRefusal) {
         if let name = place.terminalName { try offer("OPTION", "ttyname=\(name)") }
         let options = [
             ("ttytype", environment["TERM"]), ("lc-ctype", environment.locale("LC_CTYPE")),
@@ -66,7 +69,7 @@ struct PinentryDialog: ~Copyable {
                 if try getPIN(isNew: true), first.isEqual(to: connection.data) { return try first.answer() }
                 try require("SETPROMPT", text.prompt)
             }
-            try offer("SETERROR", PresenceText.entriesDiffer)
+            try offer("SETERROR", PresenceText.entriesDifferMessage)
         }
         throw .failed("the two entries differed every time")
     }
@@ -83,29 +86,31 @@ struct PinentryDialog: ~Copyable {
         case .ok: return true
         case .error(let error):
             if isNew, error.isUnconfirmed { return false }
-            throw error.refusal(hasPerson: place.hasPerson, isEarly: deadline.remainingMilliseconds > remaining / 2)
+            throw error.refusal(canShow: place.canShow, isEarly: deadline.remainingMilliseconds > remaining / 2)
         }
     }
 
     /// Sends what the program may refuse.
     private mutating func offer(_ command: String, _ text: String) throws(PresenceRefusal) {
-        _ = try promptly { (connection, deadline) throws(PresenceRefusal) in try connection.request(command, text, until: deadline) }
+        _ = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
+            try connection.request(command, text, until: deadline)
+        }
     }
 
     /// Sends what the question cannot do without.
     private mutating func require(_ command: String, _ text: String) throws(PresenceRefusal) {
-        let answer = try promptly { (connection, deadline) throws(PresenceRefusal) in
+        let answer = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
             try connection.request(command, text, until: deadline)
         }
         guard case .ok = answer else { throw .failed("the pinentry program refuses \(command)") }
     }
 
     /// Silence where no person has to think is a failure.
-    private mutating func promptly(
+    private mutating func withResponseDeadline(
         _ body: (inout AssuanConnection, PromptDeadline) throws(PresenceRefusal) -> AssuanConnection.Answer
     ) throws(PresenceRefusal) -> AssuanConnection.Answer {
         do throws(PresenceRefusal) {
-            return try body(&connection, deadline.within(milliseconds: Self.promptnessMilliseconds))
+            return try body(&connection, deadline.within(milliseconds: Self.responseLimitMilliseconds))
         } catch .timedOut {
             throw .failed("the pinentry program does not answer")
         } catch {
@@ -132,15 +137,15 @@ package struct PinentryError: Hashable, Sendable {
     ///
     /// Without a terminal and a display the program's "canceled" is no person's. pinentry-tty calls it a timeout when the person types
     /// ^C: one that comes before half of its time is over is a cancellation.
-    package func refusal(hasPerson: Bool, isEarly: Bool) -> PresenceRefusal {
+    package func refusal(canShow: Bool, isEarly: Bool) -> PresenceRefusal {
         switch code {
         // GPG_ERR_CANCELED, GPG_ERR_FULLY_CANCELED, GPG_ERR_NOT_CONFIRMED, GPG_ERR_ASS_CANCELED
-        case 99, 198, 114, 277: hasPerson ? .canceled : .nobodyToAsk("the pinentry program has neither a terminal nor a display")
+        case 99, 198, 114, 277: canShow ? .canceled : .promptUnavailable("the pinentry program has neither a terminal nor a display")
         // GPG_ERR_TIMEOUT
-        case 62: isEarly ? (hasPerson ? .canceled : .nobodyToAsk("the pinentry program waits for nobody")) : .timedOut
+        case 62: isEarly ? (canShow ? .canceled : .promptUnavailable("the pinentry program waits for nobody")) : .timedOut
         // GPG_ERR_NO_PIN_ENTRY, GPG_ERR_MISSING_ENVVAR, ENOTTY, ENXIO, ENODEV, EIO, EBADF, and errno 25 as it is
         case 85, 303, 32_768 + 102, 32_768 + 104, 32_768 + 80, 32_768 + 49, 32_768 + 11, 32_768 + 25:
-            .nobodyToAsk("the pinentry program finds no terminal and no display (error \(code))")
+            .promptUnavailable("the pinentry program finds no terminal and no display (error \(code))")
         default: .failed("the pinentry program answers error \(code)")
         }
     }

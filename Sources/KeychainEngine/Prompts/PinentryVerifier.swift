@@ -20,15 +20,15 @@ package struct PinentryVerifier: PresenceVerifier {
         guard path.hasPrefix("/") else { throw .failed("the path of the pinentry program must be absolute") }
         guard Self.isProgram(path) else { throw .failed("\(path) is no program that can be started") }
         let deadline = PromptDeadline(seconds: question.timeoutSeconds)
-        let place = PromptPlace(environment)
+        let place = PromptLocation(environment)
         var variables = environment.variables
         variables["GPG_TTY"] = place.terminalName
-        let terminal = place.sharesJob ? TerminalGuard() : nil
+        let terminal = place.sharesProcessGroup ? TerminalGuard() : nil
         // The program is gone by then; one that died leaves its terminal without echo.
         var isAnswered = false
         defer { terminal?.finish(puttingBack: !isAnswered) }
-        let process = try PinentryProcess(
-            path: path, environment: variables, leadsSession: !place.sharesJob, interruption: terminal?.signals ?? -1)
+        let process = try PipedProcess(
+            path: path, environment: variables, leadsSession: !place.sharesProcessGroup, interruption: terminal?.signals ?? -1)
         do throws(PresenceRefusal) {
             var dialog = try PinentryDialog(process, PresenceText(question), place: place, environment: environment, deadline: deadline)
             let answer = try dialog.run()
@@ -50,18 +50,18 @@ package struct PinentryVerifier: PresenceVerifier {
 }
 
 /// Where a pinentry program can show its question.
-struct PromptPlace {
+struct PromptLocation {
     /// The terminal to be named to the program.
     let terminalName: String?
     /// Whether the program belongs to the caller's job on its terminal: then ^C reaches it.
-    let sharesJob: Bool
+    let sharesProcessGroup: Bool
     let hasDisplay: Bool
 
     /// The caller's terminal if the caller is in its foreground; without one, the terminal that `GPG_TTY` names.
     init(_ environment: PromptEnvironment) {
         hasDisplay = environment.hasDisplay
-        sharesJob = ControllingTerminal.isUsable
-        if sharesJob {
+        sharesProcessGroup = ControllingTerminal.isUsable
+        if sharesProcessGroup {
             terminalName = ControllingTerminal.path
         } else if !Self.hasTerminal, let name = environment["GPG_TTY"], Self.isTerminal(name) {
             terminalName = name
@@ -71,7 +71,7 @@ struct PromptPlace {
     }
 
     /// Whether a person could see anything there, as far as it can be told.
-    var hasPerson: Bool { hasDisplay || terminalName != nil }
+    var canShow: Bool { hasDisplay || terminalName != nil }
 
     /// Whether there is a controlling terminal at all, in whatever ground the process is.
     private static var hasTerminal: Bool {

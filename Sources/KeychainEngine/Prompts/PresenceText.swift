@@ -14,7 +14,7 @@ package struct PresenceText: Hashable, Sendable {
     /// The program's word for the button that cancels.
     package let cancelTitle: String?
 
-    static let entriesDiffer = "The two entries differ."
+    static let entriesDifferMessage = "The two entries differ."
 
     private static let requesterByteLimit = 200
     private static let textByteLimit = 250
@@ -22,9 +22,9 @@ package struct PresenceText: Hashable, Sendable {
 
     package init(_ question: PresenceQuestion) {
         // The end of a path says more than its beginning.
-        let requester = HarmlessText.line(question.requester, byteLimit: Self.requesterByteLimit, keepsEnd: true)
-        let purpose = HarmlessText.line(question.purpose, byteLimit: Self.textByteLimit)
-        let reason = question.reason.map { HarmlessText.quotation($0, byteLimit: Self.textByteLimit) } ?? ""
+        let requester = SanitizedText.line(question.requester, byteLimit: Self.requesterByteLimit, keepsEnd: true)
+        let purpose = SanitizedText.line(question.purpose, byteLimit: Self.textByteLimit)
+        let reason = question.reason.map { SanitizedText.quotation($0, byteLimit: Self.textByteLimit) } ?? ""
         title = "Keychain"
         description =
             "\(requester.isEmpty ? "A program" : requester) wants to \(purpose)." + (reason.isEmpty ? "" : "\nIt says: \"\(reason)\"")
@@ -41,7 +41,7 @@ package struct PresenceText: Hashable, Sendable {
         error = question.triesLeft.map { left in
             left < 1 ? "Wrong \(name)." : "Wrong \(name); \(left) \(left == 1 ? "try" : "tries") left."
         }
-        let cancel = HarmlessText.line(question.cancelTitle ?? "", byteLimit: Self.cancelByteLimit)
+        let cancel = SanitizedText.line(question.cancelTitle ?? "", byteLimit: Self.cancelByteLimit)
         cancelTitle = cancel.isEmpty ? nil : cancel
     }
 }
@@ -49,7 +49,7 @@ package struct PresenceText: Hashable, Sendable {
 /// Makes text from somewhere else fit to be shown beside ours.
 ///
 /// It stays on its line, moves no cursor, changes no direction of writing and ends where it is said to end.
-enum HarmlessText {
+enum SanitizedText {
     private static let ellipsis = "…"
 
     /// One line of at most so many bytes of UTF-8: control and format characters and line breaks are spaces, a series of them is one.
@@ -97,7 +97,7 @@ extension KeychainFailure {
         switch refusal {
         case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)
         case .timedOut: self.init(.interactionNotAllowed, "nobody answered in time", refusal: .timedOut, file: file, line: line)
-        case .nobodyToAsk(let why):
+        case .promptUnavailable(let why):
             self.init(.interactionNotAllowed, "there is nobody to ask: \(why)", refusal: .notInteractive, file: file, line: line)
         case .failed(let why):
             self.init(.interactionNotAllowed, "nobody could be asked: \(why)", refusal: .notInteractive, file: file, line: line)

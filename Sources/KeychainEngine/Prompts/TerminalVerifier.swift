@@ -35,7 +35,7 @@ package struct TerminalVerifier: PresenceVerifier {
         guard ControllingTerminal.use.take(untilNanoseconds: deadline.nanoseconds) else { throw .timedOut }
         defer { ControllingTerminal.use.giveBack() }
         while !deadline.isOver {
-            guard terminal.isForeground else { throw .nobodyToAsk("the process is in the background of its terminal") }
+            guard terminal.isForeground else { throw .promptUnavailable("the process is in the background of its terminal") }
             if let answer = try Self.answer(PresenceText(question), on: terminal, until: deadline) { return answer }
         }
         throw .timedOut
@@ -45,11 +45,11 @@ package struct TerminalVerifier: PresenceVerifier {
     private static func answer(
         _ text: PresenceText, on terminal: borrowing ControllingTerminal, until deadline: PromptDeadline
     ) throws(PresenceRefusal) -> PresenceAnswer? {
-        let signals = keychain_terminal_signals_note(true)
+        let signals = keychain_terminal_signals_record(true)
         guard signals >= 0 else { throw .failed("signals cannot be noted: error \(errno)") }
         guard let found = terminal.mode(), terminal.setMode(silent(found), discardingInput: true) else {
             _ = keychain_terminal_signals_restore()
-            throw .nobodyToAsk("the terminal is gone")
+            throw .promptUnavailable("the terminal is gone")
         }
         let outcome = outcome(of: TerminalDialog(text: text, mode: found, signals: signals, deadline: deadline), on: terminal)
         // What was typed of an answer that nobody waits for any more would go to the shell, which shows it.
@@ -113,7 +113,7 @@ struct TerminalDialog {
             guard let repeatPrompt = text.repeatPrompt, !first.bytes.isEmpty else { return try Self.answer(first) }
             guard try read(&second, prompt: repeatPrompt, on: terminal) else { return nil }
             if first.bytes == second.bytes { return try Self.answer(first) }
-            terminal.show(PresenceText.entriesDiffer + "\n", until: deadline)
+            terminal.show(PresenceText.entriesDifferMessage + "\n", until: deadline)
         }
         throw .failed("the two entries differed every time")
     }
@@ -141,7 +141,7 @@ struct TerminalDialog {
         case .complete, nil: return true
         case .cancelled: throw .canceled
         case .tooLong: throw .failed("more was typed than the \(Passcode.largestByteCount) bytes that are taken")
-        case .gone: throw .nobodyToAsk("the terminal is gone")
+        case .gone: throw .promptUnavailable("the terminal is gone")
         }
     }
 

@@ -1,20 +1,20 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
-extension LocalKeychain: KeychainProtecting {
+extension LocalKeychain: ProtectorManaging {
     package func setProtector(
-        _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, makingRecoveryKey: Bool
+        _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, creatingRecoveryKey: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes? {
-        try whereThereIsOne { () throws(KeychainFailure) in
+        try requiringExistingKeychain { () throws(KeychainFailure) in
             try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
                 if opened.protector.kind == kind, kind != .tpm2 {
                     try removeLeftover(of: opened)
                     return nil
                 }
-                let recoveryKey = makingRecoveryKey && !opened.keybag.hasRecoveryKey ? try RecoveryKey() : nil
+                let recoveryKey = creatingRecoveryKey && !opened.keybag.hasRecoveryKey ? try RecoveryKey() : nil
                 let text = try Self.text(of: recoveryKey)
                 let keys = try unlockedKeys(of: opened, passcode)
                 try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: recoveryKey)
@@ -26,7 +26,7 @@ extension LocalKeychain: KeychainProtecting {
     package func createRecoveryKey(
         passcode: borrowing Passcode?, replacing: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes {
-        try whereThereIsOne { () throws(KeychainFailure) in
+        try requiringExistingKeychain { () throws(KeychainFailure) in
             try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
                 guard replacing || !opened.keybag.hasRecoveryKey else {
                     throw KeychainFailure(.duplicateItem, "this keychain has a recovery key, and a new one would make it useless")
@@ -45,8 +45,8 @@ extension LocalKeychain: KeychainProtecting {
 
     package func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
         let key = try Self.key(typed: recoveryKey)
-        return try whereThereIsOne { () throws(KeychainFailure) in
-            let opened = try KeychainOpening(configuration: configuration, entitlements: entitlements).openForRecovery(key)
+        return try requiringExistingKeychain { () throws(KeychainFailure) in
+            let opened = try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openForRecovery(key)
             defer { opened.store.close() }
             return opened.keybag.isPasscodeSet
         }
@@ -56,10 +56,10 @@ extension LocalKeychain: KeychainProtecting {
         _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?
     ) throws(KeychainFailure) {
         let key = try Self.key(typed: recoveryKey)
-        try whereThereIsOne { () throws(KeychainFailure) in
-            let opened = try KeychainOpening(configuration: configuration, entitlements: entitlements).openForRecovery(key)
+        try requiringExistingKeychain { () throws(KeychainFailure) in
+            let opened = try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openForRecovery(key)
             defer { opened.store.close() }
-            try requireLost(kind, opened.protector.kind)
+            try requireProtectorLost(kind, opened.protector.kind)
             var keys: UnlockedKeys?
             if opened.keybag.isPasscodeSet {
                 let deviceSecret = try opened.deviceSecret()
@@ -74,7 +74,7 @@ extension LocalKeychain: KeychainProtecting {
     }
 
     /// A key file or credential that opens the keychain is not put at risk for another of its kind.
-    private func requireLost(_ kind: DeviceProtectorKind, _ present: DeviceProtectorKind) throws(KeychainFailure) {
+    private func requireProtectorLost(_ kind: DeviceProtectorKind, _ present: DeviceProtectorKind) throws(KeychainFailure) {
         guard kind == present, kind != .tpm2, (try? access.current(creating: false)) != nil else { return }
         throw KeychainFailure(.duplicateItem, "the keychain opens with its protector, \(kind.name): there is nothing to recover")
     }
@@ -112,7 +112,7 @@ extension LocalKeychain: KeychainProtecting {
         try keyFile.remove(for: storeID)
     }
 
-    private func whereThereIsOne<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+    private func requiringExistingKeychain<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
         try naming { () throws(KeychainFailure) in
             do throws(KeychainFailure) {
                 return try body()
@@ -131,7 +131,7 @@ extension LocalKeychain: KeychainProtecting {
 /// transaction that replaces the keybag, then the key file's final name, and last the old key file's end. Dying anywhere in
 /// between leaves the old protector or the new one; what else is left opens nothing, and the next move takes it away.
 extension LocalKeychain {
-    typealias Opened = OpenedKeychain<SQLiteItemStore>
+    typealias Opened = OpenKeychain<SQLiteItemStore>
 
     private var keyFile: KeyFile { ProtectorSelection(configuration: configuration).keyFile }
 

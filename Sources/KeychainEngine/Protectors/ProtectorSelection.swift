@@ -118,7 +118,7 @@ package struct SystemdCredential: DeviceProtector {
 }
 
 /// A device secret that a recovery key gave, for as long as the keychain is moved to another protector.
-struct RecoveredSecret: DeviceProtector {
+struct RecoveredDeviceSecret: DeviceProtector {
     /// Of the protector that is lost.
     let kind: DeviceProtectorKind
     let secret: SharedSecretBytes

@@ -8,7 +8,7 @@ package import KeychainCore
 /// unlock goes on.
 extension KeychainAccess {
     package func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
-        let rules = try passcodeRules()
+        let rules = try passcodePolicy()
         try rules.admit(passcode)
         try perform(creating: true) { opened throws(KeychainFailure) in
             if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
@@ -27,7 +27,7 @@ extension KeychainAccess {
     package func changePasscode(
         from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
     ) throws(KeychainFailure) {
-        let rules = try passcodeRules()
+        let rules = try passcodePolicy()
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
@@ -75,7 +75,7 @@ extension KeychainAccess {
         let opened = try current(creating: false)
         guard opened.keybag.keybagGeneration == keys.keybagGeneration, let stored = opened.keybag.passcodeCost else { return }
         // Asked for last: rows do not wait for a policy that can be read.
-        let cost = try passcodeRules().cost
+        let cost = try passcodePolicy().cost
         // A keybag from before there was a presence key pair gets one.
         guard stored.memoryByteCount < cost.memoryByteCount || !keys.hasPresenceKeyPair else { return }
         let raised = stored.memoryByteCount < cost.memoryByteCount ? cost : stored

@@ -6,12 +6,12 @@ internal import KeychainStore
 /// State, unlocking and locking.
 extension KeychainAccess {
     /// A keychain that nobody has made yet is open and has no passcode.
-    package func sessionStatus(holderOfNewKeychain: KeyHolderKind) throws(KeychainFailure) -> SessionStatus {
+    package func sessionStatus(newKeychainHolder: KeyHolderKind) throws(KeychainFailure) -> SessionStatus {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.sessionStatus() }
         } catch {
             guard error.status == .itemNotFound else { throw error }
-            return SessionStatus(state: .unlocked, isPasscodeSet: false, holder: holderOfNewKeychain, autoLock: nil)
+            return SessionStatus(state: .unlocked, isPasscodeSet: false, holder: newKeychainHolder, autoLock: nil)
         }
     }
 
@@ -109,9 +109,9 @@ extension KeychainAccess {
     /// Holds keys in all of the slots, or in none.
     func give(
         _ keys: UnlockedKeys, to holder: any KeyHolder, _ slots: [KeyHolderSlot], _ autoLock: AutoLock, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) -> HeldUnlock {
-        let holder = holder.forKeybag(keys.keybagMark)
-        var held = HeldUnlock(holder: holder)
+    ) throws(KeychainFailure) -> HeldTickets {
+        let holder = holder.forKeybag(keys.keybagIdentity)
+        var held = HeldTickets(holder: holder)
         do throws(KeychainFailure) {
             for slot in slots {
                 held.tickets[slot] = try holder.hold(
@@ -128,19 +128,19 @@ extension KeychainAccess {
 extension LocalKeychain: KeychainSessionProviding {
     package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         try naming { () throws(KeychainFailure) in
-            try access.sessionStatus(holderOfNewKeychain: configuration.keyHolder.kindForNewStore)
+            try access.sessionStatus(newKeychainHolder: configuration.keyHolder.holderKindForNewStore)
         }
     }
 
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in try access.unlock(passcode, autoLock: autoLock) }
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in try access.unlock(passcode, autoLock: autoLock) }
         }
     }
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in
                 do throws(KeychainFailure) {
                     try access.lock(extent)
                 } catch {
@@ -167,7 +167,7 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in try access.setAutoLock(autoLock) }
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in try access.setAutoLock(autoLock) }
         }
     }
 
@@ -179,7 +179,7 @@ extension LocalKeychain: KeychainSessionProviding {
         from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
     ) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in
                 try access.changePasscode(from: current, to: new, rotatingKeys: rotatingKeys, autoLock: autoLock)
             }
         }
@@ -187,7 +187,7 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in try access.passcodeRemoval(passcode) }
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in try access.passcodeRemoval(passcode) }
         }
     }
 
@@ -195,12 +195,12 @@ extension LocalKeychain: KeychainSessionProviding {
         _ passcode: borrowing Passcode, deleting removal: PasscodeRemoval
     ) throws(KeychainFailure) {
         try naming { () throws(KeychainFailure) in
-            try whereNoneIsNotFound { () throws(KeychainFailure) in try access.removePasscode(passcode, deleting: removal) }
+            try treatingMissingKeychainAsNoPasscode { () throws(KeychainFailure) in try access.removePasscode(passcode, deleting: removal) }
         }
     }
 
     /// A keychain that nobody has made has no passcode.
-    private func whereNoneIsNotFound<Result>(
+    private func treatingMissingKeychainAsNoPasscode<Result>(
         _ body: () throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
@@ -212,7 +212,7 @@ extension LocalKeychain: KeychainSessionProviding {
 }
 
 /// What one unlock has given to a holder.
-struct HeldUnlock {
+struct HeldTickets {
     let holder: any KeyHolder
     var tickets: [KeyHolderSlot: UInt64] = [:]
 

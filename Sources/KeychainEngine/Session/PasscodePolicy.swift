@@ -82,8 +82,8 @@ package struct PasscodePolicy: Hashable, Sendable {
 
 extension KeychainConfiguration {
     /// What the administrator asks for at this moment.
-    func passcodeRules() throws(KeychainFailure) -> PasscodePolicy {
-        try PasscodePolicy(filePath: policyPath, acceptsOwnFile: acceptsOwnPolicy)
+    func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy {
+        try PasscodePolicy(filePath: policyPath, acceptsOwnFile: acceptsUserOwnedPolicy)
     }
 }
 

@@ -35,13 +35,13 @@ struct PromptDeadline {
 }
 
 /// Time that only goes forward, whatever is done to the clock on the wall.
-package protocol MonotonicTime: Sendable {
+package protocol ContinuousTime: Sendable {
     /// Nanoseconds since some moment in the past.
     func nowNanoseconds() -> UInt64
 }
 
 /// The system's monotonic time, which goes on while the machine sleeps.
-package struct SystemMonotonicTime: MonotonicTime {
+package struct SystemContinuousTime: ContinuousTime {
     package init() {}
 
     package func nowNanoseconds() -> UInt64 {
@@ -53,7 +53,7 @@ package struct SystemMonotonicTime: MonotonicTime {
 }
 
 /// The system's clock.
-package struct SystemClock: WallClock {
+package struct SystemWallClock: WallClock {
     package init() {}
 
     package func now() -> Double { Date().timeIntervalSinceReferenceDate }

@@ -9,7 +9,7 @@ enum KernelKeyring {
     typealias Serial = Int32
 
     /// An error number that the kernel answered.
-    struct ErrorNumber: Error, Hashable {
+    struct SystemError: Error, Hashable {
         let rawValue: Int32
 
         /// There is no such key, or no longer: removed, revoked, or its time is up.
@@ -25,20 +25,20 @@ enum KernelKeyring {
     /// Why keys cannot be kept here at all; nil where they can.
     ///
     /// Containers refuse it. Asked once: what a process may call does not become more.
-    static let refusal: ErrorNumber? = {
+    static let refusal: SystemError? = {
         let answer = keychain_keyring_probe()
         // A keyring that is full today is a keyring all the same.
-        return answer >= 0 || [-EDQUOT, -ENOMEM].contains(answer) ? nil : ErrorNumber(rawValue: -answer)
+        return answer >= 0 || [-EDQUOT, -ENOMEM].contains(answer) ? nil : SystemError(rawValue: -answer)
     }()
 
     /// Throws where nothing of that description is, or it may not be had.
-    static func search(_ description: String) throws(ErrorNumber) -> Serial {
+    static func search(_ description: String) throws(SystemError) -> Serial {
         // The string is copied for the call.
         try checked(unsafe keychain_keyring_search(description))
     }
 
     /// The keys in the user's keyring whose descriptions are meant, and that can still be read.
-    static func serials(where isMeant: (String) -> Bool) throws(ErrorNumber) -> [Serial] {
+    static func serials(where isMeant: (String) -> Bool) throws(SystemError) -> [Serial] {
         var all = [Serial](repeating: 0, count: 256)
         while true {
             // As many as there is room for.
@@ -68,7 +68,7 @@ enum KernelKeyring {
     /// Lends a key's content to `body`, in key memory.
     static func withContent<Result: ~Copyable>(
         of serial: Serial, _ body: (UnsafeRawBufferPointer) throws(KeychainFailure) -> Result
-    ) throws(ErrorNumber) -> Result {
+    ) throws(SystemError) -> Result {
         var capacity = 512
         while true {
             var answer: Int32 = 0
@@ -84,7 +84,7 @@ enum KernelKeyring {
                     }
                 }
             } catch {
-                throw ErrorNumber(rawValue: ENOMEM)
+                throw SystemError(rawValue: ENOMEM)
             }
             capacity = Int(try checked(answer))
         }
@@ -93,13 +93,13 @@ enum KernelKeyring {
     /// Holds `content` in the place of what bears that description, readable by every process of the user.
     static func hold(
         _ content: borrowing SecretBytes, as description: String, timeoutSeconds: UInt32?
-    ) throws(ErrorNumber) -> Serial {
+    ) throws(SystemError) -> Serial {
         let seconds = timeoutSeconds.map(armed) ?? 0
         var attempt = 0
         while true {
             // The kernel copies both within the call.
-            let answer = unsafe content.withBytes { unsafe keychain_keyring_hold(description, $0.baseAddress, $0.count, seconds) }
-            guard answer == -EDQUOT, attempt < roomAttemptLimit else { return try checked(answer) }
+            let answer = unsafe content.withBytes { unsafe keychain_keyring_add(description, $0.baseAddress, $0.count, seconds) }
+            guard answer == -EDQUOT, attempt < quotaRetryLimit else { return try checked(answer) }
             var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000 << min(attempt, 3))
             // Woken early by a signal, it returns early: the next attempt says whether there is room.
             _ = unsafe nanosleep(&pause, nil)
@@ -110,15 +110,15 @@ enum KernelKeyring {
     /// How often room is waited for, with pauses of up to 8 ms: two seconds in all.
     ///
     /// A user has room for 20,000 bytes, and what was let go of gives its part back only some milliseconds later.
-    private static let roomAttemptLimit = 250
+    private static let quotaRetryLimit = 250
 
     /// Lets a key's time begin anew.
-    static func setTimeout(_ serial: Serial, seconds: UInt32) throws(ErrorNumber) {
+    static func setTimeout(_ serial: Serial, seconds: UInt32) throws(SystemError) {
         _ = try checked(keychain_keyring_set_timeout(serial, armed(seconds)))
     }
 
     /// Takes a key out of every keyring and frees its content at once.
-    static func invalidate(_ serial: Serial) throws(ErrorNumber) {
+    static func invalidate(_ serial: Serial) throws(SystemError) {
         _ = try checked(keychain_keyring_invalidate(serial))
     }
 
@@ -127,8 +127,8 @@ enum KernelKeyring {
         seconds == .max ? seconds : seconds + 1
     }
 
-    private static func checked(_ answer: Int32) throws(ErrorNumber) -> Int32 {
-        guard answer >= 0 else { throw ErrorNumber(rawValue: -answer) }
+    private static func checked(_ answer: Int32) throws(SystemError) -> Int32 {
+        guard answer >= 0 else { throw SystemError(rawValue: -answer) }
         return answer
     }
 }

@@ -1,6 +1,6 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 /// Makes a store of format 1 one whose pages have checksums.
 ///
@@ -15,7 +15,7 @@ struct FormatUpgrade {
     /// False when somebody else has the store open.
     func run() throws(KeychainFailure) -> Bool {
         try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        guard try unlessBusy(makeLogDurable), try unlessBusy(leaveLog) else { return false }
+        guard try unlessBusy(makeWALDurable), try unlessBusy(leaveLog) else { return false }
         // Nobody else reads or writes until the connection is closed.
         try connection.execute("BEGIN EXCLUSIVE")
         // Another process may have been faster.
@@ -29,9 +29,9 @@ struct FormatUpgrade {
     }
 
     /// Before it is brought into the database: whoever left it there may have died after a flush that failed.
-    private func makeLogDurable() throws(KeychainFailure) -> Bool {
+    private func makeWALDurable() throws(KeychainFailure) -> Bool {
         try connection.execute("BEGIN IMMEDIATE")
-        try connection.makeLogDurable(in: directory)
+        try connection.makeWALDurable(in: directory)
         try connection.execute("ROLLBACK")
         return true
     }

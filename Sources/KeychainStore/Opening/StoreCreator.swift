@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-package import KeychainSystem
 internal import CKeychainShims
 package import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainSystem
 
 extension SQLiteItemStore {
     /// Whether there is a store at an absolute path.
@@ -12,7 +12,7 @@ extension SQLiteItemStore {
     /// on a network file system); the reason names it and says what to do.
     package static func inspect(
         _ path: String, fileSystem: FileSystemProbe = .system
-    ) throws(KeychainFailure) -> StoreFileState {
+    ) throws(KeychainFailure) -> StorePresence {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
@@ -24,12 +24,12 @@ extension SQLiteItemStore {
     package static func create(
         at path: String, storeID: StoreID, keybag: [UInt8], generation: UInt64, options: StoreOptions = StoreOptions()
     ) throws(KeychainFailure) -> CreationOutcome {
-        try StoreCreation(path: path, storeID: storeID, keybag: keybag, keybagGeneration: generation, options: options).run()
+        try StoreCreator(path: path, storeID: storeID, keybag: keybag, keybagGeneration: generation, options: options).run()
     }
 }
 
 /// Makes a store: complete under a name nobody knows, flushed, and then published under its own name or not at all.
-struct StoreCreation {
+struct StoreCreator {
     let path: String
     let storeID: StoreID
     let keybag: [UInt8]
@@ -37,12 +37,12 @@ struct StoreCreation {
     let options: StoreOptions
 
     func run() throws(KeychainFailure) -> CreationOutcome {
-        guard keychain_mark_process(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
+        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
         let (directory, _) = try FileLocation.split(path)
         try PrivateDirectory.make(directory)
         guard let location = try FileLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
-        return try PublishedFile(location, acceptsFixedMode: false).publish { temporary throws(KeychainFailure) in
+        return try AtomicFile(location, allowsFixedMode: false).publish { temporary throws(KeychainFailure) in
             try build(temporary)
         }
     }

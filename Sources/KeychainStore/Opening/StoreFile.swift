@@ -1,9 +1,9 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 /// Whether there is a store at a path.
-package enum StoreFileState: Equatable, Sendable {
+package enum StorePresence: Equatable, Sendable {
     case absent, present
 }
 
@@ -12,7 +12,7 @@ package enum StoreFileState: Equatable, Sendable {
 /// Looks with lstat alone. Opening and closing the file would drop the locks of every connection this process has on it.
 struct StoreFile {
     let location: FileLocation
-    let facts: POSIX.FileFacts
+    let facts: POSIX.FileStatus
 
     /// Nil when there is none.
     ///
@@ -27,7 +27,7 @@ struct StoreFile {
         case .symbolicLink: throw refusal("\(path) is a symbolic link; put the store itself there, or name the place it points to")
         case .directory, .other: throw refusal("\(path) is not a regular file; move it away")
         }
-        try checkOwner(facts, path)
+        try verifiedAuthenticationKey(facts, path)
         guard facts.mode & 0o7177 == 0 else {
             throw refusal("\(path) can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
         }
@@ -42,7 +42,7 @@ struct StoreFile {
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
         guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal("\(directory) is gone") }
         guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
-        try checkOwner(facts, directory)
+        try verifiedAuthenticationKey(facts, directory)
         guard facts.mode & 0o077 == 0 else {
             throw refusal(
                 "\(directory) can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
@@ -51,12 +51,12 @@ struct StoreFile {
         guard let type = fileSystem.typeNumber(directory) else {
             throw refusal("cannot tell which file system \(directory) is on")
         }
-        if let name = FileSystemProbe.networkName(ofType: type) {
+        if let name = FileSystemProbe.networkFileSystemName(ofType: type) {
             throw refusal("\(directory) is on a network file system (\(name)), where a store is not safe; choose a local directory")
         }
     }
 
-    private static func checkOwner(_ facts: POSIX.FileFacts, _ path: String) throws(KeychainFailure) {
+    private static func verifiedAuthenticationKey(_ facts: POSIX.FileStatus, _ path: String) throws(KeychainFailure) {
         let user = POSIX.effectiveUser
         guard facts.owner == user else {
             throw refusal(
@@ -77,11 +77,11 @@ struct StoreFile {
 /// It is watched, because a place may be read-only for us alone.
 struct ImmutableFile {
     let location: FileLocation
-    let facts: POSIX.FileFacts
+    let facts: POSIX.FileStatus
 
     /// Nil when the store can be opened in the usual way: the directory is writable, or somebody has a -wal file there.
     init?(_ file: StoreFile) throws(KeychainFailure) {
-        guard !POSIX.canMakeFiles(in: file.location.directory) else { return nil }
+        guard !POSIX.canCreateFiles(in: file.location.directory) else { return nil }
         guard try POSIX.factsIfPresent(of: file.location.walPath) == nil else { return nil }
         location = file.location
         facts = file.facts
@@ -92,7 +92,7 @@ struct ImmutableFile {
     /// A writer would have made a -wal file, or changed the file itself.
     var isUnchanged: Bool {
         guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             _ = try POSIX.facts(of: location.walPath)
             return false
         } catch {

@@ -1,9 +1,9 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 /// Opens connections to a store: file first, then what is in it, then the settings.
-struct StoreOpening {
+struct StoreOpener {
     let path: String
     let options: StoreOptions
 
@@ -18,10 +18,10 @@ struct StoreOpening {
             throw KeychainFailure(.readOnly, "\(file.location.directory) is read-only: nothing can be stored there")
         }
         let connection = try openConnection(file, immutableFile == nil ? .readWrite : .immutable)
-        if let deadlineNanoseconds { connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds) }
+        if let deadlineNanoseconds { connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds) }
         try connection.applySafetySettings()
         let formatVersion = try checkHeader(of: connection, path: file.location.path)
-        if formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
+        if formatVersion >= StoreSchema.formatVersion { try connection.enablePageVerification() }
         try connection.apply(options.synchronous)
         switch role {
         case .reader: try connection.execute("PRAGMA query_only = ON")
@@ -50,7 +50,7 @@ struct StoreOpening {
     private func upgrade() throws(KeychainFailure) -> Bool {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem), try ImmutableFile(file) == nil else { return false }
         let connection = try openConnection(file, .readWrite)
-        connection.busyWait.neverWait()
+        connection.busyHandler.neverWait()
         try connection.applySafetySettings()
         _ = try checkHeader(of: connection, path: file.location.path)
         try connection.apply(options.synchronous)
@@ -76,10 +76,10 @@ struct StoreOpening {
         guard let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount)),
             header.applicationID == StoreSchema.applicationID
         else { return FileDamage() }
-        if header.formatVersion >= StoreSchema.formatVersion { try connection.checkPages() }
+        if header.formatVersion >= StoreSchema.formatVersion { try connection.enablePageVerification() }
         // A read transaction, if one can be begun: it tells what is in the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return FileDamage(pages: try connection.damagedPages(), log: try connection.logDamage())
+        return FileDamage(pages: try connection.damagedPages(), log: try connection.walDamage())
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

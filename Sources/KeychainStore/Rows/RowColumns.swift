@@ -71,7 +71,7 @@ extension SQLiteStatement {
     private static let unreadableFormatVersion: UInt8 = 0
 
     /// Whether this is the row of NULLs that ends a short search.
-    var isEndMarker: Bool { isNull(at: RowColumn.numberPosition) }
+    var isSentinelRow: Bool { isNull(at: RowColumn.numberPosition) }
 
     var rowNumber: Int64 { integer(at: RowColumn.numberPosition) }
 
@@ -104,7 +104,7 @@ extension SQLiteStatement {
         return true
     }
 
-    /// Binds what a `SearchPlan.fewRows` of this query looks for.
+    /// Binds what a `SearchPlan.selectiveRows` of this query looks for.
     func bindKey(of query: RowQuery) {
         if let id = query.id { return bind(id, at: 1) }
         if let service = query.serviceDigest { bind(service, at: 1) }
@@ -154,7 +154,7 @@ extension SQLiteStatement {
     /// Runs a statement that writes a row.
     ///
     /// `includingIndexed` says whether it names the columns that have an index.
-    func runBinding(_ row: SealedRow, includingIndexed: Bool) throws(KeychainFailure) {
+    func bindAndRun(_ row: SealedRow, includingIndexed: Bool) throws(KeychainFailure) {
         let header = row.header
         bind(Int64(header.reference.itemClass.code), at: RowColumn.itemClass.rawValue)
         bind(Int64(header.formatVersion), at: RowColumn.formatVersion.rawValue)

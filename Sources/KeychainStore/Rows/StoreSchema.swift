@@ -103,12 +103,13 @@ enum StoreStatement: Int, CaseIterable {
         case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
         case .keybag: "SELECT bytes FROM keybag WHERE number = 1"
         case .keybagCopy: "SELECT bytes FROM keybag_copy WHERE number = 1"
-        case .rowsByID: Self.fewRows(where: "id = ?1", known: [], withSecret: false)
-        case .rowsByIDWithSecret: Self.fewRows(where: "id = ?1", known: [], withSecret: true)
-        case .rowsByServiceAndAccount: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: false)
-        case .rowsByServiceAndAccountWithSecret: Self.fewRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: true)
-        case .rowsByPrimaryKey: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: false)
-        case .rowsByPrimaryKeyWithSecret: Self.fewRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: true)
+        case .rowsByID: Self.selectiveRows(where: "id = ?1", known: [], withSecret: false)
+        case .rowsByIDWithSecret: Self.selectiveRows(where: "id = ?1", known: [], withSecret: true)
+        case .rowsByServiceAndAccount: Self.selectiveRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByServiceAndAccountWithSecret:
+            Self.selectiveRows(where: Self.leadingKeyCondition, known: Self.leadingKey, withSecret: true)
+        case .rowsByPrimaryKey: Self.selectiveRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: false)
+        case .rowsByPrimaryKeyWithSecret: Self.selectiveRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: true)
         case .rowByNumber: Self.select(withSecret: false) + " WHERE number = ?1"
         case .rowByNumberWithSecret: Self.select(withSecret: true) + " WHERE number = ?1"
         case .numbersByService: "SELECT number FROM items WHERE service_digest = ?1"
@@ -171,7 +172,7 @@ enum StoreStatement: Int, CaseIterable {
     /// A search whose last row is made of NULLs: standing on it, the statement still holds its read transaction.
     ///
     /// Columns whose values the search itself names are not asked for: each blob that is handed out costs SQLite a copy.
-    private static func fewRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
+    private static func selectiveRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
         let nulls = Array(repeating: "NULL", count: RowColumn.count(withSecret: withSecret) + 1).joined(separator: ", ")
         return select(known: known, withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
     }

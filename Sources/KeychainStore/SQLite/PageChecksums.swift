@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CSQLiteShims
 package import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// The layer below SQLite that gives each page of a store's file a checksum, and refuses a page that has not the right one.
 ///
@@ -32,7 +32,7 @@ package enum PageChecksums {
 
 extension SQLiteConnection {
     /// Has every page of the file checked, also while its first page in the file is not yet the one in the -wal file.
-    func checkPages() throws(KeychainFailure) {
+    func enablePageVerification() throws(KeychainFailure) {
         try expectSuccess(unsafe keychain_page_checksums_check(handle), "setting up")
     }
 
@@ -57,11 +57,11 @@ extension SQLiteConnection {
     }
 
     /// What of the -wal file cannot be reached, because it is damaged before that; nil where it is not.
-    func logDamage() throws(KeychainFailure) -> LogDamage? {
+    func walDamage() throws(KeychainFailure) -> WALDamage? {
         var count: Int64 = 0
         var soundByteCount: Int64 = 0
-        try expectSuccess(unsafe keychain_log_damage(handle, &count, &soundByteCount), "checking the -wal file")
-        return count > 0 ? LogDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
+        try expectSuccess(unsafe keychain_wal_damage(handle, &count, &soundByteCount), "checking the -wal file")
+        return count > 0 ? WALDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
     }
 
     private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CKeychainShims
 internal import CSQLite
 internal import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// An open database file with its prepared statements.
 ///
@@ -11,7 +11,7 @@ internal import KeychainCore
     // Valid from `init` to `deinit`: nobody else closes it. Only this type's own files use it.
     let handle: OpaquePointer
     let health = ConnectionHealth()
-    let busyWait: BusyWait
+    let busyHandler: BusyHandler
     private var statements: [SQLiteStatement?]
 
     enum Access {
@@ -45,23 +45,23 @@ internal import KeychainCore
             throw SQLiteFailure(code: code == SQLITE_OK ? SQLITE_NOMEM : code, action: "opening").keychainFailure
         }
         unsafe handle = opened
-        busyWait = BusyWait(limitMilliseconds: busyTimeoutMilliseconds)
+        busyHandler = BusyHandler(limitMilliseconds: busyTimeoutMilliseconds)
         statements = Array(repeating: nil, count: StoreStatement.allCases.count)
-        // The handler is called only from within calls on this connection, which keeps `busyWait` alive.
+        // The handler is called only from within calls on this connection, which keeps `busyHandler` alive.
         unsafe sqlite3_busy_handler(
             handle,
             { context, attempt in
                 guard let context = unsafe context else { return 0 }
-                return unsafe Unmanaged<BusyWait>.fromOpaque(context).takeUnretainedValue().wait(attempt: Int(attempt)) ? 1 : 0
-            }, Unmanaged.passUnretained(busyWait).toOpaque())
-        try emptyLogWhenClosed(false)
+                return unsafe Unmanaged<BusyHandler>.fromOpaque(context).takeUnretainedValue().wait(attempt: Int(attempt)) ? 1 : 0
+            }, Unmanaged.passUnretained(busyHandler).toOpaque())
+        try setCheckpointsOnClose(false)
     }
 
     deinit {
         statements.removeAll()
         // In a forked child the locks belong to the parent, and closing would act on its files.
         guard !keychain_process_is_forked() else { return }
-        settleLogBeforeClosing()
+        configureCheckpointBeforeClose()
         unsafe sqlite3_close_v2(handle)
     }
 
@@ -243,7 +243,7 @@ package enum SynchronousMode: Int, Sendable {
 /// SQLite asks it again and again: wait or give up?
 ///
 /// SQLite's own timeout counts its sleeps and not the time, so that a loaded machine waits much longer than was said.
-final class BusyWait {
+final class BusyHandler {
     private let limitNanoseconds: UInt64
     private var deadline: Deadline
 
@@ -259,9 +259,9 @@ final class BusyWait {
         deadline = .fromFirstWait
     }
 
-    func startWithFirstWait() { deadline = .fromFirstWait }
+    func resetDeadline() { deadline = .fromFirstWait }
 
-    func giveUp(atNanoseconds time: UInt64) { deadline = .at(time) }
+    func setDeadline(atNanoseconds time: UInt64) { deadline = .at(time) }
 
     func neverWait() { deadline = .none }
 

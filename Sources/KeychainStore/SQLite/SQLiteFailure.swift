@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CSQLite
 internal import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// A result code of SQLite that is not success, and what was being done.
 ///
@@ -21,7 +21,7 @@ struct SQLiteFailure: Equatable {
     var isFull: Bool { primaryCode == SQLITE_FULL }
 
     /// What was written to could not be: there is no room, or SQLITE_IOERR_WRITE, which is SQLITE_IOERR | (3<<8).
-    var isOfWriting: Bool { isFull || code == 10 | 3 << 8 }
+    var isWriteFailure: Bool { isFull || code == 10 | 3 << 8 }
 
     /// Another connection was in the way until the deadline.
     var isBusy: Bool { primaryCode == SQLITE_BUSY }
@@ -55,7 +55,7 @@ struct SQLiteFailure: Equatable {
     /// The page checksums give it. The disk did answer, but not with what was written.
     private static let badChecksum: Int32 = 10 | 32 << 8
 
-    /// KEYCHAIN_LOG_IS_DAMAGED, which the layer below SQLite gives: SQLITE_IOERR | (0xC1<<8).
+    /// KEYCHAIN_WAL_IS_DAMAGED, which the layer below SQLite gives: SQLITE_IOERR | (0xC1<<8).
     private static let damagedLog: Int32 = 10 | 0xC1 << 8
 
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
@@ -114,12 +114,12 @@ final class ConnectionHealth {
     /// The first failure of the running transaction that leaves it in doubt: such a transaction is not committed.
     private(set) var transactionFailure: SQLiteFailure?
 
-    func transactionBegins() {
+    func resetForTransaction() {
         transactionFailure = nil
     }
 
     /// For a reason that SQLite does not know: its file is no longer the one that is meant.
-    func breakConnection() {
+    func markBroken() {
         isBroken = true
     }
 

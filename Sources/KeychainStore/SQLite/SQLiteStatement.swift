@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CKeychainShims
 internal import CSQLite
 internal import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 /// A statement prepared once and run many times.
 ///
@@ -14,7 +14,7 @@ internal import KeychainCore
     // Valid from `init` to `deinit`: nobody else finalizes it.
     private let handle: OpaquePointer
     // Sixteen bytes for each parameter, so that a bound identifier stays valid as long as the statement.
-    private let identifierRoom: UnsafeMutableRawPointer
+    private let identifierStorage: UnsafeMutableRawPointer
     private let parameterCount: Int32
     private let health: ConnectionHealth
 
@@ -27,13 +27,13 @@ internal import KeychainCore
         unsafe handle = prepared
         self.health = health
         parameterCount = unsafe sqlite3_bind_parameter_count(prepared)
-        unsafe identifierRoom = .allocate(byteCount: max(1, Int(parameterCount)) * Identifier128.byteCount, alignment: 8)
+        unsafe identifierStorage = .allocate(byteCount: max(1, Int(parameterCount)) * Identifier128.byteCount, alignment: 8)
     }
 
     deinit {
         // In a forked child SQLite's memory is a stale copy: leave it alone.
         if !keychain_process_is_forked() { unsafe sqlite3_finalize(handle) }
-        unsafe identifierRoom.deallocate()
+        unsafe identifierStorage.deallocate()
     }
 
     /// Moves to the next row; false after the last one.
@@ -77,7 +77,7 @@ internal import KeychainCore
     func bind(_ identifier: Identifier128, at index: Int32) {
         // A parameter the statement does not have would lie outside the room.
         guard index >= 1, index <= parameterCount else { return }
-        let room = unsafe identifierRoom + (Int(index) - 1) * Identifier128.byteCount
+        let room = unsafe identifierStorage + (Int(index) - 1) * Identifier128.byteCount
         unsafe room.storeBytes(of: identifier.high.bigEndian, as: UInt64.self)
         unsafe room.storeBytes(of: identifier.low.bigEndian, toByteOffset: 8, as: UInt64.self)
         // No destructor (SQLITE_STATIC): the room outlives the binding.

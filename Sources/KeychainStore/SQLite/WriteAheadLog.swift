@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-internal import KeychainSystem
 internal import CSQLite
 internal import KeychainCore
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainSystem
 
 extension SQLiteConnection {
     /// Makes the -wal file's content durable, and the names of both files in `directory`; then the connection may empty the -wal file
@@ -10,14 +10,14 @@ extension SQLiteConnection {
     /// Whoever published the store may have died before its name was flushed; and SQLite, which makes the -wal file, does not say when
     /// flushing its name failed. To be called within a write transaction, which sees to it that there is a -wal file; as long as the
     /// connection is open it stays.
-    func makeLogDurable(in directory: String) throws(KeychainFailure) {
-        try rewriteLog()
-        do throws(POSIX.ErrorNumber) {
+    func makeWALDurable(in directory: String) throws(KeychainFailure) {
+        try rewriteWAL()
+        do throws(POSIX.SystemError) {
             try POSIX.flush(directory)
         } catch {
             throw PrivateDirectory.failure(error, directory)
         }
-        try emptyLogWhenClosed(true)
+        try setCheckpointsOnClose(true)
     }
 
     /// Writes the -wal file's content again, as it is, and flushes it.
@@ -27,7 +27,7 @@ extension SQLiteConnection {
     ///
     /// Within a write transaction nobody adds to the file or begins it anew. Readers see the bytes they would have seen. Through SQLite's
     /// own descriptor.
-    private func rewriteLog() throws(KeychainFailure) {
+    private func rewriteWAL() throws(KeychainFailure) {
         guard let (file, methods) = unsafe logFile() else { return }
         var byteCount: Int64 = 0
         var code = unsafe methods.xFileSize(file, &byteCount)
@@ -48,7 +48,7 @@ extension SQLiteConnection {
     ///
     /// Only one that knows the content to be durable may: should the power fail while pages are written into the database, they are
     /// mended from nowhere else. Who only reads does not know, nor does one whose flush has failed.
-    func emptyLogWhenClosed(_ isOn: Bool) throws(KeychainFailure) {
+    func setCheckpointsOnClose(_ isOn: Bool) throws(KeychainFailure) {
         try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
     }
 
@@ -56,13 +56,13 @@ extension SQLiteConnection {
     ///
     /// For what happens between the look and the closing to matter, another process would have to write meanwhile, wait for a flush
     /// that fails, and die.
-    func settleLogBeforeClosing() {
+    func configureCheckpointBeforeClose() {
         var byteCount: Int64 = -1
         // Without an answer the setting stays.
         if let (file, methods) = unsafe logFile() { _ = unsafe methods.xFileSize(file, &byteCount) }
         guard health.isBroken || byteCount == 0 else { return }
         // Nobody would hear of a failure; SQLite knows the setting, or the connection would not have been opened.
-        try? emptyLogWhenClosed(byteCount == 0)
+        try? setCheckpointsOnClose(byteCount == 0)
     }
 
     /// SQLite's own -wal file, nil when there is none.

@@ -1,6 +1,6 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 /// What is wrong with a store's file.
 extension StoreSession {
@@ -8,11 +8,11 @@ extension StoreSession {
     ///
     /// What keeps one of them from being looked at is reported, and keeps none of the others.
     func integrityProblems() throws(KeychainFailure) -> [String] {
-        try joinState()
+        try beginReadTransaction()
         // The transaction begins with the first read.
         _ = try singleInteger(.formatVersion)
         var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
-        if let logDamage = try connection.logDamage() { problems.append(logDamage.description) }
+        if let walDamage = try connection.walDamage() { problems.append(walDamage.description) }
         // Behind a damaged page nothing can be compared with anything: more would only repeat that there is one.
         if problems.isEmpty {
             try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
@@ -33,7 +33,7 @@ extension StoreSession {
     func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
 
     func hasDamagedPages() throws(KeychainFailure) -> Bool {
-        try joinState()
+        try beginReadTransaction()
         // The transaction begins with the first read.
         _ = try singleInteger(.formatVersion)
         return try !connection.damagedPages().isEmpty
@@ -86,7 +86,7 @@ extension StoreSession {
 package struct FileDamage: Sendable, Equatable {
     /// The numbers of damaged pages of the database.
     package var pages: [Int64] = []
-    package var log: LogDamage?
+    package var log: WALDamage?
 
     /// A line for people, without an end; nil where nothing is damaged.
     package var description: String? {
@@ -98,7 +98,7 @@ package struct FileDamage: Sendable, Equatable {
 }
 
 /// Damage in a -wal file, with changes behind it that were durable.
-package struct LogDamage: Sendable, Equatable {
+package struct WALDamage: Sendable, Equatable {
     /// How many changes lie behind it.
     package let unreachableChangeCount: Int
     /// Up to here the file is what was written.

@@ -1,6 +1,6 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 extension StoreSession: ItemReading {
     func forEachRow(
@@ -8,8 +8,8 @@ extension StoreSession: ItemReading {
     ) throws(KeychainFailure) {
         var numbers: [Int64]
         switch SearchPlan(query, includingSecrets: includingSecrets) {
-        case .fewRows(let name):
-            let found = try fewRows(name, matching: query, includingSecrets: includingSecrets)
+        case .selectiveRows(let name):
+            let found = try selectiveRows(name, matching: query, includingSecrets: includingSecrets)
             guard let first = found.first else { return }
             if found.others.isEmpty {
                 _ = try body(first)
@@ -21,7 +21,7 @@ extension StoreSession: ItemReading {
             numbers = try self.numbers(name, parameters)
         }
         numbers.sort()
-        try joinState()
+        try beginReadTransaction()
         for number in numbers {
             guard let row = try row(number, matching: query, includingSecrets: includingSecrets) else { continue }
             guard try body(row) == .proceed else { return }
@@ -50,15 +50,15 @@ extension StoreSession: ItemReading {
     private func salvage(
         matching query: RowQuery, includingSecrets: Bool, after last: Int64?, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> Int {
-        var hiddenCount = 0
+        var damagedPageRowCount = 0
         for number in try indexedNumbers(query).sorted() where number > last ?? .min {
             switch try readable(number, matching: query, includingSecrets: includingSecrets) {
-            case .hidden: hiddenCount += 1
+            case .hidden: damagedPageRowCount += 1
             case .found(nil): continue
-            case .found(let row?): guard try body(row) == .proceed else { return hiddenCount }
+            case .found(let row?): guard try body(row) == .proceed else { return damagedPageRowCount }
             }
         }
-        return hiddenCount
+        return damagedPageRowCount
     }
 
     private enum Readable {
@@ -81,8 +81,8 @@ extension StoreSession: ItemReading {
         switch SearchPlan(query, includingSecrets: false) {
         case .byNumbers(let name, let parameters) where name != .numbersByClass && name != .allNumbers:
             return try numbers(name, parameters)
-        case .fewRows:
-            try joinState()
+        case .selectiveRows:
+            try beginReadTransaction()
             let statement = try connection.statement(query.id == nil ? .indexedNumbersByKey : .indexedNumbersByID)
             defer { statement.reset() }
             if let id = query.id { statement.bind(id, at: 1) }
@@ -99,17 +99,17 @@ extension StoreSession: ItemReading {
     }
 
     /// The first row that matches, and the numbers of the others, which are rare.
-    private func fewRows(
+    private func selectiveRows(
         _ name: StoreStatement, matching query: RowQuery, includingSecrets: Bool
     ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64]) {
-        let mayHoldState = canAnchor
-        if !mayHoldState { try joinState() }
+        let mayHoldState = canRetainSnapshot
+        if !mayHoldState { try beginReadTransaction() }
         let statement = try connection.statement(name)
         statement.bindKey(of: query)
         var first: SealedRow?
         var others: [Int64] = []
         do throws(KeychainFailure) {
-            while try statement.step(), !statement.isEndMarker {
+            while try statement.step(), !statement.isSentinelRow {
                 guard statement.rowMatches(query) else { continue }
                 if first == nil {
                     first = statement.row(includingSecret: includingSecrets, foundBy: query)
@@ -121,14 +121,14 @@ extension StoreSession: ItemReading {
             statement.reset()
             throw error
         }
-        if mayHoldState { holdState(with: statement) } else { statement.reset() }
+        if mayHoldState { retainSnapshot(with: statement) } else { statement.reset() }
         return (first, others)
     }
 
     private func numbers(
         _ name: StoreStatement, _ parameters: SearchPlan.NumberParameters
     ) throws(KeychainFailure) -> [Int64] {
-        try joinState()
+        try beginReadTransaction()
         let statement = try connection.statement(name)
         defer { statement.reset() }
         switch parameters {
@@ -158,12 +158,12 @@ extension StoreSession: ItemReading {
     }
 
     func itemCount() throws(KeychainFailure) -> Int {
-        try joinState()
+        try beginReadTransaction()
         return Int(try singleInteger(.itemCount) ?? 0)
     }
 
     func keybag() throws(KeychainFailure) -> StoredKeybag {
-        try joinState()
+        try beginReadTransaction()
         let generation = try keybagGeneration()
         var copies: [[UInt8]] = []
         var failure = KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true)
@@ -199,7 +199,7 @@ extension StoreSession: ItemReading {
     }
 
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow] {
-        try joinState()
+        try beginReadTransaction()
         let statement = try connection.statement(.quarantinedRows)
         defer { statement.reset() }
         var rows: [QuarantinedRow] = []
@@ -215,7 +215,7 @@ extension StoreSession: ItemReading {
 /// Rows by the class keys they are under.
 extension StoreSession {
     func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int {
-        try joinState()
+        try beginReadTransaction()
         let statement = try connection.statement(.countUnderPasscodeKeysBelow)
         defer { statement.reset() }
         statement.bind(Int64(generation), at: 1)
@@ -225,7 +225,7 @@ extension StoreSession {
     func forEachRow(
         underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) {
-        try joinState()
+        try beginReadTransaction()
         // Sought anew from the last one each time: so a batch costs what it hands over, and the row in hand may change.
         var last = number
         while let row = try nextRow(underPasscodeKeysBelow: generation, after: last) {
@@ -243,7 +243,7 @@ extension StoreSession {
     }
 
     func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID> {
-        try joinState()
+        try beginReadTransaction()
         let statement = try connection.statement(.classKeysInUse)
         defer { statement.reset() }
         var keys: Set<ClassKeyID> = []
@@ -264,7 +264,7 @@ extension StoreSession {
 /// Every other condition is checked on the rows found.
 enum SearchPlan {
     /// An index gives a few rows at the most, usually one: read them as they come.
-    case fewRows(StoreStatement)
+    case selectiveRows(StoreStatement)
     /// Perhaps many: note their numbers first, then read one row at a time.
     case byNumbers(StoreStatement, NumberParameters)
 
@@ -277,12 +277,12 @@ enum SearchPlan {
 
     init(_ query: RowQuery, includingSecrets: Bool) {
         if query.id != nil {
-            self = .fewRows(includingSecrets ? .rowsByIDWithSecret : .rowsByID)
+            self = .selectiveRows(includingSecrets ? .rowsByIDWithSecret : .rowsByID)
         } else if query.serviceDigest != nil, query.accountDigest != nil {
             if query.remainingKeyDigest != nil {
-                self = .fewRows(includingSecrets ? .rowsByPrimaryKeyWithSecret : .rowsByPrimaryKey)
+                self = .selectiveRows(includingSecrets ? .rowsByPrimaryKeyWithSecret : .rowsByPrimaryKey)
             } else {
-                self = .fewRows(includingSecrets ? .rowsByServiceAndAccountWithSecret : .rowsByServiceAndAccount)
+                self = .selectiveRows(includingSecrets ? .rowsByServiceAndAccountWithSecret : .rowsByServiceAndAccount)
             }
         } else if let service = query.serviceDigest {
             self = .byNumbers(.numbersByService, .digest(service))

@@ -1,11 +1,11 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 extension StoreSession: ItemWriting {
     func insert(_ row: SealedRow) throws(KeychainFailure) {
         // The row first: when its primary key is taken, nothing else has happened yet.
-        try connection.statement(.insert).runBinding(row, includingIndexed: true)
+        try connection.statement(.insert).bindAndRun(row, includingIndexed: true)
         let number = connection.lastInsertedNumber
         for digest in row.header.attributeDigests { try run(.insertAttribute, digest, item: number) }
     }
@@ -19,7 +19,7 @@ extension StoreSession: ItemWriting {
             && stored.remaining == header.remainingKeyDigest
         let statement = try connection.statement(sameKeys ? .replaceContent : .replaceAll)
         statement.bind(number, at: RowColumn.numberParameter)
-        try statement.runBinding(row, includingIndexed: !sameKeys)
+        try statement.bindAndRun(row, includingIndexed: !sameKeys)
         guard stored.attributes != header.attributeDigests else { return }
         for digest in stored.attributes where !header.attributeDigests.contains(digest) {
             try run(.removeAttribute, digest, item: number)
@@ -68,7 +68,7 @@ extension StoreSession: ItemWriting {
         // A number of its own, so that whoever finishes an earlier scrub does not take away the mark of this one.
         meta.bind(Int64.random(in: 1...Int64.max), at: 2)
         try meta.run()
-        mayOweScrub = true
+        mayNeedScrub = true
         waitsForScrub = true
     }
 

@@ -1,6 +1,6 @@
+internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
-internal import KeychainCore
 
 /// A connection at work: what a read or a write is given.
 final class StoreSession: @unchecked Sendable {
@@ -22,11 +22,11 @@ final class StoreSession: @unchecked Sendable {
     /// Whether there may be a change of keys after which the -wal file is still to be emptied.
     ///
     /// Only the writer looks, first after it was opened.
-    var mayOweScrub = true
+    var mayNeedScrub = true
     /// Whether that change was made here just now: then readers are waited for, if only briefly.
     var waitsForScrub = false
     /// Only the writer keeps it.
-    var pace = WritePace()
+    var pacing = GroupCommitPacing()
 
     init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?, isOldFormat: Bool) {
         self.connection = connection
@@ -39,7 +39,7 @@ final class StoreSession: @unchecked Sendable {
     var health: ConnectionHealth { connection.health }
 
     /// Whether the path still leads to the file the connection has open.
-    var isInPlace: Bool {
+    var pathStillMatchesFile: Bool {
         if let immutableFile { return immutableFile.isUnchanged }
         return (try? POSIX.facts(of: file.location.path))?.identity == file.facts.identity
     }
@@ -47,14 +47,14 @@ final class StoreSession: @unchecked Sendable {
     // MARK: Reading one state
 
     func startReading() {
-        connection.busyWait.startWithFirstWait()
+        connection.busyHandler.resetDeadline()
     }
 
     /// Makes the statements that follow see the state that the first one saw.
     ///
     /// A read of one short search needs no transaction of its own: its statement, left on its last row, holds the state.
     /// Only a read that goes on begins one, and joins that state because the statement is still active.
-    func joinState() throws(KeychainFailure) {
+    func beginReadTransaction() throws(KeychainFailure) {
         guard !isInTransaction else { return }
         try connection.run(.begin)
         isInTransaction = true
@@ -63,9 +63,9 @@ final class StoreSession: @unchecked Sendable {
     }
 
     /// Whether a search that comes now may hold the state by itself.
-    var canAnchor: Bool { anchor == nil && !isInTransaction }
+    var canRetainSnapshot: Bool { anchor == nil && !isInTransaction }
 
-    func holdState(with statement: SQLiteStatement) {
+    func retainSnapshot(with statement: SQLiteStatement) {
         anchor = statement
     }
 
@@ -81,8 +81,8 @@ final class StoreSession: @unchecked Sendable {
     // MARK: Writing
 
     func beginWriting(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        connection.busyWait.giveUp(atNanoseconds: deadlineNanoseconds)
-        health.transactionBegins()
+        connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds)
+        health.resetForTransaction()
         try connection.run(.beginImmediate)
         isInTransaction = true
     }
@@ -93,7 +93,7 @@ final class StoreSession: @unchecked Sendable {
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
         defer { undo() }
-        try connection.makeLogDurable(in: file.location.directory)
+        try connection.makeWALDurable(in: file.location.directory)
     }
 
     func undo() {
@@ -121,7 +121,7 @@ final class StoreSession: @unchecked Sendable {
             undo()
             if isUndone { throw error }
             outcomeIsUnknown = true
-            health.breakConnection()
+            health.markBroken()
             throw KeychainFailure(
                 .inputOutput, "the disk failed while the change was being made durable; outcome unknown: read again, then repeat if needed")
         }
@@ -139,7 +139,7 @@ extension StoreSession {
 
     /// Runs one body of several within a transaction: what fails is undone alone.
     func runInSavepoint(_ body: WriteRequest.Body?) -> SavepointOutcome {
-        health.transactionBegins()
+        health.resetForTransaction()
         do throws(KeychainFailure) {
             try connection.run(.savepoint)
             try body?(self)
@@ -151,7 +151,7 @@ extension StoreSession {
             let failure = error
             // SQLite undoes a whole transaction by itself after some failures, and after others its memory is not to be trusted.
             guard !health.isBroken, connection.isInTransaction else { return .transactionLost(failure) }
-            health.transactionBegins()
+            health.resetForTransaction()
             do throws(KeychainFailure) {
                 try connection.run(.rollbackToSavepoint)
                 try connection.run(.releaseSavepoint)
@@ -175,7 +175,7 @@ extension StoreSession {
     /// The format may have changed since the connection was opened.
     func checkFormat() throws(KeychainFailure) {
         let version = try singleInteger(.formatVersion) ?? 0
-        guard version <= StoreSchema.formatVersion else { throw StoreOpening.newer(version) }
+        guard version <= StoreSchema.formatVersion else { throw StoreOpener.newer(version) }
     }
 
     /// Names the change of keys after which the -wal file is still to be emptied; nil when there is none.

@@ -31,11 +31,11 @@ package struct FileLocation: Equatable, Sendable {
     /// Nil when the directory does not exist.
     package init?(_ path: String) throws(KeychainFailure) {
         let (directory, name) = try Self.split(path)
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             self.directory = try POSIX.resolvedPath(of: directory)
             self.name = name
         } catch .noEntry {
-            try Self.refuseLinkToNowhere(above: directory)
+            try Self.refuseDanglingLink(above: directory)
             return nil
         } catch {
             throw KeychainFailure(.notAvailable, "cannot look into \(directory): \(error.message)")
@@ -43,7 +43,7 @@ package struct FileLocation: Equatable, Sendable {
     }
 
     /// What a link leads to may only be away for now, such as a disk that is not mounted: then nobody can say that there is no store.
-    private static func refuseLinkToNowhere(above directory: String) throws(KeychainFailure) {
+    private static func refuseDanglingLink(above directory: String) throws(KeychainFailure) {
         var path = directory
         while path != "/" {
             guard let facts = try POSIX.factsIfPresent(of: path) else {
@@ -68,7 +68,7 @@ package enum PrivateDirectory {
         let parent = try FileLocation.parent(of: directory)
         if try POSIX.factsIfPresent(of: directory) == nil {
             try make(parent)
-            do throws(POSIX.ErrorNumber) {
+            do throws(POSIX.SystemError) {
                 try POSIX.makeDirectory(directory)
             } catch .exists {
                 // Another process was faster.
@@ -77,9 +77,9 @@ package enum PrivateDirectory {
             }
         }
         // Also for a directory that was there: another process may have made it a moment ago and not have come this far.
-        do throws(POSIX.ErrorNumber) {
+        do throws(POSIX.SystemError) {
             try POSIX.flush(POSIX.resolvedPath(of: parent))
-        } catch  where error.meansReadOnly {
+        } catch  where error.isPermissionError {
             // Who may not look into the parent has made nothing there.
         } catch {
             throw failure(error, directory)
@@ -87,9 +87,9 @@ package enum PrivateDirectory {
     }
 
     /// What an error number means to whoever wanted to put something into a directory.
-    package static func failure(_ error: POSIX.ErrorNumber, _ directory: String) -> KeychainFailure {
-        if error.meansFull { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
-        let status: KeychainStatus = error.meansReadOnly ? .readOnly : error.meansIO ? .inputOutput : .notAvailable
+    package static func failure(_ error: POSIX.SystemError, _ directory: String) -> KeychainFailure {
+        if error.isOutOfSpace { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
+        let status: KeychainStatus = error.isPermissionError ? .readOnly : error.isIOError ? .inputOutput : .notAvailable
         return KeychainFailure(status, "nothing can be made in \(directory): \(error.message)")
     }
 }

@@ -11,14 +11,14 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         let holder: any KeyHolder
         /// Another holder of the same store.
         let other: any KeyHolder
-        let letPass: @Sendable (_ seconds: UInt32) -> Void
+        let advanceTime: @Sendable (_ seconds: UInt32) -> Void
 
-        /// Two holders of one store, whose count of locks is `lockEpoch` and for which nothing is held; `letPass` returns when
+        /// Two holders of one store, whose count of locks is `lockEpoch` and for which nothing is held; `advanceTime` returns when
         /// that much time is over, and a little more.
-        package init(holder: any KeyHolder, other: any KeyHolder, letPass: @escaping @Sendable (_ seconds: UInt32) -> Void) {
+        package init(holder: any KeyHolder, other: any KeyHolder, advanceTime: @escaping @Sendable (_ seconds: UInt32) -> Void) {
             self.holder = holder
             self.other = other
-            self.letPass = letPass
+            self.advanceTime = advanceTime
         }
     }
 
@@ -151,7 +151,7 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         KeyHolderContract("What is not used for its time is gone; without one it stays") { subject, findings throws(KeychainFailure) in
             try subject.holder.hold([1], in: .unlocked, timeoutSeconds: 1)
             try subject.holder.hold([2], in: .firstUnlock, timeoutSeconds: nil)
-            subject.letPass(1)
+            subject.advanceTime(1)
             for holder in [subject.holder, subject.other] {
                 try findings.expect(holder, holds: nil, in: .unlocked, "after its time")
                 try findings.expect(holder, holds: [2], in: .firstUnlock, "though it has no time")
@@ -164,19 +164,22 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try subject.holder.hold([2], in: .unlocked, timeoutSeconds: nil)
             try subject.holder.hold([3], in: .firstUnlock, timeoutSeconds: nil)
             try subject.holder.hold([4], in: .firstUnlock, timeoutSeconds: 1)
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(subject.holder, holds: [2], in: .unlocked, "after the time of what it replaced")
             try findings.expect(subject.holder, holds: nil, in: .firstUnlock, "after its time, though what it replaced had none")
         },
         KeyHolderContract("What is held for two generations of the keybag lies side by side, and is removed together") {
             subject, findings throws(KeychainFailure) in
-            let (older, newer) = (subject.holder.forKeybag(KeybagMark(generation: 7)), subject.other.forKeybag(KeybagMark(generation: 8)))
+            let (older, newer) = (
+                subject.holder.forKeybag(KeybagIdentity(generation: 7)), subject.other.forKeybag(KeybagIdentity(generation: 8))
+            )
             try older.hold([7], timeoutSeconds: nil)
             try newer.hold([8], timeoutSeconds: nil)
             try findings.expect(older, holds: [7], "beside a newer one")
             try findings.expect(newer, holds: [8], "beside an older one")
-            try findings.expect(subject.other.forKeybag(KeybagMark(generation: 7)), holds: [7], "for another holder of the same generation")
-            try findings.expect(older.forKeybag(KeybagMark(generation: 6)), holds: nil, "for a generation that nothing is held for")
+            try findings.expect(
+                subject.other.forKeybag(KeybagIdentity(generation: 7)), holds: [7], "for another holder of the same generation")
+            try findings.expect(older.forKeybag(KeybagIdentity(generation: 6)), holds: nil, "for a generation that nothing is held for")
             try newer.removeOlder(.unlocked)
             try findings.expect(older, holds: nil, "after what is older was removed")
             try findings.expect(newer, holds: [8], "after what is older was removed")
@@ -186,7 +189,7 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         },
         KeyHolderContract("Two keybags of one generation have a place each, until the slot is emptied") {
             subject, findings throws(KeychainFailure) in
-            let (one, two) = (KeybagMark(generation: 7, tag: 1), KeybagMark(generation: 7, tag: 2))
+            let (one, two) = (KeybagIdentity(generation: 7, tag: 1), KeybagIdentity(generation: 7, tag: 2))
             try subject.holder.forKeybag(one).hold([1], timeoutSeconds: nil)
             try subject.other.forKeybag(two).hold([2], timeoutSeconds: nil)
             try findings.expect(subject.other.forKeybag(one), holds: [1], "beside another keybag of its generation")
@@ -207,10 +210,10 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         KeyHolderContract("Looking is no use: it does not make anything last longer") { subject, findings throws(KeychainFailure) in
             try subject.holder.hold([1], timeoutSeconds: 2)
             for _ in 1...2 {
-                subject.letPass(1)
+                subject.advanceTime(1)
                 for holder in [subject.holder, subject.other] { _ = try holder.load(.unlocked, for: .inspection) }
             }
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(subject.holder, holds: nil, "after its time, in which it was only looked at")
         },
     ]

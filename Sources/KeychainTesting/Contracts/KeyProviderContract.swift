@@ -114,7 +114,7 @@ extension KeyProviderContract {
                 let violations =
                     isLocked(accessibility, isFirstUnlockDone: isFirstUnlockDone)
                     ? violationsForLocked(accessibility, generation, by: provider)
-                    : violationsForLent(accessibility, generation, by: provider)
+                    : violationsForAvailable(accessibility, generation, by: provider)
                 return violations + violationsForAbsentGeneration(generation &+ 1_000, of: accessibility, by: provider)
             } catch {
                 return ["\(accessibility.rawValue): the current generation cannot be had while locked: \(error)"]
@@ -150,7 +150,7 @@ extension KeyProviderContract {
         return violations
     }
 
-    private static func violationsForLent(
+    private static func violationsForAvailable(
         _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> [String] {
         var violations: [String] = []

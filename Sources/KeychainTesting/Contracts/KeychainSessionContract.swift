@@ -12,15 +12,15 @@ package struct KeychainSessionContract: Sendable, CustomStringConvertible {
     package struct Subject: Sendable {
         let keychain: any Lockable
         let other: any Lockable
-        let letPass: @Sendable (_ seconds: UInt32) -> Void
+        let advanceTime: @Sendable (_ seconds: UInt32) -> Void
 
         /// Takes an empty keychain without a passcode, and the same one as another process has it.
         ///
-        /// `letPass` returns when that much time is over. Passcodes of five characters must be allowed.
-        package init(keychain: any Lockable, other: any Lockable, letPass: @escaping @Sendable (_ seconds: UInt32) -> Void) {
+        /// `advanceTime` returns when that much time is over. Passcodes of five characters must be allowed.
+        package init(keychain: any Lockable, other: any Lockable, advanceTime: @escaping @Sendable (_ seconds: UInt32) -> Void) {
             self.keychain = keychain
             self.other = other
-            self.letPass = letPass
+            self.advanceTime = advanceTime
         }
     }
 
@@ -33,7 +33,7 @@ package struct KeychainSessionContract: Sendable, CustomStringConvertible {
         self.check = check
     }
 
-    package static let rules = stateRules + passcodeRules
+    package static let rules = stateRules + passcodePolicy
 
     /// What the keychain does against the rule, a line each; empty when it keeps it.
     package func violations(of subject: Subject) -> [String] {
@@ -201,30 +201,30 @@ extension KeychainSessionContract {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.set("123456", autoLock: .after(seconds: 1))
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(keychain, is: .locked, "after its time since it was set")
             findings.expect(try keychain.sessionStatus().autoLock == nil, "while locked, it is said to lock itself")
             findings.expectFailure(.interactionNotAllowed, "another auto-lock while locked") { () throws(KeychainFailure) in
                 try keychain.setAutoLock(.never)
             }
             try keychain.unlock(with: "123456", autoLock: .after(seconds: 1))
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(keychain, is: .locked, "after its time since it was unlocked")
             try keychain.unlock(with: "123456", autoLock: .never)
             findings.expect(try keychain.sessionStatus().autoLock == .never, "it is not said that it never locks itself")
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(keychain, is: .unlocked, "though it has no time")
             try keychain.setAutoLock(.after(seconds: 1))
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(keychain, is: .locked, "after its time since that was changed")
         },
         KeychainSessionContract("Whoever asks for the state does not keep the keychain unlocked") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.set("123456", autoLock: .after(seconds: 2))
-            subject.letPass(1)
+            subject.advanceTime(1)
             for asked in [keychain, subject.other] { _ = try asked.sessionStatus() }
-            subject.letPass(1)
+            subject.advanceTime(1)
             try findings.expect(keychain, is: .locked, "after its time, in which only the state was asked for")
         },
         KeychainSessionContract("Another process sees each change at its next call") { subject, findings throws(KeychainFailure) in
@@ -258,7 +258,7 @@ extension KeychainSessionContract {
 }
 
 extension KeychainSessionContract {
-    static let passcodeRules = [
+    static let passcodePolicy = [
         KeychainSessionContract("A passcode is set once, and unlocks") { subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.addItemOfEachClass()

@@ -5,14 +5,14 @@ package import KeychainCore
 
 /// What every `PresenceVerifier` promises, as checks that any implementation can be put through.
 package struct PresenceVerifierContract {
-    private let verifier: (ScriptedPresence.Reaction) throws -> any PresenceVerifier
+    private let verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier
     private var violations: [String] = []
 
     /// Checks verifiers, each before a person who reacts in one way, once or twice.
     ///
     /// - Returns: A sentence for each promise that was broken; empty when all were kept.
     /// - Throws: What `verifier` throws.
-    package static func violations(of verifier: (ScriptedPresence.Reaction) throws -> any PresenceVerifier) throws -> [String] {
+    package static func violations(of verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier) throws -> [String] {
         try withoutActuallyEscaping(verifier) { verifier in
             var contract = PresenceVerifierContract(verifier: verifier)
             try contract.checkAnswers()
@@ -21,7 +21,7 @@ package struct PresenceVerifierContract {
         }
     }
 
-    private init(verifier: @escaping (ScriptedPresence.Reaction) throws -> any PresenceVerifier) {
+    private init(verifier: @escaping (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier) {
         self.verifier = verifier
     }
 
@@ -45,8 +45,8 @@ package struct PresenceVerifierContract {
     }
 
     private mutating func checkRefusals() throws {
-        let expectations: [(ScriptedPresence.Reaction, String)] = [
-            (.cancel, "canceled"), (.timeOut, "timedOut"), (.nobodyThere, "nobodyToAsk"), (.fail("it broke"), "failed"),
+        let expectations: [(ScriptedPresenceVerifier.Reaction, String)] = [
+            (.cancel, "canceled"), (.timeOut, "timedOut"), (.promptUnavailable, "promptUnavailable"), (.fail("it broke"), "failed"),
         ]
         for (reaction, expected) in expectations {
             let verifier = try verifier(reaction)
@@ -71,7 +71,7 @@ package struct PresenceVerifierContract {
             switch error {
             case .canceled: return "canceled"
             case .timedOut: return "timedOut"
-            case .nobodyToAsk(let why): return why.isEmpty ? "nobodyToAsk without a reason" : "nobodyToAsk"
+            case .promptUnavailable(let why): return why.isEmpty ? "promptUnavailable without a reason" : "promptUnavailable"
             case .failed(let why): return why.isEmpty ? "failed without a reason" : "failed"
             }
         }
@@ -102,7 +102,7 @@ package enum DeviceProtectorContract {
     /// Checks a protector that has no secret of `storeID`.
     ///
     /// - Returns: As `violations(of:storeID:)`.
-    package static func violationsWhereMissing(_ protector: any DeviceProtector, storeID: StoreID) -> [String] {
+    package static func violationsWithoutSecret(_ protector: any DeviceProtector, storeID: StoreID) -> [String] {
         do throws(KeychainFailure) {
             _ = try protector.deviceSecret(for: storeID)
             return ["a secret is given for a store that has none"]

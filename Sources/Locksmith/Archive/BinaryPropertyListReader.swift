@@ -54,7 +54,7 @@ enum PropertyListNode {
 /// Source: the comment in Apple's `CFBinaryPList.c`.
 struct BinaryPropertyListReader {
     /// Keyed archives are flat: what is nested in them is so by number.
-    private static let greatestDepth = 8
+    private static let maximumDepth = 8
 
     private let bytes: [UInt8]
     private var offsetSize = 0
@@ -103,11 +103,11 @@ struct BinaryPropertyListReader {
 
     private mutating func object(_ number: Int, depth: Int) throws(LocksmithError) -> PropertyListNode {
         if let found = known[number] {
-            guard depth + found.height < Self.greatestDepth else { throw .decode }
+            guard depth + found.height < Self.maximumDepth else { throw .decode }
             height = found.height
             return found.node
         }
-        guard depth < Self.greatestDepth, number < objectCount else { throw .decode }
+        guard depth < Self.maximumDepth, number < objectCount else { throw .decode }
         height = 0
         let node = try node(at: try integer(at: tableOffset + number * offsetSize, size: offsetSize), depth: depth)
         known[number] = (node, height)

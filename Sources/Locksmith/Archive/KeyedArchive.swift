@@ -9,7 +9,7 @@ internal import Foundation
 /// An archive is a property list with a flat array of objects. Where an object contains another, it has that one's number.
 enum KeyedArchive {
     /// How deep arrays and dictionaries may be nested; what contains itself is deeper than anything.
-    static let greatestDepth = 100
+    static let maximumDepth = 100
 
     /// Whether a value may be a key of a dictionary or an element of a set: only what contains nothing else.
     static func canBeHashed(_ value: Any) -> Bool {
@@ -29,9 +29,9 @@ enum KeyedArchive {
     }
 
     /// How many such values may be keys or elements of sets in one archive, since each might have to be compared with all others.
-    static let greatestPredictableHashCount = 1_000
+    static let maximumPredictableHashCount = 1_000
     /// How many objects are written; containers that hold the same one over and over would take for ever.
-    static let greatestObjectCount = 100_000
+    static let maximumObjectCount = 100_000
 
     static let name = "NSKeyedArchiver"
     static let version: Int64 = 100_000

@@ -12,7 +12,7 @@ struct KeyedArchiveReader {
     /// The levels of the object that was made last.
     private var height = 0
     /// How many elements may still be delivered: in an honest archive each takes a byte of its own.
-    private var elementBudget: Int
+    private var remainingElementCount: Int
     private var hashedCount = 0
 
     private typealias Key = KeyedArchive.Key
@@ -33,22 +33,22 @@ struct KeyedArchiveReader {
             let objects = archive[Key.objects]?.array, objects.first?.string == KeyedArchive.null,
             let root = archive[Key.top]?.dictionary?[Key.root]
         else { throw .decode }
-        var reader = KeyedArchiveReader(objects: objects, elementBudget: data.count)
+        var reader = KeyedArchiveReader(objects: objects, remainingElementCount: data.count)
         guard let dictionary = try reader.object(root, depth: 0) as? [String: Any] else { throw .decode }
         return dictionary
     }
 
-    private init(objects: [PropertyListNode], elementBudget: Int) {
+    private init(objects: [PropertyListNode], remainingElementCount: Int) {
         self.objects = objects
-        self.elementBudget = elementBudget
+        self.remainingElementCount = remainingElementCount
     }
 
     private mutating func object(_ reference: PropertyListNode?, depth: Int) throws(LocksmithError) -> Any {
-        guard let number = reference?.identifier, number > 0, number < objects.count, depth < KeyedArchive.greatestDepth else {
+        guard let number = reference?.identifier, number > 0, number < objects.count, depth < KeyedArchive.maximumDepth else {
             throw .decode
         }
         if let found = known[number] {
-            guard depth + found.height < KeyedArchive.greatestDepth else { throw .decode }
+            guard depth + found.height < KeyedArchive.maximumDepth else { throw .decode }
             height = found.height
             return found.object
         }
@@ -109,14 +109,14 @@ struct KeyedArchiveReader {
     private mutating func hashable(_ value: Any) throws(LocksmithError) -> AnyHashable {
         guard KeyedArchive.canBeHashed(value), let hashable = value as? AnyHashable else { throw .decode }
         if KeyedArchive.isHashPredictable(value) { hashedCount += 1 }
-        guard hashedCount <= KeyedArchive.greatestPredictableHashCount else { throw .decode }
+        guard hashedCount <= KeyedArchive.maximumPredictableHashCount else { throw .decode }
         return hashable
     }
 
     private mutating func elements(_ references: PropertyListNode?, depth: Int) throws(LocksmithError) -> [Any] {
         let references = try field(references?.array)
-        guard references.count <= elementBudget else { throw .decode }
-        elementBudget -= references.count
+        guard references.count <= remainingElementCount else { throw .decode }
+        remainingElementCount -= references.count
         var elements: [Any] = []
         var greatest = 0
         for reference in references {

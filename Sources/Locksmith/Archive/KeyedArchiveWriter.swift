@@ -30,7 +30,7 @@ struct KeyedArchiveWriter {
     ///
     /// - Returns: Its number.
     private mutating func add(_ value: Any, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
-        guard depth < KeyedArchive.greatestDepth, objects.count < KeyedArchive.greatestObjectCount else {
+        guard depth < KeyedArchive.maximumDepth, objects.count < KeyedArchive.maximumObjectCount else {
             throw .unarchivable(key: path)
         }
         switch value {
@@ -40,7 +40,7 @@ struct KeyedArchiveWriter {
         case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
         case let elements as Set<AnyHashable>:
             let elements = elements.map(\.base)
-            guard areToldApart(elements) else { throw .unarchivable(key: path) }
+            guard areDistinguishable(elements) else { throw .unarchivable(key: path) }
             return try append(.set, [Key.values: addElements(elements, path: path, depth: depth)])
         case let number as NSNumber: return append(try node(of: number, path: path))
         case let data as Data: return append(.data(data))
@@ -67,7 +67,7 @@ struct KeyedArchiveWriter {
     {
         // In a settled order, so that of several values that have no form the same is named each time.
         let pairs = dictionary.map { (name: Self.name(of: $0.key.base), key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
-        guard areToldApart(pairs.map(\.key)) else { throw .unarchivable(key: path) }
+        guard areDistinguishable(pairs.map(\.key)) else { throw .unarchivable(key: path) }
         var keys: [PropertyListNode] = []
         var values: [PropertyListNode] = []
         for pair in pairs {
@@ -90,9 +90,9 @@ struct KeyedArchiveWriter {
     }
 
     /// Whether these come back as they are, as keys or in a set: what a reader would refuse or take for one another is not written.
-    private mutating func areToldApart(_ values: [Any]) -> Bool {
+    private mutating func areDistinguishable(_ values: [Any]) -> Bool {
         hashedCount += values.count(where: KeyedArchive.isHashPredictable)
-        guard hashedCount <= KeyedArchive.greatestPredictableHashCount else { return false }
+        guard hashedCount <= KeyedArchive.maximumPredictableHashCount else { return false }
         var numbers: Set<NSNumber> = []
         return values.allSatisfy { value in
             guard KeyedArchive.canBeHashed(value) else { return false }
@@ -103,7 +103,7 @@ struct KeyedArchiveWriter {
 
     private mutating func add(_ url: URL, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
         // Its parts are a level below, as a reader counts.
-        guard depth + 1 < KeyedArchive.greatestDepth else { throw .unarchivable(key: path) }
+        guard depth + 1 < KeyedArchive.maximumDepth else { throw .unarchivable(key: path) }
         var base = PropertyListNode.identifier(0)
         if let baseURL = url.baseURL { base = try add(baseURL, path: path, depth: depth + 1) }
         let relative = append(.string(url.relativeString))

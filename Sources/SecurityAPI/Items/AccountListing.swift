@@ -15,12 +15,12 @@ package enum AccountListing {
     /// - Returns: The status of `SecItemCopyMatching` for such a query, and the accounts, none unless it is `errSecSuccess`.
     package static func accounts(matching query: [String: Any]) -> (status: OSStatus, accounts: [String]) {
         var accounts: [String] = []
-        let status = KeychainCall.run { () throws(KeychainFailure) in
+        let status = SecItemCall.run { () throws(KeychainFailure) in
             var request = try MatchRequest(try ItemDictionary(query))
             request.limit = nil
             request.includesSecrets = false
             request.attributes = .only(.account)
-            let items = try ProcessKeychain.current().copyMatching(request)
+            let items = try DefaultKeychain.current().copyMatching(request)
             accounts.reserveCapacity(items.count)
             for item in items {
                 switch item.attributes[.account] ?? PrimaryKey.defaultValue(of: .account) {

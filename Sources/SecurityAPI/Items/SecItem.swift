@@ -23,7 +23,7 @@ internal import Logging
 ///   call succeeds.
 @discardableResult
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    unsafe addItem(attributes, CallerResult(result))
+    unsafe addItem(attributes, ResultPointer(result))
 }
 
 /// Adds an item described by a Foundation dictionary; see `SecItemAdd(_:_:)` for a Swift dictionary.
@@ -34,13 +34,13 @@ public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointe
 /// - Returns: The status.
 @discardableResult
 public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    unsafe addItem(attributes, CallerResult(result))
+    unsafe addItem(attributes, ResultPointer(result))
 }
 
-private func addItem(_ attributes: some CallerDictionary, _ result: CallerResult) -> OSStatus {
-    KeychainCall.run { () throws(KeychainFailure) in
+private func addItem(_ attributes: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
+    SecItemCall.run { () throws(KeychainFailure) in
         let dictionary = try ItemDictionary(attributes.stringKeyed())
-        let item = try ProcessKeychain.current().add(try AddRequest(dictionary))
+        let item = try DefaultKeychain.current().add(try AddRequest(dictionary))
         var renderer = ItemRenderer(parts: dictionary.returns, verb: .add(callerNamedAccessControl: dictionary.accessControl != nil))
         result.deliver(renderer.render(item))
     }
@@ -62,7 +62,7 @@ private func addItem(_ attributes: some CallerDictionary, _ result: CallerResult
 ///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used.
 @discardableResult
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    unsafe copyMatchingItems(query, CallerResult(result))
+    unsafe copyMatchingItems(query, ResultPointer(result))
 }
 
 /// Finds items by a query in a Foundation dictionary; see `SecItemCopyMatching(_:_:)` for a Swift dictionary.
@@ -73,13 +73,13 @@ public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePo
 /// - Returns: The status.
 @discardableResult
 public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    unsafe copyMatchingItems(query, CallerResult(result))
+    unsafe copyMatchingItems(query, ResultPointer(result))
 }
 
-private func copyMatchingItems(_ query: some CallerDictionary, _ result: CallerResult) -> OSStatus {
-    KeychainCall.run { () throws(KeychainFailure) in
+private func copyMatchingItems(_ query: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
+    SecItemCall.run { () throws(KeychainFailure) in
         let dictionary = try ItemDictionary(query.stringKeyed())
-        let items = try ProcessKeychain.current().copyMatching(try MatchRequest(dictionary))
+        let items = try DefaultKeychain.current().copyMatching(try MatchRequest(dictionary))
         var renderer = ItemRenderer(parts: dictionary.returns, verb: .copyMatching)
         switch dictionary.limit {
         case .one: result.deliver(items.first.flatMap { renderer.render($0) })
@@ -135,12 +135,12 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDiction
     updateItems(query, attributesToUpdate)
 }
 
-private func updateItems(_ query: some CallerDictionary, _ attributesToUpdate: some CallerDictionary) -> OSStatus {
-    KeychainCall.run { () throws(KeychainFailure) in
+private func updateItems(_ query: some StringKeyedDictionary, _ attributesToUpdate: some StringKeyedDictionary) -> OSStatus {
+    SecItemCall.run { () throws(KeychainFailure) in
         let dictionary = try ItemDictionary(query.stringKeyed())
         let changes = try UpdateDictionary(attributesToUpdate.stringKeyed(), of: dictionary.itemClass)
         let request = try UpdateRequest(dictionary, changes: changes)
-        try ProcessKeychain.current().update(request)
+        try DefaultKeychain.current().update(request)
     }
 }
 
@@ -164,15 +164,15 @@ public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
     deleteItems(query)
 }
 
-private func deleteItems(_ query: some CallerDictionary) -> OSStatus {
-    KeychainCall.run { () throws(KeychainFailure) in
+private func deleteItems(_ query: some StringKeyedDictionary) -> OSStatus {
+    SecItemCall.run { () throws(KeychainFailure) in
         let request = try DeleteRequest(try ItemDictionary(query.stringKeyed()))
-        try ProcessKeychain.current().delete(request)
+        try DefaultKeychain.current().delete(request)
     }
 }
 
 /// Runs one SecItem call: turns a failure into its status and logs why.
-enum KeychainCall {
+enum SecItemCall {
     private static let logger = Logger(label: "keychain")
 
     static func run(_ body: () throws(KeychainFailure) -> Void) -> OSStatus {
@@ -196,16 +196,16 @@ enum KeychainCall {
 }
 
 /// A dictionary as a caller may hand one in.
-protocol CallerDictionary {
+protocol StringKeyedDictionary {
     /// The dictionary with its keys as strings; other keys mean nothing to a keychain.
     func stringKeyed() throws(KeychainFailure) -> [String: Any]
 }
 
-extension [String: Any]: CallerDictionary {
+extension [String: Any]: StringKeyedDictionary {
     func stringKeyed() -> [String: Any] { self }
 }
 
-extension NSDictionary: CallerDictionary {
+extension NSDictionary: StringKeyedDictionary {
     /// Key by key, because Foundation's cast sees nothing in a dictionary of a class that somebody derived.
     func stringKeyed() throws(KeychainFailure) -> [String: Any] {
         var dictionary: [String: Any] = [:]

@@ -172,7 +172,7 @@ open class LAContext: NSObject, @unchecked Sendable {
     /// - Throws: ``LAError``, as ``evaluatePolicy(_:localizedReason:reply:)`` replies.
     @discardableResult
     open func evaluatePolicy(_ policy: LAPolicy, localizedReason: String) async throws -> Bool {
-        try await OneReply.wait { evaluatePolicy(policy, localizedReason: localizedReason, reply: $0) }
+        try await FirstReply.wait { evaluatePolicy(policy, localizedReason: localizedReason, reply: $0) }
     }
 
     /// Asks for what an item with this access control needs, unless the context carries it already.
@@ -204,7 +204,7 @@ open class LAContext: NSObject, @unchecked Sendable {
     open func evaluateAccessControl(
         _ accessControl: SecAccessControl, operation: LAAccessControlOperation, localizedReason: String
     ) async throws -> Bool {
-        try await OneReply.wait {
+        try await FirstReply.wait {
             evaluateAccessControl(accessControl, operation: operation, localizedReason: localizedReason, reply: $0)
         }
     }

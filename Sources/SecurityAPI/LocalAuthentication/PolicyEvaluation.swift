@@ -54,7 +54,7 @@ struct PolicyEvaluation: Sendable {
     private static func authenticator() throws(LAError) -> any KeychainAuthenticating {
         let keychain: any Keychain
         do throws(KeychainFailure) {
-            keychain = try ProcessKeychain.current()
+            keychain = try DefaultKeychain.current()
         } catch {
             throw LAError(error)
         }
@@ -67,7 +67,7 @@ struct PolicyEvaluation: Sendable {
     /// Throws what would stand in the way at once.
     func requirePossible() throws(LAError) {
         do throws(KeychainFailure) {
-            if let constraint { try authenticator.requireAuthenticable(constraint, in: context) }
+            if let constraint { try authenticator.requireCanAuthenticate(constraint, in: context) }
         } catch {
             throw LAError(error)
         }
@@ -76,7 +76,7 @@ struct PolicyEvaluation: Sendable {
     /// An item is stored without anybody who could be asked, as long as somebody can read it some day.
     private func requireStorable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            try authenticator.requireAuthenticable(constraint, in: context)
+            try authenticator.requireCanAuthenticate(constraint, in: context)
         } catch {
             guard error.refusal == .notInteractive else { throw error }
         }
@@ -128,7 +128,7 @@ extension LAPolicy {
 }
 
 /// Waits for the reply of a call that takes a closure.
-enum OneReply {
+enum FirstReply {
     /// Starts `call` and waits for what it replies first.
     ///
     /// A second reply is passed over: `LAContext` is open, and what a subclass does must not end the program.

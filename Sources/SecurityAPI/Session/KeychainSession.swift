@@ -24,7 +24,7 @@ public struct KeychainSession: Sendable {
     /// - Returns: The session of that keychain: the user's own, or under test the one of the enclosing scope.
     /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` when there is no place for a keychain.
     public static func current() throws(KeychainSessionError) -> KeychainSession {
-        let keychain = try KeychainSessionError.wrapping { () throws(KeychainFailure) in try ProcessKeychain.current() }
+        let keychain = try KeychainSessionError.wrapping { () throws(KeychainFailure) in try DefaultKeychain.current() }
         guard let provider = keychain as? any KeychainSessionProviding else {
             throw KeychainSessionError(KeychainFailure(.unimplemented, "the keychain of this scope has no lock"))
         }

@@ -13,15 +13,15 @@ final class InstanceRegistry<Key: Hashable & Sendable, Instance: AnyObject & Sen
     private var references: [Key: WeakReference] = [:]
     /// Entries of released instances are dropped when the dictionary reaches this size, so that it stays in
     /// proportion to what is alive.
-    private var sizeToSweepAt = 64
+    private var sweepThreshold = 64
 
     /// The live instance for `key`, or the one that `make` gives.
     func instance(for key: Key, make: () -> Instance) -> Instance {
         lock.withLock {
             if let instance = references[key]?.instance { return instance }
-            if references.count >= sizeToSweepAt {
+            if references.count >= sweepThreshold {
                 references = references.filter { $0.value.instance != nil }
-                sizeToSweepAt = max(64, references.count * 2)
+                sweepThreshold = max(64, references.count * 2)
             }
             let instance = make()
             references[key] = WeakReference(instance: instance)
@@ -35,7 +35,7 @@ struct InstanceKey: Hashable, Sendable {
     let sandbox: Sandbox
     private let identifier: ExactString
 
-    init(_ sandbox: Sandbox, _ name: SandboxName) {
+    init(_ sandbox: Sandbox, _ name: ValetName) {
         self.sandbox = sandbox
         identifier = ExactString(name.identifier.description)
     }

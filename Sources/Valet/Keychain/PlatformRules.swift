@@ -5,7 +5,7 @@ internal import KeychainServices
 enum PlatformRules {
     #if os(macOS)
     /// The prefix of an application group is the App ID prefix of the maker on macOS.
-    static func isGroupPrefix(_ prefix: String) -> Bool { !prefix.isEmpty }
+    static func isApplicationGroupPrefix(_ prefix: String) -> Bool { !prefix.isEmpty }
 
     /// Where the items of `items` lie if they were written on macOS 10.14 or earlier: in the file-based keychain.
     ///
@@ -16,7 +16,7 @@ enum PlatformRules {
     }
     #else
     /// The prefix of an application group is always the word `group`.
-    static func isGroupPrefix(_ prefix: String) -> Bool { prefix == "group" }
+    static func isApplicationGroupPrefix(_ prefix: String) -> Bool { prefix == "group" }
 
     /// Nil: no other platform ever had a second keychain.
     static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? { nil }
@@ -58,7 +58,7 @@ enum PlatformRules {
     // LocalAuthentication lacks what is needed here, and the constants for these keys are deprecated: naming them would be a warning.
 
     /// Makes a call fail rather than ask.
-    static func withoutAsking() -> [String: Any] { ["u_AuthUI": "u_AuthUIF"] }
+    static func withoutPromptEntries() -> [String: Any] { ["u_AuthUI": "u_AuthUIF"] }
 
     /// Makes a call ask in the program's words.
     static func asking(_ prompt: String) -> [String: Any] { prompt.isEmpty ? [:] : ["u_OpPrompt": prompt] }
@@ -67,7 +67,7 @@ enum PlatformRules {
     static func hasBiometry() -> Bool { true }
     #else
     /// Makes a call fail rather than ask.
-    static func withoutAsking() -> [String: Any] {
+    static func withoutPromptEntries() -> [String: Any] {
         let context = LAContext()
         context.interactionNotAllowed = true
         return [kSecUseAuthenticationContext as String: context]

@@ -13,7 +13,7 @@ struct Sandbox: Hashable, Sendable {
     /// What a person must do to read the items; nil: nothing.
     let accessControl: SecureEnclaveAccessControl?
 
-    init(name: SandboxName, kind: ValetKind, protection: some ItemProtection) {
+    init(name: ValetName, kind: ValetKind, protection: some ItemProtection) {
         service = ExactString(name.service(kind: kind, protection: protection))
         accessGroup = name.accessGroup.map(ExactString.init)
         accessibilityAttribute = protection.secAccessibilityAttribute
@@ -41,7 +41,7 @@ struct Sandbox: Hashable, Sendable {
 /// What a valet was named with.
 ///
 /// It decides the service and the access group of its items.
-enum SandboxName: Sendable {
+enum ValetName: Sendable {
     case identifier(Identifier)
     case sharedGroup(SharedGroupIdentifier, Identifier?)
     /// The service is the identifier and nothing else.

@@ -6,7 +6,7 @@ internal import KeychainServices
 ///
 /// It holds no lock and no state: each operation is one call of the keychain, which is atomic, except writing, which is
 /// a short sequence of such calls that never leaves a key without a value.
-struct SandboxedKeychain: Sendable {
+struct NamespaceKeychain: Sendable {
     let sandbox: Sandbox
     /// Every item of the sandbox.
     let items: ItemQuery
@@ -35,7 +35,7 @@ struct SandboxedKeychain: Sendable {
         SecItem.copyData(matching: value.forAccount(Canary.key)) == (errSecSuccess, Canary.value)
     }
 
-    func object(forKey key: String, _ asking: AskingOptions = .unsaid) throws(KeychainError) -> Data {
+    func object(forKey key: String, _ asking: PromptOptions = .unspecified) throws(KeychainError) -> Data {
         guard !key.isEmpty else { throw .emptyKey }
         let (status, data) = SecItem.copyData(matching: value.forAccount(key, asking))
         guard status == errSecSuccess else { throw KeychainError(status: status) }
@@ -45,7 +45,7 @@ struct SandboxedKeychain: Sendable {
     }
 
     /// The text under a key; bytes that are no text are nothing for whoever asks for text.
-    func string(forKey key: String, _ asking: AskingOptions = .unsaid) throws(KeychainError) -> String {
+    func string(forKey key: String, _ asking: PromptOptions = .unspecified) throws(KeychainError) -> String {
         guard let string = String(exactUTF8: try object(forKey: key, asking)) else { throw .itemNotFound }
         return string
     }
@@ -53,21 +53,21 @@ struct SandboxedKeychain: Sendable {
     /// Nobody is asked.
     func containsObject(forKey key: String) throws(KeychainError) -> Bool {
         guard !key.isEmpty else { throw .emptyKey }
-        switch SecItem.look(for: items.forAccount(key, askingNobody)) {
+        switch SecItem.look(for: items.forAccount(key, withoutPrompt)) {
         case errSecSuccess: return true
         // An item that somebody has to release, or whose class is locked: only one that is there answers so.
-        case errSecInteractionNotAllowed where isReleasedByPerson: return true
+        case errSecInteractionNotAllowed where requiresAuthentication: return true
         case errSecItemNotFound: return false
         case let status: throw KeychainError(status: status)
         }
     }
 
-    func allKeys(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> Set<String> {
+    func allKeys(_ asking: PromptOptions = .unspecified) throws(KeychainError) -> Set<String> {
         Set(try keyList(asking))
     }
 
     /// Each key by itself, in no order: those that a `Set` takes for equal, because they are canonically equivalent, have values of their own.
-    func keyList(_ asking: AskingOptions = .unsaid) throws(KeychainError) -> [String] {
+    func keyList(_ asking: PromptOptions = .unspecified) throws(KeychainError) -> [String] {
         let (status, found) = PlatformRules.accounts(matching: items.with(asking.entries).entries)
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
@@ -81,7 +81,7 @@ struct SandboxedKeychain: Sendable {
     func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }
         guard !object.isEmpty else { throw .emptyValue }
-        let item = items.forAccount(key, askingNobody)
+        let item = items.forAccount(key, withoutPrompt)
         var change = try newProtection()
         change[kSecValueData as String] = object
         let newItem = try self.newItem(forKey: key, value: object)
@@ -92,7 +92,7 @@ struct SandboxedKeychain: Sendable {
             case errSecSuccess: return
             // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
             case errSecItemNotFound, errSecDecode: break
-            case errSecInteractionNotAllowed where isReleasedByPerson && PlatformRules.overwritesByRemoving: isLockedOrAsks = true
+            case errSecInteractionNotAllowed where requiresAuthentication && PlatformRules.overwritesByRemoving: isLockedOrAsks = true
             case let status: throw KeychainError(statusOfWriting: status)
             }
             switch SecItem.add(newItem) {
@@ -123,9 +123,9 @@ struct SandboxedKeychain: Sendable {
         return [kSecAttrAccessControl as String: object]
     }
 
-    private var isReleasedByPerson: Bool { sandbox.accessControl != nil }
+    private var requiresAuthentication: Bool { sandbox.accessControl != nil }
 
-    private var askingNobody: AskingOptions { isReleasedByPerson ? .never : .unsaid }
+    private var withoutPrompt: PromptOptions { requiresAuthentication ? .never : .unspecified }
 
     func removeObject(forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }

@@ -91,7 +91,7 @@ struct ItemQuery: @unchecked Sendable {
         entries.filter { $0.key == kSecUseDataProtectionKeychain as String }
     }
 
-    func forAccount(_ account: String, _ asking: AskingOptions = .unsaid) -> [String: Any] {
+    func forAccount(_ account: String, _ asking: PromptOptions = .unspecified) -> [String: Any] {
         var completed = entries
         completed[kSecAttrAccount as String] = account
         for (key, value) in asking.entries { completed[key] = value }
@@ -100,16 +100,16 @@ struct ItemQuery: @unchecked Sendable {
 }
 
 /// What a call says about asking the person who has to release an item.
-struct AskingOptions {
+struct PromptOptions {
     /// What goes into the dictionary of the call.
     let entries: [String: Any]
 
     /// Says nothing: for items that need nobody, and to be asked in the keychain's own words.
-    static var unsaid: AskingOptions { AskingOptions(entries: [:]) }
+    static var unspecified: PromptOptions { PromptOptions(entries: [:]) }
 
     /// Nobody is asked: the call answers `errSecInteractionNotAllowed` where somebody would have to be.
-    static var never: AskingOptions { AskingOptions(entries: PlatformRules.withoutAsking()) }
+    static var never: PromptOptions { PromptOptions(entries: PlatformRules.withoutPromptEntries()) }
 
     /// The person is asked in these words, and one answer serves every call that is given the same options.
-    static func once(_ prompt: String) -> AskingOptions { AskingOptions(entries: PlatformRules.asking(prompt)) }
+    static func once(_ prompt: String) -> PromptOptions { PromptOptions(entries: PlatformRules.asking(prompt)) }
 }

@@ -9,10 +9,10 @@ struct Migration {
     typealias Mapping = (MigratableKeyValuePair<AnyHashable>) throws -> MigratableKeyValuePair<String>?
 
     let source: MigrationQuery
-    let destination: SandboxedKeychain
+    let destination: NamespaceKeychain
     /// How somebody may be asked if copies have to go whose items only a person can release: they are removed only if nobody has
     /// written to them, which cannot be seen otherwise.
-    var undoing = AskingOptions.unsaid
+    var undoing = PromptOptions.unspecified
 
     /// Copies or moves items with their keys and values as they are.
     func run(removingOriginals: Bool) throws {
@@ -74,12 +74,12 @@ struct MigrationJournal {
         case movedInPlace(StoredItem)
     }
 
-    private let destination: SandboxedKeychain
+    private let destination: NamespaceKeychain
     /// How the copies are reached when they have to go.
     private let accessOptions: [String: Any]
     private var steps: [Step] = []
 
-    init(destination: SandboxedKeychain, _ asking: AskingOptions = .unsaid) {
+    init(destination: NamespaceKeychain, _ asking: PromptOptions = .unspecified) {
         self.destination = destination
         accessOptions = destination.items.keychainSelector.merging(asking.entries) { _, new in new }
     }
@@ -99,13 +99,13 @@ struct MigrationJournal {
             guard removingOriginal, copy.original.hasPrimaryKey(ofKey: copy.key, in: destination.sandbox) else {
                 throw MigrationError.keyToMigrateAlreadyExistsInValet
             }
-            try moveInPlace(copy.original)
+            try changeAccessibilityInPlace(copy.original)
         case (let status, _):
             throw KeychainError(statusOfWriting: status)
         }
     }
 
-    private mutating func moveInPlace(_ item: StoredItem) throws {
+    private mutating func changeAccessibilityInPlace(_ item: StoredItem) throws {
         switch item.changeAccessibilityIfUnchanged(to: destination.sandbox.accessibilityAttribute) {
         case errSecSuccess: steps.append(.movedInPlace(item))
         case errSecItemNotFound: throw MigrationError.removalFailed

@@ -15,7 +15,7 @@ struct MigrationQuery {
     private let accessOptions: [String: Any]
 
     /// The items of a valet.
-    init(_ items: ItemQuery, _ asking: AskingOptions = .unsaid) {
+    init(_ items: ItemQuery, _ asking: PromptOptions = .unspecified) {
         self.init(checked: items.with(asking.entries).entries)
     }
 

@@ -16,7 +16,7 @@ public enum SecureEnclaveAccessControl: Int, Sendable {
 }
 
 /// The protection of items that a person has to release: the class that needs a passcode, and an access control.
-struct EnclaveProtection: ItemProtection {
+struct SecureEnclaveProtection: ItemProtection {
     let enclaveAccessControl: SecureEnclaveAccessControl?
 
     init(_ accessControl: SecureEnclaveAccessControl) {
@@ -54,15 +54,15 @@ extension SecureEnclaveAccessControl {
 }
 
 /// The keychain as a valet sees it whose values a person has to release.
-struct EnclaveKeychain: Sendable {
-    let values: SandboxedKeychain
+struct SecureEnclaveKeychain: Sendable {
+    let values: NamespaceKeychain
     /// Holds the canary: an item of the same class that anybody may read while it is unlocked, so that looking asks nobody.
-    private let canary: SandboxedKeychain
+    private let canary: NamespaceKeychain
     private let accessControl: SecureEnclaveAccessControl
 
-    init(name: SandboxName, sandbox: Sandbox, accessControl: SecureEnclaveAccessControl) {
-        values = SandboxedKeychain(sandbox: sandbox)
-        canary = SandboxedKeychain(
+    init(name: ValetName, sandbox: Sandbox, accessControl: SecureEnclaveAccessControl) {
+        values = NamespaceKeychain(sandbox: sandbox)
+        canary = NamespaceKeychain(
             sandbox: Sandbox(name: name, kind: .local, protection: Accessibility.whenPasscodeSetThisDeviceOnly))
         self.accessControl = accessControl
     }

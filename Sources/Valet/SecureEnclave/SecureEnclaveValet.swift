@@ -14,14 +14,14 @@ public final class SecureEnclaveValet: Hashable, CustomStringConvertible, Sendab
     /// The identifier the valet was made with; without one, its access group without the prefix.
     public let identifier: Identifier
 
-    let name: SandboxName
-    let keychain: EnclaveKeychain
+    let name: ValetName
+    let keychain: SecureEnclaveKeychain
 
-    init(name: SandboxName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
+    init(name: ValetName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
         self.name = name
         self.accessControl = accessControl
         identifier = name.identifier
-        keychain = EnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
+        keychain = SecureEnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
     }
 
     // MARK: Which one it is
@@ -46,7 +46,7 @@ public final class SecureEnclaveValet: Hashable, CustomStringConvertible, Sendab
     /// The identifier, the accessibility with the access control, and the sort of valet.
     ///
     /// It holds no key and no value.
-    public var description: String { "\(identifier) \(EnclaveProtection(accessControl)) (\(ValetKind.secureEnclave.label))" }
+    public var description: String { "\(identifier) \(SecureEnclaveProtection(accessControl)) (\(ValetKind.secureEnclave.label))" }
 
     // MARK: Values
 
@@ -185,8 +185,8 @@ extension SecureEnclaveValet {
 
     private static let instances = InstanceRegistry<InstanceKey, SecureEnclaveValet>()
 
-    private static func live(_ name: SandboxName, _ accessControl: SecureEnclaveAccessControl) -> SecureEnclaveValet {
-        let sandbox = Sandbox(name: name, kind: .secureEnclave, protection: EnclaveProtection(accessControl))
+    private static func live(_ name: ValetName, _ accessControl: SecureEnclaveAccessControl) -> SecureEnclaveValet {
+        let sandbox = Sandbox(name: name, kind: .secureEnclave, protection: SecureEnclaveProtection(accessControl))
         return instances.instance(for: InstanceKey(sandbox, name)) {
             SecureEnclaveValet(name: name, accessControl: accessControl, sandbox: sandbox)
         }
@@ -228,7 +228,7 @@ extension SecureEnclaveValet {
     /// - Throws: ``KeychainError/userCancelled`` if the person does not release the values; else as
     ///   ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: Bool) throws {
-        let source = Sandbox(name: name, kind: .singlePrompt, protection: EnclaveProtection(accessControl))
+        let source = Sandbox(name: name, kind: .singlePrompt, protection: SecureEnclaveProtection(accessControl))
         try keychain.migration(from: MigrationQuery(source.items, .once(""))).run(removingOriginals: removeOnCompletion)
     }
 }

@@ -18,13 +18,13 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     /// The identifier the valet was made with; without one, its access group without the prefix.
     public let identifier: Identifier
 
-    let keychain: EnclaveKeychain
-    let singlePrompt = SinglePrompt()
+    let keychain: SecureEnclaveKeychain
+    let singlePrompt = ReusableAuthentication()
 
-    init(name: SandboxName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
+    init(name: ValetName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
         self.accessControl = accessControl
         identifier = name.identifier
-        keychain = EnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
+        keychain = SecureEnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
     }
 
     // MARK: Which one it is
@@ -49,7 +49,7 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     /// The identifier, the accessibility with the access control, and the sort of valet.
     ///
     /// It holds no key and no value.
-    public var description: String { "\(identifier) \(EnclaveProtection(accessControl)) (\(ValetKind.singlePrompt.label))" }
+    public var description: String { "\(identifier) \(SecureEnclaveProtection(accessControl)) (\(ValetKind.singlePrompt.label))" }
 
     // MARK: Asking
 
@@ -195,8 +195,8 @@ extension SinglePromptSecureEnclaveValet {
 
     private static let instances = InstanceRegistry<InstanceKey, SinglePromptSecureEnclaveValet>()
 
-    private static func live(_ name: SandboxName, _ accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
-        let sandbox = Sandbox(name: name, kind: .singlePrompt, protection: EnclaveProtection(accessControl))
+    private static func live(_ name: ValetName, _ accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
+        let sandbox = Sandbox(name: name, kind: .singlePrompt, protection: SecureEnclaveProtection(accessControl))
         return instances.instance(for: InstanceKey(sandbox, name)) {
             SinglePromptSecureEnclaveValet(name: name, accessControl: accessControl, sandbox: sandbox)
         }
@@ -238,7 +238,7 @@ extension SinglePromptSecureEnclaveValet {
 /// `@unchecked Sendable`: `lock` guards what changes, and a context is used by one call after another.
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
-final class SinglePrompt: @unchecked Sendable {
+final class ReusableAuthentication: @unchecked Sendable {
     /// A context, and the calls that have it.
     private final class Holder {
         let context = LAContext()
@@ -253,7 +253,7 @@ final class SinglePrompt: @unchecked Sendable {
 
     /// Runs a call with the authentication at hand; it asks in these words if there is none.
     func perform<Result, Failure: Error>(
-        _ prompt: String, _ body: (AskingOptions) throws(Failure) -> Result
+        _ prompt: String, _ body: (PromptOptions) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let holder = lock.withLock {
             current.callCount += 1
@@ -265,7 +265,7 @@ final class SinglePrompt: @unchecked Sendable {
             leave(holder)
         }
         if !prompt.isEmpty { holder.context.localizedReason = prompt }
-        return try body(AskingOptions(entries: [kSecUseAuthenticationContext as String: holder.context]))
+        return try body(PromptOptions(entries: [kSecUseAuthenticationContext as String: holder.context]))
     }
 
     /// Makes the next call ask.

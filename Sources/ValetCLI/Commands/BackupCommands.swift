@@ -42,14 +42,14 @@ struct BackupCreateCommand: ParsableCommand {
         let given = try password.read(.newPassword, after: passcode)
         let path = try BackupPath.absolute(file)
         try BackupPath.requireWritable(path, replacing: force)
-        let session = try CommandSession.ofCommandItself(passcode: unlocking)
+        let session = try CommandSession.forWholeKeychain(passcode: unlocking)
         // Before anybody is asked for a password.
         try session.requireUnlocked()
         let password = try PasscodeInput.newPassword.given(given)
         let summary = try BackupFailure.translated(to: path) { () throws(KeychainFailure) in
             try session.keychain.createBackup(atPath: path, password: password, replacing: force)
         }
-        try StandardOutput.write(Self.lines(summary), afterDone: "the backup is written")
+        try StandardOutput.write(Self.lines(summary), afterAction: "the backup is written")
     }
 
     static func lines(_ summary: BackupSummary) -> [String] {
@@ -92,7 +92,7 @@ struct BackupRestoreCommand: ParsableCommand {
         let given = try password.read(.password, after: passcode)
         let path = try BackupPath.absolute(file)
         try BackupPath.requireReadable(path)
-        let session = try CommandSession.ofCommandItself(passcode: unlocking)
+        let session = try CommandSession.forWholeKeychain(passcode: unlocking)
         // Before anybody is asked for a password.
         try BackupFailure.translated(from: path) { () throws(KeychainFailure) in try session.keychain.checkBackup(atPath: path) }
         try session.requireUnlocked()
@@ -101,7 +101,7 @@ struct BackupRestoreCommand: ParsableCommand {
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun)
         }
         try StandardOutput.write(
-            Self.lines(summary, dryRun: dryRun), afterDone: dryRun ? "nothing was changed" : "the backup is restored")
+            Self.lines(summary, dryRun: dryRun), afterAction: dryRun ? "nothing was changed" : "the backup is restored")
     }
 
     static func lines(_ summary: RestoreSummary, dryRun: Bool) -> [String] {
@@ -145,12 +145,12 @@ struct BackupSnapshotCommand: ParsableCommand {
     func run() throws {
         let path = try BackupPath.absolute(file)
         try BackupPath.requireWritable(path, replacing: force)
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         try BackupFailure.translated(to: path) { () throws(KeychainFailure) in
             try session.keychain.snapshot(toPath: path, replacing: force)
         }
         try StandardOutput.write(
             ["The keychain is copied. The copy opens only with the protector that `valet status` names."],
-            afterDone: "the keychain is copied")
+            afterAction: "the keychain is copied")
     }
 }

@@ -25,10 +25,10 @@ enum BackupPath {
         // `information` is ours and outlives the call.
         let isThere = unsafe lstat(path, &information) == 0
         let kind = information.st_mode & S_IFMT
-        if path.hasSuffix("/") || (isThere && kind == S_IFDIR) { throw unsuitable(path, "a directory") }
+        if path.hasSuffix("/") || (isThere && kind == S_IFDIR) { throw unsuitablePath(path, "a directory") }
         guard isThere else { return }
-        if kind == S_IFLNK { throw unsuitable(path, "a symbolic link") }
-        guard kind == S_IFREG else { throw unsuitable(path, "not a regular file") }
+        if kind == S_IFLNK { throw unsuitablePath(path, "a symbolic link") }
+        guard kind == S_IFREG else { throw unsuitablePath(path, "not a regular file") }
         guard replacing else { throw BackupFailure.alreadyThere(path) }
     }
 
@@ -42,7 +42,7 @@ enum BackupPath {
             advice: "Nothing was restored. A backup is read more than once: save what comes from a pipe in a file first.")
     }
 
-    private static func unsuitable(_ path: String, _ what: String) -> CommandFailure {
+    private static func unsuitablePath(_ path: String, _ what: String) -> CommandFailure {
         CommandFailure(.usage, "\(ItemListing.printable(path)) is \(what), and nothing was written", advice: "Choose the name of a file.")
     }
 }
@@ -99,7 +99,7 @@ enum BackupFailure {
 extension CommandSession {
     /// Throws while not every secret can be read or written.
     func requireUnlocked() throws(CommandFailure) {
-        let state = try performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.state
+        let state = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.state
         guard state == .unlocked else { throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked")) }
     }
 }

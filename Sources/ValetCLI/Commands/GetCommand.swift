@@ -27,7 +27,7 @@ struct GetCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func run() throws {
         let selected = try selection.resolve()
@@ -58,7 +58,7 @@ struct ExistsCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func run() throws {
         let selected = try selection.resolve()

@@ -25,11 +25,11 @@ struct ListCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func run() throws {
         let selected = try selection.resolve()
-        let valet = try selected.listable(reason: try reason.text(for: selected))
+        let valet = try selected.requireListable(reason: try reason.text(for: selected))
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         guard json || StandardOutput.isTerminal else {
             let keys = try session.perform { try valet.allKeys() }

@@ -13,9 +13,9 @@ struct LockCommand: ParsableCommand {
     var all = false
 
     func run() throws {
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()
-        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.lock(all ? .everything : .whenUnlocked) }
+        try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.lock(all ? .everything : .whenUnlocked) }
     }
 }
 
@@ -37,7 +37,7 @@ struct UnlockCommand: ParsableCommand {
 
     func run() throws {
         let given = try passcodeDescriptor.read()
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         let status = try session.requirePasscode()
         // Before anybody is asked for a passcode that would be of no use.
         guard status.holder != .processMemory else {
@@ -47,7 +47,7 @@ struct UnlockCommand: ParsableCommand {
             )
         }
         let passcode = try PasscodeInput.passcode.given(given)
-        try session.performOnLock { keychain throws(KeychainFailure) in
+        try session.performSessionCall { keychain throws(KeychainFailure) in
             try keychain.unlock(passcode, autoLock: unlock.autoLock)
         }
     }

@@ -49,7 +49,7 @@ struct MigrateCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet they go into")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func validate() throws {
         let namesValet = [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
@@ -85,7 +85,7 @@ struct MigrateCommand: ParsableCommand {
     }
 
     private func source(for destination: SelectedValet) throws(CommandFailure) -> MigrationSource {
-        let enclave = try EnclaveSelection(
+        let enclave = try SecureEnclaveSelection(
             fromSecureEnclave, isSinglePrompt: fromSinglePrompt, names: ("--from-secure-enclave", "--from-single-prompt"))
         if let fromService { return .service(fromService, reason: reason ?? "", destination.entitlements) }
         let source = try SelectedValet(

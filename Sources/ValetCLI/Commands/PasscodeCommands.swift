@@ -30,16 +30,16 @@ struct PasscodeSetCommand: ParsableCommand {
 
     func run() throws {
         let given = try passcodeDescriptor.read(.firstPasscode)
-        let session = try CommandSession.ofCommandItself()
-        let status = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let session = try CommandSession.forWholeKeychain()
+        let status = try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
         // Before anybody is asked for one.
         guard !status.isPasscodeSet else {
             throw CommandFailure(.alreadyThere, "a passcode is set already", advice: "Change it with `valet passcode change`.")
         }
         let passcode = try PasscodeInput.firstPasscode.given(given)
-        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: unlock.autoLock) }
+        try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: unlock.autoLock) }
         try StandardOutput.write(
-            ["The passcode is set. \(status.holder.afterwards(unlock.autoLock))"], afterDone: "the passcode is set")
+            ["The passcode is set. \(status.holder.afterwards(unlock.autoLock))"], afterAction: "the passcode is set")
     }
 }
 
@@ -86,14 +86,14 @@ struct PasscodeChangeCommand: ParsableCommand {
     func run() throws {
         let givenCurrent = try PasscodeInput.passcode.read(from: descriptor)
         let givenNew = try PasscodeInput.newPasscode.read(from: newDescriptor, after: descriptor)
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()
         let current = try PasscodeInput.passcode.given(givenCurrent)
         let new = try PasscodeInput.newPasscode.given(givenNew)
-        try session.performOnLock { keychain throws(KeychainFailure) in
+        try session.performSessionCall { keychain throws(KeychainFailure) in
             try keychain.changePasscode(from: current, to: new, rotatingKeys: rotate, autoLock: unlock.autoLock)
         }
-        try StandardOutput.write(["The passcode is changed."], afterDone: "the passcode is changed")
+        try StandardOutput.write(["The passcode is changed."], afterAction: "the passcode is changed")
     }
 }
 
@@ -115,18 +115,18 @@ struct PasscodeRemoveCommand: ParsableCommand {
 
     func run() throws {
         let given = try passcodeDescriptor.read()
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()
         let passcode = try PasscodeInput.passcode.given(given)
-        let removal = try session.performOnLock { keychain throws(KeychainFailure) in try keychain.passcodeRemoval(passcode) }
+        let removal = try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.passcodeRemoval(passcode) }
         try Self.show(removal)
         guard try isWanted(removal) else {
             throw CommandFailure(.unavailable, "the passcode was not removed", advice: "Answer y to remove it.")
         }
-        try session.performOnLock { keychain throws(KeychainFailure) in try keychain.removePasscode(passcode, deleting: removal) }
+        try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.removePasscode(passcode, deleting: removal) }
         try StandardOutput.write(
             ["The passcode is removed, and \(Self.count(removal)) deleted."],
-            afterDone: "the passcode is removed, and \(Self.count(removal)) deleted")
+            afterAction: "the passcode is removed, and \(Self.count(removal)) deleted")
     }
 
     private static func show(_ removal: PasscodeRemoval) throws(CommandFailure) {

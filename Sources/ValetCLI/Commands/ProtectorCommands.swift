@@ -37,21 +37,21 @@ struct ProtectorSetCommand: ParsableCommand {
 
     func run() throws {
         let given = try passcodeDescriptor.read()
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         let passcode = try session.passcodeIfSet(given)
-        let key = try session.performOnProtector { keychain throws(KeychainFailure) in
+        let key = try session.performProtectorCall { keychain throws(KeychainFailure) in
             try keychain.setProtector(
-                protector.kind, passcode: passcode, makingRecoveryKey: protector == .tpm2 && !withoutRecovery)
+                protector.kind, passcode: passcode, creatingRecoveryKey: protector == .tpm2 && !withoutRecovery)
         }
         let done = "The protector of the keychain is now \(protector.rawValue)."
         if protector == .tpm2 { warn(session) }
         guard let key else {
             if protector == .tpm2, !withoutRecovery { StandardError.write("The recovery key that there was before is still the one.") }
-            try StandardOutput.write([done], afterDone: "the protector is set")
+            try StandardOutput.write([done], afterAction: "the protector is set")
             return
         }
         StandardError.write(done)
-        try RecoveryKeyOutput.write(key, afterDone: "the protector is set")
+        try RecoveryKeyOutput.write(key, afterAction: "the protector is set")
     }
 
     /// What the chip says is of no weight for what was done.
@@ -59,7 +59,7 @@ struct ProtectorSetCommand: ParsableCommand {
         let chip: KeychainReport.Chip?
         do throws(KeychainFailure) { chip = try session.keychain.report(asksChip: true).store?.chip } catch { return }
         guard case .status(let status) = chip else { return }
-        for warning in ChipDescription.warnings(status) { StandardError.write("Warning: \(warning).") }
+        for warning in TPMDescription.warnings(status) { StandardError.write("Warning: \(warning).") }
     }
 }
 

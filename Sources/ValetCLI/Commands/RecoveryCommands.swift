@@ -31,7 +31,7 @@ struct RecoveryCreateCommand: ParsableCommand {
 
     func run() throws {
         let given = try passcodeDescriptor.read()
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         let passcode = try session.passcodeIfSet(given)
         let key: SharedSecretBytes
         do throws(KeychainFailure) {
@@ -39,7 +39,7 @@ struct RecoveryCreateCommand: ParsableCommand {
         } catch {
             throw CommandFailure(recovery: error)
         }
-        try RecoveryKeyOutput.write(key, afterDone: "it is made")
+        try RecoveryKeyOutput.write(key, afterAction: "it is made")
     }
 }
 
@@ -67,23 +67,23 @@ struct RecoveryUseCommand: ParsableCommand {
     func run() throws {
         let givenKey = try PasscodeInput.recoveryKey.read(from: keyDescriptor)
         let givenPasscode = try passcodeDescriptor.read(after: keyDescriptor)
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         let key = try PasscodeInput.recoveryKey.given(givenKey)
-        let isPasscodeSet = try session.performOnProtector { keychain throws(KeychainFailure) in
+        let isPasscodeSet = try session.performProtectorCall { keychain throws(KeychainFailure) in
             try keychain.recoveryNeedsPasscode(key.bytes)
         }
         let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.given(givenPasscode) : nil
-        try session.performOnProtector { keychain throws(KeychainFailure) in
+        try session.performProtectorCall { keychain throws(KeychainFailure) in
             try keychain.useRecoveryKey(key.bytes, protector: protector.kind, passcode: passcode)
         }
         try StandardOutput.write(
-            ["The keychain opens again. Its protector is now \(protector.rawValue)."], afterDone: "access is restored")
+            ["The keychain opens again. Its protector is now \(protector.rawValue)."], afterAction: "access is restored")
     }
 }
 
 /// A recovery key on its one way out: alone on standard output, and what is to be said of it on standard error.
 enum RecoveryKeyOutput {
-    static func write(_ key: SharedSecretBytes, afterDone done: String) throws(CommandFailure) {
+    static func write(_ key: SharedSecretBytes, afterAction done: String) throws(CommandFailure) {
         StandardError.write("This recovery key restores access when what protects the keychain is lost. Write it down and keep it apart:")
         // Whoever was to read it may be gone, and that must be said.
         _ = signal(SIGPIPE, SIG_IGN)

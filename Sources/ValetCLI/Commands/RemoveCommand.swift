@@ -27,7 +27,7 @@ struct RemoveCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func validate() throws {
         if all == (key != nil) { throw ValidationError("Give a key, or --all to remove everything.") }

@@ -28,7 +28,7 @@ struct RepairCommand: ParsableCommand {
     var withoutUnreachable = false
 
     func run() throws {
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         guard let found = try Self.report(session, applying: false) else {
             return try StandardOutput.writeLine("Nothing of the keychain's file is refused: there is nothing to repair.")
         }
@@ -41,21 +41,21 @@ struct RepairCommand: ParsableCommand {
         guard try isWanted() else {
             throw CommandFailure(.unavailable, "the keychain was not repaired", advice: "Answer y to repair it.")
         }
-        let done = try Self.report(session, applying: true, leavingUnreachableChanges: withoutUnreachable)
+        let done = try Self.report(session, applying: true, discardingUnreachableChanges: withoutUnreachable)
         guard let path = done?.originalPath else {
             throw CommandFailure(
                 .unavailable, "the keychain is not as it was a moment ago, and was not repaired", advice: "Run the command again.")
         }
         try StandardOutput.write(
-            ["The keychain is repaired. Its file as it was: \(ItemListing.printable(path))"], afterDone: "the keychain is repaired")
+            ["The keychain is repaired. Its file as it was: \(ItemListing.printable(path))"], afterAction: "the keychain is repaired")
     }
 
     private static func report(
-        _ session: CommandSession, applying: Bool, leavingUnreachableChanges: Bool = false
+        _ session: CommandSession, applying: Bool, discardingUnreachableChanges: Bool = false
     ) throws -> RepairReport? {
         do {
             return try session.perform {
-                try session.keychain.repair(applying: applying, leavingUnreachableChanges: leavingUnreachableChanges)
+                try session.keychain.repair(applying: applying, discardingUnreachableChanges: discardingUnreachableChanges)
             }
         } catch {
             guard error.status == .notFound else { throw error }
@@ -77,7 +77,7 @@ struct RepairCommand: ParsableCommand {
             for objection in report.objections { try StandardOutput.writeLine("Not as it was written: \(objection)") }
             throw CommandFailure(
                 .damaged, "the keychain is damaged in itself, and is left as it is",
-                advice: VerifyCommand.wayOut)
+                advice: VerifyCommand.recoveryAdvice)
         }
         let items = report.itemCount == 1 ? "The only item in it is" : "All \(report.itemCount) items in it are"
         try StandardOutput.writeLine("\(items) as written, and so are its keys and indexes.")

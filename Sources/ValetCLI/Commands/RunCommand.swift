@@ -32,7 +32,7 @@ struct RunCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String] = []
@@ -50,7 +50,7 @@ struct RunCommand: ParsableCommand {
         let reason = try reason.text(for: selected)
         let passcode = try self.passcode.read()
         // Before the keychain is opened, so that they get the lowest numbers.
-        let files = try fd.map { _ in try SealedMemory() }
+        let files = try fd.map { _ in try SealedMemoryFile() }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
             try file.fill(with: try secret(of: assignment, selected, session, reason))
@@ -62,7 +62,7 @@ struct RunCommand: ParsableCommand {
         guard keychain_close_on_exec_from(3) else {
             throw CommandFailure(.unavailable, "open files cannot be kept from the command", advice: "Nothing was run.")
         }
-        for file in files { try file.keepAcrossExecution() }
+        for file in files { try file.keepAcrossExec() }
         WarningLog.report()
         try execute()
     }
@@ -109,8 +109,8 @@ struct RunCommand: ParsableCommand {
 
     /// Does not return unless it fails.
     private func execute() throws(CommandFailure) {
-        ProcessHardening.restoreForExecution()
-        let errorNumber = ArgumentText.executeWhatFollowsTerminator()
+        ProcessHardening.restoreCoreFileLimit()
+        let errorNumber = ArgumentText.executeCommandAfterTerminator()
         let isMissing = errorNumber == ENOENT
         throw CommandFailure(
             isMissing ? .commandNotFound : .notExecutable,

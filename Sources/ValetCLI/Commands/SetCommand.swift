@@ -24,14 +24,14 @@ struct SetCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     @OptionGroup(title: "Which valet")
-    var selection: ValetSelection
+    var selection: ValetOptions
 
     func run() throws {
         let selected = try selection.resolve()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         // Before anybody is asked for a secret that cannot be stored.
         guard !key.isEmpty else { throw CommandFailure(.emptyKey, because: nil) }
-        if SecretInput.isPerson { try session.requireUnlocked(for: selected.accessibility) }
+        if SecretInput.isInteractive { try session.requireUnlocked(for: selected.accessibility) }
         let secret = try SecretInput.read()
         try session.perform {
             if noOverwrite {
@@ -50,10 +50,10 @@ enum SecretInput {
     /// The limit keeps an endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
-    static var isPerson: Bool { isatty(STDIN_FILENO) == 1 }
+    static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 }
 
     static func read() throws(CommandFailure) -> Data {
-        isPerson ? try ask() : try readStandardInput()
+        isInteractive ? try ask() : try readStandardInput()
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {

@@ -15,7 +15,7 @@ struct StatusCommand: ParsableCommand {
     var verbose = false
 
     func run() throws {
-        let session = try CommandSession.ofCommandItself()
+        let session = try CommandSession.forWholeKeychain()
         do {
             let report = try session.perform { try session.keychain.report(asksChip: verbose) }
             try show(KeychainDescription(report).lines(verbose: verbose))
@@ -67,7 +67,7 @@ struct KeychainDescription {
             lines.append(("Memory", "the system does not let keys be locked in memory: they may be written to swap"))
         }
         if verbose {
-            lines += ChipDescription.lines(store.chip)
+            lines += TPMDescription.lines(store.chip)
             lines.append(
                 ("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
             lines.append(("Store", store.id.hexadecimal))
@@ -131,8 +131,8 @@ struct KeychainDescription {
         var parts: [String] = []
         if store.isScrubPending { parts.append("old bytes are to be wiped from the file's log once no other program uses it") }
         if !store.hasPageChecksums { parts.append(withoutPageChecksums) }
-        if store.rowCountToRewrap > 0 {
-            parts.append("\(store.rowCountToRewrap) under earlier keys: the next unlock seals anew what is not damaged")
+        if store.pendingRewrapCount > 0 {
+            parts.append("\(store.pendingRewrapCount) under earlier keys: the next unlock seals anew what is not damaged")
         }
         if store.quarantinedCount > 0 {
             parts.append("\(store.quarantinedCount) damaged in quarantine: see `valet verify`")
@@ -142,7 +142,7 @@ struct KeychainDescription {
 }
 
 /// What `valet status --verbose` says about a TPM, in plain words.
-enum ChipDescription {
+enum TPMDescription {
     static func lines(_ chip: KeychainReport.Chip?) -> [(title: String, text: String)] {
         switch chip {
         case nil: return []

@@ -21,13 +21,13 @@ struct VerifyCommand: ParsableCommand {
     var passcode: PasscodeOption
 
     func run() throws {
-        let session = try CommandSession.ofCommandItself(passcode: passcode.read())
+        let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
         guard let report = try Self.report(session, purgingQuarantine: purge) else {
             return try StandardOutput.writeLine("There is no keychain yet, so nothing is damaged.")
         }
         for finding in report.findings { try StandardOutput.writeLine(Self.line(finding)) }
-        if report.hiddenCount > 0 {
-            try StandardOutput.writeLine("\(report.hiddenCount) in damaged pages of the file: not even a name can be read")
+        if report.damagedPageRowCount > 0 {
+            try StandardOutput.writeLine("\(report.damagedPageRowCount) in damaged pages of the file: not even a name can be read")
         }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
@@ -45,15 +45,15 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure? {
-        let damagedCount = report.findings.count + report.hiddenCount
+        let damagedCount = report.findings.count + report.damagedPageRowCount
         if !report.structuralProblems.isEmpty {
             let items =
                 damagedCount == 0 ? "none damaged, but the keychain's file is" : "\(damagedCount) damaged, and so is the keychain's file"
             return CommandFailure(
                 .damaged, "\(checked), \(items); it is kept as it is",
                 advice: report.hasRefusedPages
-                    ? "`valet repair` tells whether it can be mended: nothing is changed unasked. \(Self.wayOut)"
-                    : Self.wayOut
+                    ? "`valet repair` tells whether it can be mended: nothing is changed unasked. \(Self.recoveryAdvice)"
+                    : Self.recoveryAdvice
             )
         }
         if damagedCount > 0 {
@@ -66,7 +66,7 @@ struct VerifyCommand: ParsableCommand {
             .damaged, "\(checked), none damaged, but one copy of the keybag is", advice: KeychainDescription.repairOfKeybagCopy)
     }
 
-    static let wayOut =
+    static let recoveryAdvice =
         "Save what can be read with `valet backup create`, then put back a sound copy of the file, or begin anew with that backup."
 
     /// Nil: there is no keychain yet.

@@ -30,7 +30,7 @@ enum SecureEnclaveOption: String, CaseIterable, ExpressibleByArgument {
 }
 
 /// A Secure Enclave valet in place of a plain one.
-struct EnclaveSelection: Equatable {
+struct SecureEnclaveSelection: Equatable {
     let option: SecureEnclaveOption
     /// Whether one answer serves the whole command.
     let isSinglePrompt: Bool

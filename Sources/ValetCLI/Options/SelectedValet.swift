@@ -14,7 +14,7 @@ struct SelectedValet {
 
     init(
         identifier: String?, accessibility: AccessibilityOption, group: String?, isCloud: Bool, isExplicit: Bool,
-        enclave: EnclaveSelection? = nil, application: String
+        enclave: SecureEnclaveSelection? = nil, application: String
     ) throws(CommandFailure) {
         self.accessibility = enclave == nil ? accessibility : .whenPasscodeSetThisDeviceOnly
         valet =
@@ -51,7 +51,7 @@ struct SelectedValet {
         )
     }
 
-    private static func ownValet(_ identifier: Identifier, _ enclave: EnclaveSelection) -> ChosenValet {
+    private static func ownValet(_ identifier: Identifier, _ enclave: SecureEnclaveSelection) -> ChosenValet {
         let accessControl = enclave.option.accessControl
         return enclave.isSinglePrompt
             ? .singlePrompt(.valet(with: identifier, accessControl: accessControl))
@@ -59,7 +59,7 @@ struct SelectedValet {
     }
 
     private static func sharedGroupValet(
-        _ group: SharedGroupIdentifier, _ identifier: Identifier?, _ enclave: EnclaveSelection
+        _ group: SharedGroupIdentifier, _ identifier: Identifier?, _ enclave: SecureEnclaveSelection
     ) -> ChosenValet {
         let accessControl = enclave.option.accessControl
         return enclave.isSinglePrompt
@@ -290,7 +290,7 @@ enum ListableValet {
 
 extension SelectedValet {
     /// Throws for a valet whose items are released one by one.
-    func listable(reason: String) throws(CommandFailure) -> ListableValet {
+    func requireListable(reason: String) throws(CommandFailure) -> ListableValet {
         switch valet {
         case .plain(let valet): return .plain(valet)
         case .singlePrompt(let valet): return .singlePrompt(valet, reason: reason)

@@ -4,7 +4,7 @@ import Foundation
 import Valet
 
 /// The options that say which valet is meant.
-struct ValetSelection: ParsableArguments {
+struct ValetOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The valet's identifier. (default: default; with --group: none)", valueName: "name"))
     var identifier: String?
 
@@ -34,9 +34,9 @@ struct ValetSelection: ParsableArguments {
     func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
         let group = group ?? defaults.group
-        let enclave = try EnclaveSelection(
+        let enclave = try SecureEnclaveSelection(
             secureEnclave, isSinglePrompt: singlePrompt, names: ("--secure-enclave", "--single-prompt"))
-        if enclave != nil { try requireNothingThatEnclaveLacks() }
+        if enclave != nil { try requireOptionsCompatibleWithSecureEnclave() }
         var chosen = accessibility
         if chosen == nil, enclave == nil { chosen = try defaults.accessibility }
         // A default from the environment gives way where it has no meaning; what was typed does not.
@@ -48,7 +48,7 @@ struct ValetSelection: ParsableArguments {
         )
     }
 
-    private func requireNothingThatEnclaveLacks() throws(CommandFailure) {
+    private func requireOptionsCompatibleWithSecureEnclave() throws(CommandFailure) {
         let advice = "Leave one of them out."
         if accessibility != nil {
             throw CommandFailure(

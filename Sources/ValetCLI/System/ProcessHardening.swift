@@ -17,7 +17,7 @@ enum ProcessHardening {
     }
 
     /// Gives the command that replaces this process the limit it would have had.
-    static func restoreForExecution() {
+    static func restoreCoreFileLimit() {
         setCoreFileLimit(to: coreFileLimit.withLock { $0 })
     }
 
@@ -65,7 +65,7 @@ enum InheritedDescriptors {
 }
 
 /// A secret in a memory file that nobody can change any more, to be handed to another program as a descriptor.
-struct SealedMemory {
+struct SealedMemoryFile {
     let descriptor: Int32
 
     /// Reserves the descriptor first, while low numbers are free: some shells only take one digit.
@@ -81,7 +81,7 @@ struct SealedMemory {
     }
 
     /// Lets the program that replaces this one have the descriptor.
-    func keepAcrossExecution() throws(CommandFailure) {
+    func keepAcrossExec() throws(CommandFailure) {
         guard keychain_set_close_on_exec(descriptor, false) else { throw Self.failure(errno) }
     }
 

@@ -14,19 +14,19 @@ import KeychainEngine
 /// The person's terminal.
 final class Terminal {
     private let descriptor: Int32
-    private let isOwned: Bool
-    private static let patienceMilliseconds: Int32 = 5 * 60 * 1000
+    private let ownsDescriptor: Bool
+    private static let timeoutMilliseconds: Int32 = 5 * 60 * 1000
     private static let maximumByteCount = 64 << 10
 
     init() {
         let opened = unsafe open("/dev/tty", O_RDWR | O_CLOEXEC)
         // Without a controlling terminal, standard input is still one: the caller has checked.
-        isOwned = opened >= 0
+        ownsDescriptor = opened >= 0
         descriptor = opened >= 0 ? opened : STDIN_FILENO
     }
 
     deinit {
-        if isOwned { close(descriptor) }
+        if ownsDescriptor { close(descriptor) }
     }
 
     /// What a person types in one line, unseen.
@@ -82,16 +82,16 @@ final class Terminal {
         var found = found
         var mask = keychain_signal_mask()
         let held = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
-        let signals = unsafe keychain_signals_hold(held, held.count, &mask)
+        let signals = unsafe keychain_signals_block(held, held.count, &mask)
         guard signals >= 0 else { throw Self.gone }
         let isSilent = mode.c_lflag & tcflag_t(ECHO) == 0
         guard unsafe tcsetattr(descriptor, TCSAFLUSH, &mode) == 0 else {
-            unsafe keychain_signals_release(signals, &mask)
+            unsafe keychain_signals_unblock(signals, &mask)
             throw Self.gone
         }
         defer {
             _ = unsafe tcsetattr(descriptor, TCSADRAIN, &found)
-            unsafe keychain_signals_release(signals, &mask)
+            unsafe keychain_signals_unblock(signals, &mask)
         }
         show(prompt)
         // The newline that ended the line was not shown either.
@@ -100,7 +100,7 @@ final class Terminal {
             var waiting = [
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0), pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
             ]
-            let count = unsafe poll(&waiting, nfds_t(waiting.count), Self.patienceMilliseconds)
+            let count = unsafe poll(&waiting, nfds_t(waiting.count), Self.timeoutMilliseconds)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Self.gone }
             if waiting[0].revents != 0 {
@@ -113,7 +113,7 @@ final class Terminal {
     }
 
     private func show(_ text: String) {
-        _ = FileDescriptor.write(Data(text.utf8), to: isOwned ? descriptor : STDERR_FILENO)
+        _ = FileDescriptor.write(Data(text.utf8), to: ownsDescriptor ? descriptor : STDERR_FILENO)
     }
 
     private static let gone = CommandFailure(

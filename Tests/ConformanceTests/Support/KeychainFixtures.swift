@@ -113,7 +113,7 @@ enum ProtectionClass: String, CaseIterable, Sendable {
 /// From now on items get another date.
 ///
 /// The clock of an in-memory keychain stands still otherwise.
-func letTimePass() {
+func advanceClock() {
     #if !canImport(Darwin)
     InMemoryKeychain.current?.clock.advance(by: .seconds(1))
     #endif

@@ -13,7 +13,7 @@ struct DamagedRowTests {
     ]
 
     /// A keychain of three items, of which the second is damaged.
-    private func withDamage(_ column: String, _ body: (_ home: String) throws -> Void) throws {
+    private func withDamagedRow(_ column: String, _ body: (_ home: String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
             try Self.addThree(home)
@@ -31,7 +31,7 @@ struct DamagedRowTests {
         "Verifying names it, by its account if that can be told; asked for alone it is an error; the others are readable",
         arguments: damages)
     func named(_ column: String, isAccountKnown: Bool) throws {
-        try withDamage(column) { home in
+        try withDamagedRow(column) { home in
             let keychain = LocalKeychain(home: home)
             let report = try keychain.verify(purgingQuarantine: false)
             #expect(report.findings.count == 1 && report.checkedCount == 3)
@@ -47,7 +47,7 @@ struct DamagedRowTests {
 
     @Test("Stored over or deleted, it is set aside, and only purging lets it go", arguments: [true, false])
     func setAside(_ isStoredOver: Bool) throws {
-        try withDamage("sealed_attributes") { home in
+        try withDamagedRow("sealed_attributes") { home in
             let keychain = LocalKeychain(home: home)
             if isStoredOver {
                 try keychain.addItem("account 2", "a new secret")
@@ -66,7 +66,7 @@ struct DamagedRowTests {
 
     @Test("It stays behind in a backup, which tells so and has the others")
     func leftBehind() throws {
-        try withDamage("sealed_secret") { home in
+        try withDamagedRow("sealed_secret") { home in
             let path = home + "/backup"
             let password = "a password"
             let summary = try LocalKeychain(home: home).createBackup(atPath: path, password: Passcode(text: password), replacing: false)

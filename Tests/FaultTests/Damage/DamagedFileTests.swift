@@ -164,7 +164,7 @@ extension LocalKeychain {
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
-    private static func expectHonest(_ tally: DamagedImages.Tally) {
+    private static func expectNoSilentLoss(_ tally: DamagedImages.Tally) {
         #expect(tally.wrong.isEmpty, "\(tally.wrong.prefix(5))")
         #expect(tally.silent.isEmpty, "\(tally.silent.prefix(5)) of \(tally.silent.count)")
         #expect(tally.unnamed.isEmpty, "\(tally.unnamed.prefix(5)) of \(tally.unnamed.count)")
@@ -190,7 +190,7 @@ struct DamagedPageTests {
         let flips = Self.flips(images, step: DamagedImages.byteStep)
         let tally = try await images.tally(flips)
         #expect(tally.imageCount == flips.count)
-        Self.expectHonest(tally)
+        Self.expectNoSilentLoss(tally)
     }
 
     @Test("The test above can fail: without checksums flipped bits make items vanish")
@@ -215,7 +215,7 @@ struct DamagedPageTests {
                 }
             }
         }
-        Self.expectHonest(try await images.tally(damages))
+        Self.expectNoSilentLoss(try await images.tally(damages))
     }
 
     @Test("Several pages at once: each is named")
@@ -248,7 +248,7 @@ struct DamagedPageTests {
                 }
             }
         }
-        Self.expectHonest(try await images.tally(damages))
+        Self.expectNoSilentLoss(try await images.tally(damages))
     }
 
     @Test("A file that ends early, or goes on")
@@ -257,7 +257,7 @@ struct DamagedPageTests {
         let step = DamagedImages.byteStep == 1 ? 1 : 97
         let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
-        Self.expectHonest(
+        Self.expectNoSilentLoss(
             try await images.tally(lengths.map { length in Damage(name: "\(length) bytes") { $0.removeLast($0.count - length) } }))
         let longer = [1, 100, 4_096, 10_000].map { count in
             Damage(name: "\(count) bytes more") { $0 += [UInt8](repeating: 7, count: count) }

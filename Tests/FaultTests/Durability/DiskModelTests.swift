@@ -103,14 +103,14 @@ struct PowerCutExpectationTests {
         .migrate(from: .everyday, to: .former, removingOriginals: true),
     ])
 
-    private func complaints(after marks: [String], _ found: [FoundKeychain]) throws -> [Bool] {
+    private func complaints(after marks: [String], _ found: [ExaminedKeychain]) throws -> [Bool] {
         var expectation = PowerCutExpectation(Self.plan)
         for mark in marks { try expectation.apply(mark: mark) }
         return found.map { expectation.complaint(about: $0) != nil }
     }
 
-    private func world(_ items: [String: String], passcode: String? = nil) -> FoundKeychain {
-        .world(KeychainWorld(items: items, passcode: passcode))
+    private func world(_ items: [String: String], passcode: String? = nil) -> ExaminedKeychain {
+        .world(KeychainContents(items: items, passcode: passcode))
     }
 
     @Test("Before the first acknowledgement there may be none, an empty one, or the value; never another value or an unusable one")

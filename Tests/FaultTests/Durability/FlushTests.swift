@@ -18,7 +18,7 @@ struct FlushTests {
     }
 
     @Test("The same check finds that a keychain opened with synchronous=NORMAL does not flush")
-    func findsMissingFlush() throws {
+    func detectsMissingFlush() throws {
         let trace = try trace(synchronous: "normal")
         #expect(trace.acknowledgementCount == setCount)
         // A checkpoint flushes the log once in a while.

@@ -40,7 +40,7 @@ struct PowerCutTests {
             PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
             .noFlush(ending: "-wal"), .noFlush(ending: ".db"), .noFlushOfChecksums,
         ])
-    func findsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
+    func detectsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)
             .run(arbitraryImageCount: 800, endsAtFirstLoss: true)
         #expect(report.lossCount > 0, "\(report)")
@@ -94,7 +94,7 @@ struct FailingDiskTests {
 
     private static func run(_ failure: String, _ duration: String, stride: Int, offset: Int) throws -> [Substring] {
         try withTemporaryDirectory(inMemory: true) { directory in
-            let place = try WorkloadPlace(directory)
+            let place = try WorkloadDirectories(directory)
             let run = try ChildProcess.run(
                 BuiltProgram.path(of: "PowerCutWorkload"),
                 ["failing", place.disk, place.log, place.policy, failure, duration, String(stride), String(offset)], withinSeconds: 600)

@@ -59,9 +59,9 @@ struct KillHarness {
             try scenario.prepare(home: place.home)
             try FileManager.default.moveItem(atPath: place.home, toPath: place.original)
             var tally = Tally()
-            try killAtPointsOfTime(pointCount, in: place, &tally)
-            if FlushTrace.obstacle == nil { try killAtCalls(callCount, in: place, &tally) }
-            try place.forgetHeldKeys()
+            try killAtRandomTimes(pointCount, in: place, &tally)
+            if FlushTrace.obstacle == nil { try killAtSystemCalls(callCount, in: place, &tally) }
+            try place.removeHeldKeys()
             return tally
         }
     }
@@ -75,18 +75,18 @@ struct KillHarness {
 
         func restore() throws {
             if FileManager.default.fileExists(atPath: home) {
-                try forgetHeldKeys()
+                try removeHeldKeys()
                 try FileManager.default.removeItem(atPath: home)
             }
             try FileManager.default.copyItem(atPath: original, toPath: home)
         }
 
-        func forgetHeldKeys() throws {
-            try OpenedStore.forgetEverythingHeld(home: home)
+        func removeHeldKeys() throws {
+            try OpenedStore.removeAllHeldKeys(home: home)
         }
     }
 
-    private func killAtPointsOfTime(_ count: Int, in place: Place, _ tally: inout Tally) throws {
+    private func killAtRandomTimes(_ count: Int, in place: Place, _ tally: inout Tally) throws {
         var longest = Duration.zero
         for _ in 0..<2 {
             try place.restore()
@@ -112,7 +112,7 @@ struct KillHarness {
         }
     }
 
-    private func killAtCalls(_ count: Int, in place: Place, _ tally: inout Tally) throws {
+    private func killAtSystemCalls(_ count: Int, in place: Place, _ tally: inout Tally) throws {
         // Counted as strace counts, from one, among all calls of that name.
         var positions: [(call: String, position: Int)] = []
         for call in scenario.systemCalls {

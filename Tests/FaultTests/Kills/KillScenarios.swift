@@ -27,7 +27,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
     }
 
     func prepare(home: String) throws {
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         for (account, secret) in plainItems { try keychain.addItem(account, secret) }
         try keychain.addItemOfEachClass()
         switch self {
@@ -51,7 +51,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
     }
 
     func check(home: String, _ comment: Comment) throws -> KillOutcome {
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         try expectSound(keychain, comment)
         let outcome = try finish(keychain, comment)
         try expectFinished(keychain, home: home, comment)
@@ -107,7 +107,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
             return .nothingDone
         case .rewrap:
             #expect(isPasscodeSet, comment)
-            let isDone = try keychain.report().store?.rowCountToRewrap == 0
+            let isDone = try keychain.report().store?.pendingRewrapCount == 0
             try keychain.unlock(with: old)
             return isDone ? .done : .nothingDone
         }
@@ -117,7 +117,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
         let isBoundKept = self == .change || self == .changeRotating
         #expect(try keychain.secrets() == expectedItems(withBound: isBoundKept), comment)
         let report = try #require(try keychain.report().store)
-        #expect(report.rowCountToRewrap == 0 && report.damagedKeybagCopyCount == 0 && !report.isScrubPending, comment)
+        #expect(report.pendingRewrapCount == 0 && report.damagedKeybagCopyCount == 0 && !report.isScrubPending, comment)
         #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
         if self != .remove {
             #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations, comment)
@@ -148,10 +148,10 @@ struct RestoreOperation: KillScenario {
     var request: String { "restore backup \(Self.password)" }
 
     func prepare(home: String) throws {
-        let present = try LocalKeychain.cheaplyUnlocked(home: home)
+        let present = try LocalKeychain.withCheapPasscode(home: home)
         for account in Self.changed { try present.addItem(account, "present") }
         try withTemporaryDirectory(inMemory: true) { otherHome in
-            let source = try LocalKeychain.cheaplyUnlocked(home: otherHome)
+            let source = try LocalKeychain.withCheapPasscode(home: otherHome)
             for account in Self.new + Self.changed + Self.older { try source.addItem(account, "from the backup") }
             let summary = try source.createBackup(
                 atPath: home + "/backup", password: try Passcode(text: Self.password), replacing: false)
@@ -169,7 +169,7 @@ struct RestoreOperation: KillScenario {
     }
 
     func check(home: String, _ comment: Comment) throws -> KillOutcome {
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
         let secrets = try keychain.secrets()
         let isRestored = secrets.count > Self.changed.count + Self.older.count
@@ -214,7 +214,7 @@ struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
     }
 
     private func keychain(_ home: String) throws -> LocalKeychain {
-        try LocalKeychain.cheaplyUnlocked(home: home) { configuration in
+        try LocalKeychain.withCheapPasscode(home: home) { configuration in
             configuration.credentialsDirectory = home + "/credentials"
             configuration.protectorForNewStore = origin
             if let tcti { configuration.tpmTCTI = tcti }
@@ -231,7 +231,7 @@ struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
         let outcome: KillOutcome = try keychain.report().store?.protector == target ? .done : .nothingDone
         // Again, or what is left of it.
         if try outcome == .nothingDone || keychain.report().store?.leftoverKeyFile != nil {
-            _ = try keychain.setProtector(target, passcode: code(), makingRecoveryKey: false)
+            _ = try keychain.setProtector(target, passcode: code(), creatingRecoveryKey: false)
         }
         let store = try #require(try keychain.report().store)
         #expect(store.protector == target && store.leftoverKeyFile == nil && store.damagedKeybagCopyCount == 0, comment)
@@ -261,7 +261,7 @@ struct RecoveryOperation: KillScenario {
     var systemCalls: [String] { ["pwrite64", "fdatasync", "fsync", "link", "unlink"] }
 
     func prepare(home: String) throws {
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         try keychain.addItemOfEachClass()
         let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
         // The bytes are copied within the closure.
@@ -277,7 +277,7 @@ struct RecoveryOperation: KillScenario {
 
     func check(home: String, _ comment: Comment) throws -> KillOutcome {
         var outcome = KillOutcome.done
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         do throws(KeychainFailure) {
             _ = try keychain.secrets()
         } catch {
@@ -286,7 +286,7 @@ struct RecoveryOperation: KillScenario {
             let key = try Passcode(text: String(contentsOfFile: home + "/recovery", encoding: .utf8))
             try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
         }
-        let later = try LocalKeychain.cheaplyUnlocked(home: home)
+        let later = try LocalKeychain.withCheapPasscode(home: home)
         #expect(try later.secrets().count == Accessibility.allCases.count - 1, comment)
         #expect(try later.secrets().allSatisfy { $0.value == "secret of \($0.key)" }, comment)
         #expect(try later.verify(purgingQuarantine: false).isSound, comment)

@@ -71,15 +71,15 @@ struct LockKillTests {
         "Killed at any moment, every item is there and readable, with the one passcode or the other",
         arguments: PasscodeOperation.allCases)
     func killed(_ operation: PasscodeOperation) throws {
-        try expectWholeOrNothing(operation)
+        try expectAtomic(operation)
     }
 
     @Test("A restore that is killed has put back every item of the backup, or none")
     func killedRestore() throws {
-        try expectWholeOrNothing(RestoreOperation())
+        try expectAtomic(RestoreOperation())
     }
 
-    private func expectWholeOrNothing(_ scenario: any KillScenario) throws {
+    private func expectAtomic(_ scenario: any KillScenario) throws {
         let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: 14)
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
@@ -90,19 +90,19 @@ struct LockKillTests {
         "The harness sees an operation that is not all or nothing",
         .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
     func plantedFault() throws {
-        let scenario = TwoSteps()
+        let scenario = NonAtomicOperation()
         _ = try KillHarness(scenario: scenario).run(pointCount: 0, callCount: .max)
         #expect(scenario.halfDoneCount.load(ordering: .relaxed) > 0)
     }
 
     /// An operation of two transactions, which a kill can part.
-    private final class TwoSteps: KillScenario {
+    private final class NonAtomicOperation: KillScenario {
         let halfDoneCount = Atomic(0)
 
         var request: String { "add-pair" }
 
         func prepare(home: String) throws {
-            try LocalKeychain.cheaplyUnlocked(home: home).addItem("first", "there")
+            try LocalKeychain.withCheapPasscode(home: home).addItem("first", "there")
         }
 
         func check(home: String, _ comment: Comment) throws -> KillOutcome {
@@ -124,7 +124,7 @@ struct ProtectorKillTests {
 
     @Test("Killed at any moment, every item is there and readable, and the move can be finished", arguments: withoutChip)
     func killed(_ operation: ProtectorOperation) throws {
-        try expectWholeOrNothing(operation)
+        try expectAtomic(operation)
     }
 
     @Test(
@@ -133,15 +133,15 @@ struct ProtectorKillTests {
     func killedWithChip(_ origin: DeviceProtectorKind, _ target: DeviceProtectorKind) throws {
         let chip = try SoftwareTPM()
         try chip.setLockout(afterTries: 1_000, recoverySeconds: 10)
-        try expectWholeOrNothing(ProtectorOperation(origin: origin, target: target, passcode: "Druidia", tcti: chip.tcti))
+        try expectAtomic(ProtectorOperation(origin: origin, target: target, passcode: "Druidia", tcti: chip.tcti))
     }
 
     @Test("A recovery that is killed can be done again, until it is done, and sets aside what it does not use")
     func killedRecovery() throws {
-        try expectWholeOrNothing(RecoveryOperation())
+        try expectAtomic(RecoveryOperation())
     }
 
-    private func expectWholeOrNothing(_ operation: any KillScenario) throws {
+    private func expectAtomic(_ operation: any KillScenario) throws {
         let tally = try KillHarness(scenario: operation).run(pointCount: 12, callCount: 20)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")

@@ -82,7 +82,7 @@ struct HeldPayloadTests {
 
             // Each by an object of its own: the first to ask may take away what it finds.
             for request in [Request.add, .update, .read, .readAll] {
-                let fresh = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+                let fresh = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
                 #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try request.perform(on: fresh) }
             }
             #expect(try rows(home) == before)

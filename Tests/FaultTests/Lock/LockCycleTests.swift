@@ -20,7 +20,7 @@ struct LockCycleTests {
 
     @Test(
         "Eight processes that read during 1,000 locks and unlocks see success or 'locked', and nothing else",
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func eightReaders() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItemOfEachClass()
@@ -45,7 +45,7 @@ struct LockCycleTests {
 
     @Test(
         "Processes that read and look during 100 changes of keys and passcode never find the unlocked keychain locked",
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func readersDuringChanges() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItemOfEachClass()
@@ -73,7 +73,7 @@ struct LockCycleTests {
 
     @Test(
         "Another process sees each lock and unlock, and each change of the passcode, at its next call",
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func nextCall() throws {
         try withLocalKeychain { keychain, home in
             let (one, other) = (try SessionProcess(home: home), try SessionProcess(home: home))

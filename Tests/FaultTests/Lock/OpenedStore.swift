@@ -23,7 +23,7 @@ final class OpenedStore: Sendable {
     /// The keychain over these, or over other keys, as the tests' child sees it.
     func keychain(keys: (any KeyProvider)? = nil, store other: (any ItemStore)? = nil) -> SealedKeychain {
         SealedKeychain(
-            store: other ?? store, keys: keys ?? keybag, cipher: keybag.cipher, clock: SystemClock(),
+            store: other ?? store, keys: keys ?? keybag, cipher: keybag.cipher, clock: SystemWallClock(),
             entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"), log: { _ in })
     }
 
@@ -61,7 +61,7 @@ final class OpenedStore: Sendable {
     }
 
     /// The same without its keybag, and of the device secret too: whatever protects the store.
-    static func forgetEverythingHeld(home: String) throws {
+    static func removeAllHeldKeys(home: String) throws {
         let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
         defer { store.close() }
         let epoch = LockEpoch(rawValue: 0)
@@ -71,7 +71,7 @@ final class OpenedStore: Sendable {
     }
 
     /// Lets go of all that is held for this store, as a restart does, without telling the store.
-    func forgetHeldKeys() throws {
+    func removeHeldKeys() throws {
         let holder = try holder()
         for slot in KeyHolderSlot.ofClassKeys { try holder.remove(slot) }
     }

@@ -14,7 +14,7 @@ struct ReachableKeysTests {
 
     /// Every key in the hands of a program of the same user while the keychain is unlocked: of the store file, the key file and the key
     /// holder, and every stretch of 32 bytes of what those hold.
-    private struct Reach {
+    private struct AttackerKeys {
         var keys: [[UInt8]] = []
 
         mutating func add(_ secret: borrowing SecretBytes) {
@@ -46,7 +46,7 @@ struct ReachableKeysTests {
     }
 
     /// Whether any of the keys opens the row: as the private half of the presence key pair, as the node's key, or as the item key's.
-    private func opens(_ row: SealedRow, with reach: Reach, _ opened: OpenedStore, _ classKeys: any KeyProvider) throws -> Bool {
+    private func opens(_ row: SealedRow, with reach: AttackerKeys, _ opened: OpenedStore, _ classKeys: any KeyProvider) throws -> Bool {
         let header = row.header
         let record = try #require(ConstraintRecord(encoded: header.constraints ?? []))
         guard case .presence(_, let sealedKey) = record else { return false }
@@ -72,7 +72,7 @@ struct ReachableKeysTests {
             let holder = try opened.holder()
             // Without a keyring only the process that unlocked has the keys: then they are taken from the passcode, for the same proof.
             let unlocked = try opened.unlockedKeys(Self.passcode)
-            var reach = Reach()
+            var reach = AttackerKeys()
             reach.add(opened.deviceSecret)
             for key in [KeyPurpose.deviceKey, .keybagAuthentication, .passcodeKey] {
                 reach.add(try key.derive(from: opened.deviceSecret, storeID: opened.store.storeID))
@@ -139,7 +139,7 @@ struct OldCopyTests {
     func opensNothingNewer() throws {
         try withLocalKeychain { keychain, home in
             try withTemporaryDirectory(inMemory: true) { directory in
-                let before = try LocalKeychain.cheaplyUnlocked(home: home).addItemOfEachClass("old ")
+                let before = try LocalKeychain.withCheapPasscode(home: home).addItemOfEachClass("old ")
                 let copy = directory + "/copy"
                 try FileManager.default.copyItem(atPath: home, toPath: copy)
 
@@ -163,11 +163,11 @@ struct OldCopyTests {
     func keybagPutBack() throws {
         try withLocalKeychain { keychain, home in
             try withTemporaryDirectory(inMemory: true) { directory in
-                try LocalKeychain.cheaplyUnlocked(home: home).addItemOfEachClass()
+                try LocalKeychain.withCheapPasscode(home: home).addItemOfEachClass()
                 let copy = directory + "/copy"
                 try FileManager.default.copyItem(atPath: home, toPath: copy)
                 do {
-                    let setting = try LocalKeychain.cheaplyUnlocked(home: home)
+                    let setting = try LocalKeychain.withCheapPasscode(home: home)
                     try setting.set("swordfish")
                     try setting.lock(.everything)
                 }

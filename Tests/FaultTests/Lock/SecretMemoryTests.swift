@@ -77,7 +77,7 @@ struct MemorySearchTests {
         Idle processes: one that read items of every class and was there before the passcode, one that read a single item, one that \
         only asked for the state, those that set the passcode, unlocked and locked
         """,
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"),
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"),
         arguments: 0...3)
     func kernelHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .automatic, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in

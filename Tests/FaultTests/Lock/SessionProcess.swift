@@ -73,12 +73,12 @@ final class SessionProcess {
 /// The kernel's own program for keyrings, beside the code that is tested.
 enum KernelKeyringTool {
     /// Why no process here sees what another one unlocked; nil: it does.
-    static let keyringObstacle: String? =
-        KeyHolderSelection.automatic.kindForNewStore == .processMemory ? "the kernel's keyring cannot be used here" : nil
+    static let keyringUnavailabilityReason: String? =
+        KeyHolderSelection.automatic.holderKindForNewStore == .processMemory ? "the kernel's keyring cannot be used here" : nil
 
     /// Why this cannot be used; nil: it can.
     static let obstacle: String? = {
-        if let keyringObstacle { return keyringObstacle }
+        if let keyringUnavailabilityReason { return keyringUnavailabilityReason }
         guard let run = try? run(["--version"]), run.isSuccess else { return "keyctl is not installed: make install-dependencies" }
         return nil
     }()

@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 /// A store that counts a lock, as if another process had asked for it, between two of its writes.
-final class LockingStore: ItemStore {
+final class StoreWithConcurrentLock: ItemStore {
     private struct State {
         var writeCount = 0
         var rowCountAtLock: Int?
@@ -56,21 +56,21 @@ final class LockingStore: ItemStore {
 
 extension OpenedStore {
     /// The store with the keybag that it has now, over another way to it.
-    func reopened(over other: LockingStore) throws(KeychainFailure) -> OpenedKeychain<LockingStore> {
+    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain<StoreWithConcurrentLock> {
         let holder = try holder(.processMemory)
         let keybag = try OpenKeybag(
             copies: try other.read { reading throws(KeychainFailure) in try reading.keybag().copies }, storeID: store.storeID,
             deviceSecret: deviceSecret, holder: holder)
         let keychain = keychain(keys: keybag, store: other)
-        return OpenedKeychain(
+        return OpenKeychain(
             store: other, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: true)
     }
 }
 
 @Suite("What a change of passcode or policy leaves to do is done by the next unlock")
 struct UnfinishedChangeTests {
-    private static func rowCountToRewrap(_ home: String) throws -> Int? {
-        try LocalKeychain(home: home).report().store?.rowCountToRewrap
+    private static func pendingRewrapCount(_ home: String) throws -> Int? {
+        try LocalKeychain(home: home).report().store?.pendingRewrapCount
     }
 
     @Test(
@@ -80,7 +80,7 @@ struct UnfinishedChangeTests {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
             try operation.prepare(home: home)
-            let total = try #require(try Self.rowCountToRewrap(home))
+            let total = try #require(try Self.pendingRewrapCount(home))
             #expect(total > 128, "more than one batch")
             // Killed at the flushes of its batches: something is done, and something is left.
             var left = total
@@ -90,14 +90,14 @@ struct UnfinishedChangeTests {
                     under: ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:signal=KILL:when=\(flush)"])
                 killed.send(operation.request)
                 try killed.end()
-                left = try Self.rowCountToRewrap(home) ?? 0
+                left = try Self.pendingRewrapCount(home) ?? 0
             }
             #expect(left > 0 && left < total, "\(left) of \(total)")
             #expect(try OpenedStore(home: home).keybag.holdsOlderGenerations)
             _ = try operation.check(home: home, "resumed")
-            #expect(try Self.rowCountToRewrap(home) == 0)
+            #expect(try Self.pendingRewrapCount(home) == 0)
             #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations)
-            try OpenedStore(home: home).forgetHeldKeys()
+            try OpenedStore(home: home).removeHeldKeys()
         }
     }
 
@@ -118,13 +118,13 @@ struct UnfinishedChangeTests {
             #expect(older.allSatisfy { keys[$0] == oldKeys[$0] })
             #expect(throws: KeychainFailure(.decode, "")) { try keychain.secret(of: "ak") }
             #expect(try keychain.secret(of: "ck") == "secret of ck")
-            #expect(try keychain.report().store?.rowCountToRewrap == 1)
+            #expect(try keychain.report().store?.pendingRewrapCount == 1)
         }
     }
 
     @Test(
         "An unlock by any process raises the cost of the passcode to what the policy has become, and never lowers it",
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func costFollowsPolicy() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("kept", "secret of kept")
@@ -132,7 +132,7 @@ struct UnfinishedChangeTests {
             let process = try SessionProcess(home: home)
             var expected = PasscodeCost(memoryMebibytes: 1)
             for (policy, afterwards) in [(1, 1), (4, 4), (2, 4)] {
-                _ = try LocalKeychain.cheaplyUnlocked(home: home, memoryMebibytes: policy)
+                _ = try LocalKeychain.withCheapPasscode(home: home, memoryMebibytes: policy)
                 #expect(try OpenedStore(home: home).keybag.passcodeCost == expected)
                 #expect(try process.status(of: "lock-all") == .success)
                 #expect(try process.status(of: "unlock wrong") == .authFailed)
@@ -148,16 +148,16 @@ struct UnfinishedChangeTests {
 
     @Test(
         "Rows get their turn also when the policy cannot be read",
-        .enabled(if: KernelKeyringTool.keyringObstacle == nil, "\(KernelKeyringTool.keyringObstacle ?? "")"))
+        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func brokenPolicy() throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
             try operation.prepare(home: home)
             try "not JSON".write(toFile: home + "/policy.json", atomically: true, encoding: .utf8)
             #expect(try SessionProcess(home: home).status(of: operation.request) == .success)
-            #expect(try Self.rowCountToRewrap(home) == 0)
+            #expect(try Self.pendingRewrapCount(home) == 0)
             #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations)
-            try OpenedStore(home: home).forgetHeldKeys()
+            try OpenedStore(home: home).removeHeldKeys()
         }
     }
 
@@ -167,19 +167,19 @@ struct UnfinishedChangeTests {
             for number in 0..<300 { try keychain.addItem("\(number)", "secret of \(number)") }
             let opened = try OpenedStore(home: home)
             // The first write is the passcode, the second the first batch of rows.
-            let store = LockingStore(base: opened.store, lockAfterWrite: 2)
-            let access = KeychainAccess<LockingStore>(
-                passcodeRules: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
-                prompting: Prompting(verifier: ScriptedPresence(), requester: "test"),
+            let store = StoreWithConcurrentLock(base: opened.store, lockAfterWrite: 2)
+            let access = KeychainAccess<StoreWithConcurrentLock>(
+                passcodePolicy: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
+                prompting: Prompting(verifier: ScriptedPresenceVerifier(), requester: "test"),
                 opening: { _ throws(KeychainFailure) in try opened.reopened(over: store) }, closing: { _ in })
             try access.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
-            let left = try #require(try Self.rowCountToRewrap(home))
+            let left = try #require(try Self.pendingRewrapCount(home))
             #expect(left > 0 && left < 300)
             #expect(left == store.rowCountAtLock)
             #expect(try OpenedStore(home: home).keybag.holdsOlderGenerations)
             #expect(try keychain.sessionStatus().state != .unlocked)
             try keychain.unlock(with: "swordfish")
-            #expect(try Self.rowCountToRewrap(home) == 0)
+            #expect(try Self.pendingRewrapCount(home) == 0)
             #expect(try keychain.secrets().count == 300)
             #expect(try !OpenedStore(home: home).keybag.holdsOlderGenerations)
         }
@@ -212,7 +212,8 @@ struct UnfinishedChangeTests {
 
     @Test(
         "A lock that comes while an unlock is still at work stays, and the next unlock finishes what that one has begun",
-        .enabled(if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringObstacle) == nil, "strace and the kernel's keyring are needed"),
+        .enabled(
+            if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringUnavailabilityReason) == nil, "strace and the kernel's keyring are needed"),
         arguments: 1...4, ["lock", "lock-all"])
     func lockDuringUnlock(keyNumber: Int, lock: String) throws {
         let operation = PasscodeOperation.rewrap
@@ -228,20 +229,22 @@ struct UnfinishedChangeTests {
                 #expect(try process.status(of: "read ck") == (lock == "lock" ? .success : .interactionNotAllowed))
             }
             #expect(try other.status(of: operation.request) == .success)
-            #expect(try Self.rowCountToRewrap(home) == 0)
-            try OpenedStore(home: home).forgetHeldKeys()
+            #expect(try Self.pendingRewrapCount(home) == 0)
+            try OpenedStore(home: home).removeHeldKeys()
         }
     }
 
     @Test(
         "An unlock that another process's change of the keybag overtakes leaves the keychain unlocked",
-        .enabled(if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringObstacle) == nil, "strace and the kernel's keyring are needed"))
+        .enabled(
+            if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringUnavailabilityReason) == nil, "strace and the kernel's keyring are needed")
+    )
     func overtakenUnlock() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("kept", "secret of kept")
             try keychain.set("swordfish")
             try keychain.lock(.everything)
-            _ = try LocalKeychain.cheaplyUnlocked(home: home, memoryMebibytes: 2)
+            _ = try LocalKeychain.withCheapPasscode(home: home, memoryMebibytes: 2)
             let other = try SessionProcess(home: home)
             let overtaken = try withUnlock("unlock swordfish", stoppedAtKey: 1, home: home) { () throws in
                 #expect(try other.status(of: "unlock swordfish") == .success)

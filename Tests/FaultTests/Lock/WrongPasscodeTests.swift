@@ -27,7 +27,7 @@ struct WrongPasscodeTests {
     }
 
     private static func makeLockedKeychain(_ home: String) throws {
-        let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+        let keychain = try LocalKeychain.withCheapPasscode(home: home)
         try keychain.addItemOfEachClass()
         try keychain.set("swordfish")
         try keychain.lock(.everything)
@@ -41,7 +41,7 @@ struct WrongPasscodeTests {
             do {
                 let keychain = LocalKeychain(home: home) {
                     $0.policyPath = home + "/policy.json"
-                    $0.acceptsOwnPolicy = true
+                    $0.acceptsUserOwnedPolicy = true
                 }
                 let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
                 #expect(failure?.reason.contains("the passcode is wrong") == true)
@@ -49,7 +49,7 @@ struct WrongPasscodeTests {
             }
             #expect(try FileSnapshot(of: home) == before)
 
-            let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+            let keychain = try LocalKeychain.withCheapPasscode(home: home)
             try keychain.unlock(with: "swordfish")
             #expect(try keychain.secret(of: "ak") == "secret of ak")
             keychain.forgetKeys()
@@ -64,7 +64,7 @@ struct WrongPasscodeTests {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.makeLockedKeychain(home)
             try RawDatabase(home + "/keychain.db").execute("UPDATE \(table) SET bytes = CAST(\(damage) AS BLOB)")
-            let keychain = try LocalKeychain.cheaplyUnlocked(home: home)
+            let keychain = try LocalKeychain.withCheapPasscode(home: home)
             #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "wrong") }
             try keychain.unlock(with: "swordfish")
             #expect(try keychain.secret(of: "ak") == "secret of ak")
@@ -91,7 +91,7 @@ struct WrongPasscodeTests {
             do {
                 let keychain = LocalKeychain(home: home) {
                     $0.policyPath = home + "/policy.json"
-                    $0.acceptsOwnPolicy = true
+                    $0.acceptsUserOwnedPolicy = true
                 }
                 let notAvailable = KeychainFailure(.notAvailable, "")
                 for passcode in ["swordfish", "wrong"] {
@@ -122,7 +122,7 @@ struct WrongPasscodeTests {
             } else {
                 try FileManager.default.removeItem(atPath: home + "/keys")
             }
-            let other = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+            let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }
             for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) == nil) }
         }

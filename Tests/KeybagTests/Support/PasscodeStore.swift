@@ -177,7 +177,7 @@ final class SampleHolder: KeyHolder {
     }
 
     /// One place for all generations: what is found there has to be told apart by its content.
-    func forKeybag(_ mark: KeybagMark) -> any KeyHolder { self }
+    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
 
     func removeOlder(_ slot: KeyHolderSlot) {}
 

@@ -150,15 +150,15 @@ struct ContextTests {
             }
             #expect(refusal(.userPresence) == .passcodeNotSet)
             #expect(refusal(.biometryAny) == .biometryNotAvailable)
-            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireCanAuthenticate(.userPresence, in: nil) }
             try items.setPasscode()
-            try items.keychain.requireAuthenticable(.userPresence, in: nil)
+            try items.keychain.requireCanAuthenticate(.userPresence, in: nil)
             // What a context has already, nobody needs to be there for.
             let context = AuthenticationContext()
             try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context))
             #expect(!items.person.canAsk)
-            try items.keychain.requireAuthenticable(.userPresence, in: context)
-            #expect(throws: KeychainFailure.self) { try items.keychain.requireAuthenticable(.userPresence, in: nil) }
+            try items.keychain.requireCanAuthenticate(.userPresence, in: context)
+            #expect(throws: KeychainFailure.self) { try items.keychain.requireCanAuthenticate(.userPresence, in: nil) }
             #expect(items.person.questions.count == 1)
         }
     }
@@ -172,7 +172,7 @@ struct ContextTests {
         try items.add()
         items.person.then(
             .decide { _ in
-                for _ in 0..<6_000 where memory.promptCallerCount < 2 { usleep(10_000) }
+                for _ in 0..<6_000 where memory.promptParticipantCount < 2 { usleep(10_000) }
                 return .type(ProtectedItems.passcode)
             })
         let read: @Sendable () -> [String] = { (try? items.read()) ?? [] }

@@ -55,10 +55,10 @@ struct PresenceTests {
     @Test(
         "What the person does instead of answering has a status of its own",
         arguments: [
-            (ScriptedPresence.Reaction.cancel, KeychainStatus.userCanceled), (.nobodyThere, .interactionNotAllowed),
+            (ScriptedPresenceVerifier.Reaction.cancel, KeychainStatus.userCanceled), (.promptUnavailable, .interactionNotAllowed),
             (.timeOut, .interactionNotAllowed), (.fail("it died"), .interactionNotAllowed),
         ])
-    func refusals(reaction: ScriptedPresence.Reaction, status: KeychainStatus) throws {
+    func refusals(reaction: ScriptedPresenceVerifier.Reaction, status: KeychainStatus) throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
             items.person.then(reaction)

@@ -10,7 +10,7 @@ struct ProtectedItems {
     static let passcode = "swordfish"
 
     let keychain: any Keychain & KeychainSessionProviding & KeychainAuthenticating
-    let person: ScriptedPresence
+    let person: ScriptedPresenceVerifier
 
     /// Runs `body` on a keychain in memory, and on one in a file.
     static func inEveryKeychain(withPasscode: Bool = true, _ body: (ProtectedItems) throws -> Void) throws {
@@ -25,7 +25,7 @@ struct ProtectedItems {
         withPasscode: Bool = true, holder: KeyHolderSelection = .processMemory, _ body: (ProtectedItems, LocalKeychain) throws -> Void
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, _ in
-            let person = ScriptedPresence()
+            let person = ScriptedPresenceVerifier()
             var configuration = keychain.configuration
             configuration.presenceVerifier = person
             let local = LocalKeychain(configuration: configuration, entitlements: keychain.entitlements)

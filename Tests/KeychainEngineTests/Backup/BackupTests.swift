@@ -23,8 +23,8 @@ struct TwoKeychains {
                 try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory + "/" + name)
             }
             let keychains = TwoKeychains(
-                old: try .cheaplyUnlocked(home: directory + "/old", holder: .processMemory),
-                new: try .cheaplyUnlocked(home: directory + "/new", holder: .processMemory), newHome: directory + "/new",
+                old: try .withCheapPasscode(home: directory + "/old", holder: .processMemory),
+                new: try .withCheapPasscode(home: directory + "/new", holder: .processMemory), newHome: directory + "/new",
                 backupPath: directory + "/stick/backup")
             defer {
                 keychains.old.forgetKeys()

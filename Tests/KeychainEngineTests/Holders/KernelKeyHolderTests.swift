@@ -16,13 +16,13 @@ final class KernelKeys: Sendable {
     deinit {
         for slot in KeyHolderSlot.ofClassKeys {
             // What has come to its end cannot be removed, but replaced. Text and bytes are copied for the call.
-            let serial = unsafe keychain_keyring_hold(description(of: slot), [0], 1, 0)
+            let serial = unsafe keychain_keyring_add(description(of: slot), [0], 1, 0)
             _ = keychain_keyring_invalidate(serial)
         }
     }
 
     func holder(
-        epoch: ManualEpoch = ManualEpoch(), isInUserNamespace: Bool = false, time: any MonotonicTime = SystemMonotonicTime()
+        epoch: ManualEpoch = ManualEpoch(), isInUserNamespace: Bool = false, time: any ContinuousTime = SystemContinuousTime()
     ) -> KernelKeyHolder {
         KernelKeyHolder(storeID: storeID, epochSource: epoch.source, isInUserNamespace: isInUserNamespace, time: time)
     }
@@ -40,7 +40,7 @@ final class KernelKeys: Sendable {
     /// Puts a key there that no holder has made.
     func plant(_ content: [UInt8], in slot: KeyHolderSlot = .unlocked) {
         // Text and bytes are copied for the call.
-        let serial = unsafe keychain_keyring_hold(description(of: slot), content, content.count, 0)
+        let serial = unsafe keychain_keyring_add(description(of: slot), content, content.count, 0)
         #expect(serial > 0)
     }
 

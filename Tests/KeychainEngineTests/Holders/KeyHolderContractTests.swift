@@ -9,8 +9,9 @@ import Testing
 /// A good holder with one fault put in front of it.
 struct BrokenKeyHolder: KeyHolder {
     enum Fault: CaseIterable {
-        case hasOneSlot, keepsRemoved, discardsWhateverIsThere, discardsNothing, keepsTheFirst, forgetsTimeout, neverEnds, endsAlways
-        case shortensSecrets, givesOneTicket, takesLookingForUse
+        case ignoresSlot, keepsRemoved, discardIgnoresTicket, discardDoesNothing, holdKeepsExistingSecret, dropsTimeout, neverExpires,
+            alwaysExpires
+        case shortensSecrets, reusesTicket, inspectionCountsAsUse
         case mixesGenerations, removesOneGeneration
     }
 
@@ -19,14 +20,14 @@ struct BrokenKeyHolder: KeyHolder {
 
     var kind: KeyHolderKind { good.kind }
 
-    func forKeybag(_ mark: KeybagMark) -> any KeyHolder {
+    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder {
         BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(mark), fault: fault)
     }
 
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        guard let held = try good.load(used(slot), for: fault == .takesLookingForUse ? .use : purpose) else { return nil }
-        let timeoutSeconds = fault == .forgetsTimeout ? nil : held.timeoutSeconds
-        let ticket = fault == .givesOneTicket ? 1 : held.ticket
+        guard let held = try good.load(used(slot), for: fault == .inspectionCountsAsUse ? .use : purpose) else { return nil }
+        let timeoutSeconds = fault == .dropsTimeout ? nil : held.timeoutSeconds
+        let ticket = fault == .reusesTicket ? 1 : held.ticket
         // The bytes are copied within the closure.
         let secret = try unsafe held.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
         return HeldSecret(secret: secret, ticket: ticket, timeoutSeconds: timeoutSeconds)
@@ -35,8 +36,8 @@ struct BrokenKeyHolder: KeyHolder {
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        if fault == .keepsTheFirst, let ticket = try good.load(slot)?.ticket { return ticket }
-        let seconds = fault == .neverEnds ? nil : fault == .endsAlways ? timeoutSeconds ?? 1 : timeoutSeconds
+        if fault == .holdKeepsExistingSecret, let ticket = try good.load(slot)?.ticket { return ticket }
+        let seconds = fault == .neverExpires ? nil : fault == .alwaysExpires ? timeoutSeconds ?? 1 : timeoutSeconds
         // The bytes are copied within the closure.
         let copy = try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in
             try unsafe SecretBytes(
@@ -61,13 +62,13 @@ struct BrokenKeyHolder: KeyHolder {
 
     func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
         switch fault {
-        case .discardsWhateverIsThere: try? good.remove(slot)
-        case .discardsNothing: break
+        case .discardIgnoresTicket: try? good.remove(slot)
+        case .discardDoesNothing: break
         default: good.discard(used(slot), ticket: ticket)
         }
     }
 
-    private func used(_ slot: KeyHolderSlot) -> KeyHolderSlot { fault == .hasOneSlot ? .unlocked : slot }
+    private func used(_ slot: KeyHolderSlot) -> KeyHolderSlot { fault == .ignoresSlot ? .unlocked : slot }
 }
 
 /// A store's count of locks, without the store.
@@ -96,7 +97,7 @@ final class ManualEpoch: Sendable {
 }
 
 /// Time that stands still until a test moves it.
-final class ManualTime: MonotonicTime {
+final class ManualTime: ContinuousTime {
     private let now = Atomic<UInt64>(1_000_000_000_000)
 
     func nowNanoseconds() -> UInt64 { now.load(ordering: .sequentiallyConsistent) }

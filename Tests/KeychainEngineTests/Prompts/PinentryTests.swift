@@ -7,12 +7,12 @@ import KeychainTestSupport
 import Testing
 
 /// A pinentry program that says and does what a test wants, in a folder of its own.
-struct OddPinentry {
+struct MisbehavingPinentry {
     /// How a question ended, in words that can be compared.
     enum Outcome: Equatable {
         case text(String)
         case empty
-        case canceled, timedOut, nobodyToAsk, failed
+        case canceled, timedOut, promptUnavailable, failed
     }
 
     let path: String
@@ -47,7 +47,7 @@ struct OddPinentry {
             switch error {
             case .canceled: return .canceled
             case .timedOut: return .timedOut
-            case .nobodyToAsk: return .nobodyToAsk
+            case .promptUnavailable: return .promptUnavailable
             case .failed: return .failed
             }
         }
@@ -60,7 +60,7 @@ struct OddPinentry {
     }
 
     /// Whether this process has a child left that is, or was, this program.
-    var isLeftBehind: Bool {
+    var isStillRunning: Bool {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return processes.contains { process in
             // PID (NAME) STATE PARENT
@@ -88,7 +88,7 @@ extension PresenceQuestion {
 struct PinentryTests {
     @Test("It is told who asks, what for and for how long, and what it says comes back decoded")
     func question() throws {
-        let pinentry = try OddPinentry("say OK hello", "until GETPIN", "say # a comment", "say D 12%2534%0A%c3%A9", "say OK")
+        let pinentry = try MisbehavingPinentry("say OK hello", "until GETPIN", "say # a comment", "say D 12%2534%0A%c3%A9", "say OK")
         let question = PresenceQuestion.sample(cancelTitle: "Not_now", triesLeft: 2)
         #expect(pinentry.ask(question, environment: ["DISPLAY": ":nowhere", "TERM": "dumb", "LANG": "C.UTF-8"]) == .text("12%34\né"))
         let requests = pinentry.requests
@@ -104,12 +104,12 @@ struct PinentryTests {
         #expect(requests.contains("OPTION ttytype=dumb"))
         #expect(requests.contains("OPTION lc-ctype=C.UTF-8"))
         #expect(!requests.contains { $0.hasPrefix("SETREPEAT") })
-        #expect(!pinentry.isLeftBehind)
+        #expect(!pinentry.isStillRunning)
     }
 
     @Test("It inherits what it needs and nothing else: variables, descriptors")
     func inheritance() throws {
-        let pinentry = try OddPinentry("say OK", "until GETPIN", "say OK")
+        let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say OK")
         #expect(pinentry.ask(environment: ["DISPLAY": ":nowhere", "HOME": "/h", "PATH": "/evil", "LD_PRELOAD": "/evil.so"]) == .empty)
         let names = try #require(pinentry.requests.first).split(separator: " ").dropFirst().filter { $0 != "GPG_TTY" }
         #expect(names == ["DISPLAY", "HOME"])
@@ -121,13 +121,13 @@ struct PinentryTests {
         "What a program does not know how to do, the question goes without",
         arguments: ["OPTION", "SETTIMEOUT", "SETTITLE", "SETERROR", "SETCANCEL"])
     func refusedRequest(_ request: String) throws {
-        let pinentry = try OddPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
+        let pinentry = try MisbehavingPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(pinentry.ask(.sample(cancelTitle: "No", triesLeft: 1)) == .text("x"))
     }
 
     @Test("A question that would not say who asks is not shown", arguments: ["SETDESC", "SETPROMPT"])
     func refusedDescription(_ request: String) throws {
-        let pinentry = try OddPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
+        let pinentry = try MisbehavingPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(pinentry.ask() == .failed)
         #expect(!pinentry.requests.contains("GETPIN"))
     }
@@ -135,39 +135,40 @@ struct PinentryTests {
     @Test(
         "The program's errors keep their meaning",
         arguments: [
-            (83_886_179, .canceled), (99, .canceled), (83_886_278, .canceled), (83_886_194, .canceled), (83_918_950, .nobodyToAsk),
-            (83_918_952, .nobodyToAsk), (83_886_165, .nobodyToAsk), (83_886_383, .nobodyToAsk), (83_886_081, .failed), (0, .failed),
+            (83_886_179, .canceled), (99, .canceled), (83_886_278, .canceled), (83_886_194, .canceled), (83_918_950, .promptUnavailable),
+            (83_918_952, .promptUnavailable), (83_886_165, .promptUnavailable), (83_886_383, .promptUnavailable), (83_886_081, .failed),
+            (0, .failed),
             (99_999_999_999, .failed),
-        ] as [(Int, OddPinentry.Outcome)])
-    func errors(_ number: Int, expected: OddPinentry.Outcome) throws {
-        let pinentry = try OddPinentry("say OK", "until GETPIN", "say ERR \(number) why <Pinentry>")
+        ] as [(Int, MisbehavingPinentry.Outcome)])
+    func errors(_ number: Int, expected: MisbehavingPinentry.Outcome) throws {
+        let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say ERR \(number) why <Pinentry>")
         #expect(pinentry.ask() == expected)
-        #expect(!pinentry.isLeftBehind)
+        #expect(!pinentry.isStillRunning)
     }
 
     @Test("A timeout that comes when the time is over is one; before, it is how pinentry-tty says that the person typed ^C")
     func timeout() throws {
-        #expect(try OddPinentry("say OK", "until GETPIN", "say ERR 83886142 Timeout").ask() == .canceled)
-        let late = try OddPinentry("say OK", "until GETPIN", "sleep 4000", "say ERR 83886142 Timeout", "sleep 60000")
+        #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say ERR 83886142 Timeout").ask() == .canceled)
+        let late = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 4000", "say ERR 83886142 Timeout", "sleep 60000")
         #expect(late.ask(.sample(timeoutSeconds: 6)) == .timedOut)
-        #expect(!late.isLeftBehind)
+        #expect(!late.isStillRunning)
     }
 
     @Test("Nobody who answers in time is a timeout, and the program is gone then, whether it wants to or not", arguments: [false, true])
     func silence(_ ignoresSignals: Bool) throws {
-        let pinentry = try OddPinentry(ignoresSignals ? "ignore-signals" : "sleep 0", "say OK", "until GETPIN", "sleep 600000")
+        let pinentry = try MisbehavingPinentry(ignoresSignals ? "ignore-signals" : "sleep 0", "say OK", "until GETPIN", "sleep 600000")
         #expect(pinentry.ask(.sample(timeoutSeconds: 6)) == .timedOut)
-        #expect(!pinentry.isLeftBehind)
+        #expect(!pinentry.isStillRunning)
     }
 
     @Test("While the question is there the program is a child of this process, and afterwards it is not")
     func presence() throws {
-        let pinentry = try OddPinentry("say OK", "until GETPIN", "sleep 600000")
+        let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 600000")
         Thread.detachNewThread { _ = pinentry.ask(.sample(timeoutSeconds: 4)) }
         for isThere in [true, false] {
             let deadline = Date(timeIntervalSinceNow: 60)
-            while pinentry.isLeftBehind != isThere, Date() < deadline { usleep(5_000) }
-            #expect(pinentry.isLeftBehind == isThere)
+            while pinentry.isStillRunning != isThere, Date() < deadline { usleep(5_000) }
+            #expect(pinentry.isStillRunning == isThere)
         }
     }
 
@@ -186,56 +187,56 @@ struct PinentryTests {
             ["say OK", "until GETPIN", "say OKAY"], ["say OK", "until GETPIN", "say What"], ["say OK", "until GETPIN", "say "],
         ])
     func oddities(_ steps: [String]) throws {
-        let pinentry = try OddPinentry(steps.joined(separator: "\n"))
+        let pinentry = try MisbehavingPinentry(steps.joined(separator: "\n"))
         #expect(pinentry.ask(.sample(timeoutSeconds: 2)) == .failed)
-        #expect(!pinentry.isLeftBehind)
+        #expect(!pinentry.isStillRunning)
     }
 
     @Test("Several lines of data are one answer, up to what a passcode may have")
     func severalLines() throws {
         let line = String(repeating: "x", count: 512)
-        #expect(try OddPinentry("say OK", "until GETPIN", "say D ab", "say S X", "say D cd", "say OK").ask() == .text("abcd"))
-        #expect(try OddPinentry("say OK", "until GETPIN", "say D \(line)", "say D \(line)", "say OK").ask() == .text(line + line))
-        #expect(try OddPinentry("say OK", "until GETPIN", "say D \(line)", "say D \(line)", "say D x", "say OK").ask() == .failed)
+        #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say D ab", "say S X", "say D cd", "say OK").ask() == .text("abcd"))
+        #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say D \(line)", "say D \(line)", "say OK").ask() == .text(line + line))
+        #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say D \(line)", "say D \(line)", "say D x", "say OK").ask() == .failed)
     }
 
     @Test("Data that belongs to no answer is nobody's passcode")
     func strayData() throws {
-        #expect(try OddPinentry("say D early", "say OK", "until GETPIN", "say OK").ask() == .empty)
-        let early = try OddPinentry("say OK", "until SETDESC", "say D early", "say OK", "until GETPIN", "say D x", "say OK")
+        #expect(try MisbehavingPinentry("say D early", "say OK", "until GETPIN", "say OK").ask() == .empty)
+        let early = try MisbehavingPinentry("say OK", "until SETDESC", "say D early", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(early.ask() == .text("x"))
     }
 
     @Test("An inquiry is answered, and the answer is waited for")
     func inquiry() throws {
-        let quality = try OddPinentry("say OK", "until GETPIN", "say INQUIRE QUALITY x", "until END", "say D x", "say OK")
+        let quality = try MisbehavingPinentry("say OK", "until GETPIN", "say INQUIRE QUALITY x", "until END", "say D x", "say OK")
         #expect(quality.ask() == .text("x"))
-        let unknown = try OddPinentry("say OK", "until GETPIN", "say INQUIRE SECRETS", "until CAN", "say ERR 83886357 canceled")
+        let unknown = try MisbehavingPinentry("say OK", "until GETPIN", "say INQUIRE SECRETS", "until CAN", "say ERR 83886357 canceled")
         #expect(unknown.ask() == .canceled)
     }
 
     @Test("A new password is typed twice: by the program if it can, else it is asked twice")
     func newPassword() throws {
-        let able = try OddPinentry("say OK", "until GETPIN", "say S PIN_REPEATED", "say D new", "say OK")
+        let able = try MisbehavingPinentry("say OK", "until GETPIN", "say S PIN_REPEATED", "say D new", "say OK")
         #expect(able.ask(.sample(.newApplicationPassword)) == .text("new"))
         #expect(able.requests.contains("SETREPEAT Again:"))
-        let unable = try OddPinentry(
+        let unable = try MisbehavingPinentry(
             "refuse SETREPEAT", "say OK", "until GETPIN", "say D new", "say OK", "until GETPIN", "say D new", "say OK")
         #expect(unable.ask(.sample(.newApplicationPassword)) == .text("new"))
         #expect(unable.requests.contains("SETPROMPT Again:"))
-        let third = try OddPinentry(
+        let third = try MisbehavingPinentry(
             "say OK", "until GETPIN", "say D one", "say OK", "until GETPIN", "say D other", "say OK", "until GETPIN",
             "say ERR 83886194 not confirmed", "until GETPIN", "say S PIN_REPEATED", "say D new", "say OK")
         #expect(third.ask(.sample(.newApplicationPassword)) == .text("new"))
         #expect(third.requests.contains("SETERROR The two entries differ."))
-        let never = try OddPinentry(
+        let never = try MisbehavingPinentry(
             "say OK", "until GETPIN", "say ERR 114", "until GETPIN", "say ERR 114", "until GETPIN", "say ERR 114", "until GETPIN")
         #expect(never.ask(.sample(.newApplicationPassword)) == .failed)
     }
 
     @Test("No request is longer than a line may be, whatever the program that asks says of itself")
     func longRequests() throws {
-        let pinentry = try OddPinentry("say OK", "until GETPIN", "say D x", "say OK")
+        let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say D x", "say OK")
         let long = String(repeating: "100 % é\u{1B}]0;x\u{7}", count: 5_000)
         let question = PresenceQuestion(
             secret: .passcode, requester: "/" + long, purpose: long, reason: long, cancelTitle: long, timeoutSeconds: 60)
@@ -250,7 +251,7 @@ struct PinentryTests {
     func noProgram(_ path: String) {
         let verifier = PinentryVerifier(path: path, environment: PromptEnvironment())
         #expect(!verifier.canAsk)
-        #expect(OddPinentry.outcome(of: .sample(), verifier) == .failed)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .failed)
     }
 }
 

@@ -81,7 +81,7 @@ struct PresenceTextTests {
 @Suite("Questions take turns")
 struct PromptTurnTests {
     private static func outcome(
-        _ turn: PromptTurn<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
+        _ turn: PromptQueue<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
     ) -> Result<Int, KeychainFailure> {
         do throws(KeychainFailure) {
             return .success(try turn.share(key: key, timeoutSeconds: timeoutSeconds, body))
@@ -108,34 +108,34 @@ struct PromptTurnTests {
         func open() { isOpen.giveBack() }
 
         /// Opens as soon as so many calls have their part in it.
-        func openOnThread(whenCallersOf turn: PromptTurn<String>, are callerCount: Int) {
+        func openOnThread(whenCallersOf turn: PromptQueue<String>, are participantCount: Int) {
             Thread.detachNewThread {
-                PromptTurnTests.wait(for: callerCount, in: turn)
+                PromptTurnTests.wait(for: participantCount, in: turn)
                 self.open()
             }
         }
     }
 
-    private static func wait(for callerCount: Int, in turn: PromptTurn<String>) {
+    private static func wait(for participantCount: Int, in turn: PromptQueue<String>) {
         let deadline = Date(timeIntervalSinceNow: 60)
-        while turn.callerCount < callerCount, Date() < deadline { usleep(500) }
+        while turn.participantCount < participantCount, Date() < deadline { usleep(500) }
     }
 
     @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")
     func shared() async {
-        let turn = PromptTurn<String>(turn: TimedLock())
+        let turn = PromptQueue<String>(turn: TimedLock())
         let question = Question()
         question.openOnThread(whenCallersOf: turn, are: 8)
         let outcomes = await onThreads(
             Array(repeating: { Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } }, count: 8))
         #expect(outcomes == Array(repeating: .success(1), count: 8))
         #expect(Self.outcome(turn, "same") { () throws(KeychainFailure) in question.ask() } == .success(2))
-        #expect(turn.callerCount == 0)
+        #expect(turn.participantCount == 0)
     }
 
     @Test("A refusal is shared too")
     func sharedRefusal() async {
-        let turn = PromptTurn<String>(turn: TimedLock())
+        let turn = PromptQueue<String>(turn: TimedLock())
         let question = Question()
         question.openOnThread(whenCallersOf: turn, are: 4)
         let refuse: @Sendable () -> Result<Int, KeychainFailure> = {
@@ -152,7 +152,7 @@ struct PromptTurnTests {
     @Test("Different questions, and equal ones with answers of another type, are shown one after the other")
     func queued() async {
         let lock = TimedLock()
-        let turns = [PromptTurn<String>(turn: lock), PromptTurn<String>(turn: lock)]
+        let turns = [PromptQueue<String>(turn: lock), PromptQueue<String>(turn: lock)]
         let shown = Atomic(0)
         let mostShown = Atomic(0)
         let asked = Atomic(0)
@@ -179,7 +179,7 @@ struct PromptTurnTests {
     @Test("Whoever waits for a turn or a shared answer gives up at the deadline")
     func deadline() {
         let lock = TimedLock()
-        let turn = PromptTurn<String>(turn: lock)
+        let turn = PromptQueue<String>(turn: lock)
         let question = Question()
         Thread.detachNewThread { _ = Self.outcome(turn, "first") { () throws(KeychainFailure) in question.ask() } }
         Self.wait(for: 1, in: turn)

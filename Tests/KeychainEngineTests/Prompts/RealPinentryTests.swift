@@ -95,7 +95,7 @@ struct RealPinentryTests {
                 environment: ["KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": pinentry, "TERM": "vt100"])
             let lines = run.output.split(separator: "\n").map(String.init)
             #expect(lines.first == "can ask true")
-            #expect(lines.dropFirst().first?.hasPrefix("nobodyToAsk") == true, "\(lines)")
+            #expect(lines.dropFirst().first?.hasPrefix("promptUnavailable") == true, "\(lines)")
             #expect(lines.dropFirst(2) == Self.tidy.prefix(2))
         }
     }
@@ -103,7 +103,7 @@ struct RealPinentryTests {
     @Test("In the background of its terminal the process is not stopped: there is nobody to ask", arguments: [onTerminal, onWholeScreen])
     func background(_ pinentry: String) throws {
         let report = try TerminalJob(pinentry: pinentry, inForeground: false).report()
-        #expect(report.dropFirst().first?.hasPrefix("nobodyToAsk") == true, "\(report)")
+        #expect(report.dropFirst().first?.hasPrefix("promptUnavailable") == true, "\(report)")
         #expect(Array(report.dropFirst(2)) == Self.tidy)
     }
 
@@ -112,7 +112,7 @@ struct RealPinentryTests {
         for (steps, outcome) in [
             ("say OK\nuntil GETPIN\nsay D x\nsay OK", "as expected"), ("say OK\nuntil GETPIN\nsleep 600000", "timedOut"),
         ] {
-            let pinentry = try OddPinentry(steps)
+            let pinentry = try MisbehavingPinentry(steps)
             try withTemporaryDirectory { home in
                 try "x".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
                 let run = try ChildProcess.run(

@@ -10,8 +10,8 @@ import Testing
 struct SystemPresenceVerifierTests {
     private static let display = PromptEnvironment(["DISPLAY": ":nowhere"])
 
-    private static func answering(_ text: String) throws -> OddPinentry {
-        try OddPinentry("say OK", "until GETPIN", "say D \(text)", "say OK")
+    private static func answering(_ text: String) throws -> MisbehavingPinentry {
+        try MisbehavingPinentry("say OK", "until GETPIN", "say D \(text)", "say OK")
     }
 
     @Test("A program that is named is used, with a display and without")
@@ -20,7 +20,7 @@ struct SystemPresenceVerifierTests {
         for environment in [Self.display, PromptEnvironment()] {
             let verifier = SystemPresenceVerifier(.program(pinentry.path), environment: environment, standardPaths: [])
             #expect(verifier.canAsk)
-            #expect(OddPinentry.outcome(of: .sample(), verifier) == .text("named"))
+            #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .text("named"))
         }
     }
 
@@ -29,7 +29,7 @@ struct SystemPresenceVerifierTests {
         let other = try Self.answering("other")
         let verifier = SystemPresenceVerifier(.program("/nowhere/pinentry"), environment: Self.display, standardPaths: [other.path])
         #expect(!verifier.canAsk)
-        #expect(OddPinentry.outcome(of: .sample(), verifier) == .failed)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .failed)
         #expect(other.requests == [])
     }
 
@@ -40,15 +40,15 @@ struct SystemPresenceVerifierTests {
         let paths = ["/nowhere/pinentry", first.path, second.path]
         let verifier = SystemPresenceVerifier(.automatic, environment: environment, standardPaths: paths)
         #expect(verifier.canAsk)
-        #expect(OddPinentry.outcome(of: .sample(), verifier) == .text("first"))
+        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .text("first"))
         #expect(second.requests == [])
     }
 
-    @Test("What the person says to a program of the list is final", arguments: [("99", OddPinentry.Outcome.canceled)])
-    func refusal(_ number: String, outcome: OddPinentry.Outcome) throws {
-        let pinentry = try OddPinentry("say OK", "until GETPIN", "say ERR \(number)")
+    @Test("What the person says to a program of the list is final", arguments: [("99", MisbehavingPinentry.Outcome.canceled)])
+    func refusal(_ number: String, outcome: MisbehavingPinentry.Outcome) throws {
+        let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say ERR \(number)")
         let verifier = SystemPresenceVerifier(.automatic, environment: Self.display, standardPaths: [pinentry.path])
-        #expect(OddPinentry.outcome(of: .sample(), verifier) == outcome)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == outcome)
     }
 
     @Test("Every standard place is an absolute path")
@@ -69,7 +69,7 @@ struct SystemPresenceVerifierTests {
         "With a display where nothing shows, the question is asked on the terminal; not so what the person has said no to",
         arguments: [("say OK\nuntil GETPIN\nsay ERR 83918950", true), ("die", true), ("say OK\nuntil GETPIN\nsay ERR 99", false)])
     func fallback(_ steps: String, isAskedAgain: Bool) throws {
-        let pinentry = try OddPinentry(steps)
+        let pinentry = try MisbehavingPinentry(steps)
         let job = try TerminalJob(isPinentrySet: false, listed: pinentry.path, expecting: "12345", environment: ["DISPLAY": ":nowhere"])
         if isAskedAgain {
             try job.wait(for: "Passcode: ")
@@ -89,7 +89,7 @@ struct SystemPresenceVerifierTests {
 struct PresenceVerifierContractTests {
     /// Keeps the program's folder for as long as the verifier.
     private struct Odd: PresenceVerifier {
-        let pinentry: OddPinentry
+        let pinentry: MisbehavingPinentry
         let verifier: any PresenceVerifier
 
         var canAsk: Bool { verifier.canAsk }
@@ -97,17 +97,17 @@ struct PresenceVerifierContractTests {
         func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { try verifier.ask(question) }
     }
 
-    private static func pinentry(_ reaction: ScriptedPresence.Reaction) throws -> OddPinentry {
+    private static func pinentry(_ reaction: ScriptedPresenceVerifier.Reaction) throws -> MisbehavingPinentry {
         switch reaction {
         case .type(let text):
             // Every byte escaped, and no line longer than it may be.
             let data = text.utf8.map { byte in "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16) }
             let lines = stride(from: 0, to: data.count, by: 300).map { "say D " + data[$0..<min($0 + 300, data.count)].joined() }
-            return try OddPinentry((["say OK", "until GETPIN", "say S PIN_REPEATED"] + lines + ["say OK"]).joined(separator: "\n"))
-        case .cancel: return try OddPinentry("say OK", "until GETPIN", "say ERR 83886179")
-        case .timeOut: return try OddPinentry("say OK", "until GETPIN", "sleep 600000")
-        case .nobodyThere: return try OddPinentry("say OK", "until GETPIN", "say ERR 83918950")
-        case .fail, .decide: return try OddPinentry("say OK", "until GETPIN", "die")
+            return try MisbehavingPinentry((["say OK", "until GETPIN", "say S PIN_REPEATED"] + lines + ["say OK"]).joined(separator: "\n"))
+        case .cancel: return try MisbehavingPinentry("say OK", "until GETPIN", "say ERR 83886179")
+        case .timeOut: return try MisbehavingPinentry("say OK", "until GETPIN", "sleep 600000")
+        case .promptUnavailable: return try MisbehavingPinentry("say OK", "until GETPIN", "say ERR 83918950")
+        case .fail, .decide: return try MisbehavingPinentry("say OK", "until GETPIN", "die")
         }
     }
 
@@ -123,27 +123,28 @@ struct PresenceVerifierContractTests {
 
     @Test("The script of a test")
     func scripted() throws {
-        #expect(try PresenceVerifierContract.violations { ScriptedPresence($0) } == [])
-        #expect(try PresenceVerifierContract.violations { reaction in ScriptedPresence(.decide { _ in reaction }) } == [])
+        #expect(try PresenceVerifierContract.violations { ScriptedPresenceVerifier($0) } == [])
+        #expect(try PresenceVerifierContract.violations { reaction in ScriptedPresenceVerifier(.decide { _ in reaction }) } == [])
     }
 
     @Test("One that cuts answers off, hides a refusal or gives nothing typed as a secret is found out")
     func broken() throws {
-        for reaction in [ScriptedPresence.Reaction.cancel, .type("12345"), .type(""), .nobodyThere, .timeOut] {
-            #expect(try PresenceVerifierContract.violations { _ in ScriptedPresence(reaction) } != [])
+        for reaction in [ScriptedPresenceVerifier.Reaction.cancel, .type("12345"), .type(""), .promptUnavailable, .timeOut] {
+            #expect(try PresenceVerifierContract.violations { _ in ScriptedPresenceVerifier(reaction) } != [])
         }
     }
 
     @Test("A script is followed in order, tells what was asked, and ends with nobody there")
     func order() throws {
-        let person = ScriptedPresence(.type("wrong"), .cancel)
+        let person = ScriptedPresenceVerifier(.type("wrong"), .cancel)
         person.then(.timeOut)
         let questions = [3, 2, 1, 0].map { PresenceQuestion.sample(triesLeft: $0) }
         #expect(person.canAsk)
-        #expect(questions.map { OddPinentry.outcome(of: $0, person) } == [.text("wrong"), .canceled, .timedOut, .nobodyToAsk])
+        #expect(
+            questions.map { MisbehavingPinentry.outcome(of: $0, person) } == [.text("wrong"), .canceled, .timedOut, .promptUnavailable])
         #expect(person.questions == questions)
         #expect(!person.canAsk)
         #expect(person.remainingCount == 0)
-        #expect(!ScriptedPresence(.nobodyThere, .cancel).canAsk)
+        #expect(!ScriptedPresenceVerifier(.promptUnavailable, .cancel).canAsk)
     }
 }

@@ -88,7 +88,7 @@ struct TerminalVerifierTests {
     @Test("In the background of a terminal, and without one, there is nobody to ask")
     func nobody() throws {
         let report = try TerminalJob(inForeground: false).report()
-        let nobody = #"nobodyToAsk("the process is in the background of its terminal")"#
+        let nobody = #"promptUnavailable("the process is in the background of its terminal")"#
         #expect(report == ["can ask false", nobody] + Self.tidy)
         try withTemporaryDirectory { home in
             try "".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
@@ -96,7 +96,7 @@ struct TerminalVerifierTests {
                 BuiltProgram.path(of: "KeychainTestChild"), ["ask", "configured", "passcode", "600", home + "/expected", "own-session"],
                 environment: ["KEYCHAIN_HOME": home])
             let lines = run.output.split(separator: "\n").map(String.init)
-            #expect(lines == ["can ask false", #"nobodyToAsk("the process has no terminal")"#] + Self.tidy.prefix(2))
+            #expect(lines == ["can ask false", #"promptUnavailable("the process has no terminal")"#] + Self.tidy.prefix(2))
         }
     }
 }

@@ -28,7 +28,7 @@ struct ProtectedHome {
     func keychain(
         newWith protector: DeviceProtectorKind = .keyFile, chip other: (any SealingDevice)? = nil
     ) throws -> LocalKeychain {
-        try LocalKeychain.cheaplyUnlocked(home: path, holder: .processMemory) { configuration in
+        try LocalKeychain.withCheapPasscode(home: path, holder: .processMemory) { configuration in
             configuration.credentialsDirectory = credentials
             configuration.sealingDevice = other ?? chip
             configuration.protectorForNewStore = protector
@@ -53,9 +53,9 @@ struct ProtectedHome {
 extension LocalKeychain {
     var protectorKind: DeviceProtectorKind? { get throws { try report().store?.protector } }
 
-    func protect(_ kind: DeviceProtectorKind, _ passcode: String? = nil, makingRecoveryKey: Bool = false) throws -> SharedSecretBytes? {
+    func protect(_ kind: DeviceProtectorKind, _ passcode: String? = nil, creatingRecoveryKey: Bool = false) throws -> SharedSecretBytes? {
         let code: Passcode? = if let passcode { try Passcode(text: passcode) } else { nil }
-        return try setProtector(kind, passcode: code, makingRecoveryKey: makingRecoveryKey)
+        return try setProtector(kind, passcode: code, creatingRecoveryKey: creatingRecoveryKey)
     }
 
     func recover(_ key: borrowing SecretBytes, _ kind: DeviceProtectorKind = .keyFile, _ passcode: String? = nil) throws {
@@ -265,7 +265,7 @@ struct RecoveryKeyUseTests {
             let passcode = withPasscode ? "Druidia" : nil
             try keychain.addItem("there", "one")
             if let passcode { try keychain.set(passcode) }
-            let key = try #require(try keychain.protect(.tpm2, passcode, makingRecoveryKey: true))
+            let key = try #require(try keychain.protect(.tpm2, passcode, creatingRecoveryKey: true))
             try home.forgetWhatIsHeld(keychain)
             home.chip.clear()
 
@@ -291,7 +291,7 @@ struct RecoveryKeyUseTests {
             #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keychain.recoveryNeedsPasscode(first.secret) }
             #expect(try !keychain.recoveryNeedsPasscode(second.secret))
             // Nothing is made anew where there is one.
-            #expect(try keychain.protect(.tpm2, makingRecoveryKey: true) == nil)
+            #expect(try keychain.protect(.tpm2, creatingRecoveryKey: true) == nil)
             #expect(try !keychain.recoveryNeedsPasscode(second.secret))
         }
     }

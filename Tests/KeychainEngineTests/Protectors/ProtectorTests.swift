@@ -44,7 +44,7 @@ struct DeviceProtectorContractTests {
             try keyFile.prepare(SecretBytes(randomByteCount: DeviceSecret.byteCount), for: storeID)
             try keyFile.confirm(for: storeID)
             #expect(DeviceProtectorContract.violations(of: keyFile, storeID: storeID) == [])
-            #expect(DeviceProtectorContract.violationsWhereMissing(keyFile, storeID: otherStoreID) == [])
+            #expect(DeviceProtectorContract.violationsWithoutSecret(keyFile, storeID: otherStoreID) == [])
         }
     }
 
@@ -52,7 +52,7 @@ struct DeviceProtectorContractTests {
     func systemdCredential() throws {
         try withTemporaryDirectory { directory in
             let credential = SystemdCredential(credentialsDirectory: directory)
-            #expect(DeviceProtectorContract.violationsWhereMissing(credential, storeID: storeID) == [])
+            #expect(DeviceProtectorContract.violationsWithoutSecret(credential, storeID: storeID) == [])
             try Data((0..<32).map { _ in UInt8.random(in: 0...255) })
                 .write(to: URL(filePath: directory + "/" + SystemdCredential.credentialName))
             #expect(DeviceProtectorContract.violations(of: credential, storeID: storeID) == [])
@@ -63,13 +63,13 @@ struct DeviceProtectorContractTests {
     func inMemory() throws {
         let protector = try InMemoryProtector()
         #expect(DeviceProtectorContract.violations(of: protector, storeID: protector.storeID) == [])
-        #expect(DeviceProtectorContract.violationsWhereMissing(protector, storeID: storeID) == [])
+        #expect(DeviceProtectorContract.violationsWithoutSecret(protector, storeID: storeID) == [])
     }
 
     private func violations(_ fault: BrokenProtector.Fault?) throws -> [String] {
         let protector = BrokenProtector(good: try InMemoryProtector(), fault: fault)
         return DeviceProtectorContract.violations(of: protector, storeID: protector.good.storeID)
-            + DeviceProtectorContract.violationsWhereMissing(protector, storeID: storeID)
+            + DeviceProtectorContract.violationsWithoutSecret(protector, storeID: storeID)
     }
 
     @Test("A protector that breaks a promise is found out", arguments: BrokenProtector.Fault.allCases)
@@ -167,7 +167,7 @@ struct ChipProtectorTests {
             #expect(try isPresent() == true)
             home.chip.clear()
             #expect(try isPresent() == false)
-            _ = try home.keychain().setProtector(.keyFile, passcode: nil, makingRecoveryKey: false)
+            _ = try home.keychain().setProtector(.keyFile, passcode: nil, creatingRecoveryKey: false)
             #expect(try home.keychain().secret(of: "there") == "one")
         }
     }
@@ -249,7 +249,7 @@ struct ChipProtectorTests {
                 from: Passcode(text: "Druidia"), to: Passcode(text: "Vespa-1"), rotatingKeys: true, autoLock: .standard)
             try home.forgetWhatIsHeld(keychain)
             #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "Druidia") }
-            let costly = try LocalKeychain.cheaplyUnlocked(home: home.path, holder: .processMemory, memoryMebibytes: 2) {
+            let costly = try LocalKeychain.withCheapPasscode(home: home.path, holder: .processMemory, memoryMebibytes: 2) {
                 $0.sealingDevice = home.chip
             }
             try costly.unlock(with: "Vespa-1")

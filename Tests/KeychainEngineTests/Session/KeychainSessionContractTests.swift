@@ -13,7 +13,7 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
         case isAlwaysUnlocked, staysLocked, locksTooMuch, locksTooLittle, forgetsLocks, unlocksAtNothing
         case takesWrongPasscode, takesSecondPasscode, keepsOldPasscode
         case namesNothing, deletesUnasked, keepsPasscode
-        case neverLocksItself, locksItselfSoon, keepsFirstTime, takesLookingForUse
+        case neverLocksItself, locksItselfSoon, keepsFirstTime, inspectionCountsAsUse
         case remembersState, weakensItems, saysNotFound
     }
 
@@ -53,7 +53,7 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
     func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         let status = try good.sessionStatus()
         switch fault {
-        case .takesLookingForUse:
+        case .inspectionCountsAsUse:
             if let autoLock = status.autoLock { try good.setAutoLock(autoLock) }
             return status
         case .isAlwaysUnlocked: return status.with(state: .unlocked)
@@ -141,7 +141,7 @@ struct KeychainSessionContractTests {
     func fileKeychain(rule: KeychainSessionContract, holder: KeyHolderSelection) async throws {
         let violations = try await onThreadOfItsOwn {
             try withLocalKeychain(holder: holder) { keychain, home in
-                let other = try LocalKeychain.cheaplyUnlocked(home: home, holder: holder)
+                let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
                 // The kernel ends a key's time up to a second late.
                 let delay = holder == .processMemory ? 0.1 : 2
                 let subject = KeychainSessionContract.Subject(keychain: keychain, other: other) { seconds in

@@ -63,7 +63,7 @@ struct PasscodeTests {
             for number in 0..<300 { try keychain.addItem("\(number)", "secret \(number)") }
             try keychain.set("swordfish")
             let report = try #require(try keychain.report().store)
-            #expect(report.rowCountToRewrap == 0)
+            #expect(report.pendingRewrapCount == 0)
             #expect(report.keybagGeneration == 3, "the passcode is one change, dropping the old keys another")
             #expect(try keychain.secret(of: "299") == "secret 299")
         }
@@ -117,7 +117,7 @@ struct PasscodeTests {
     @Test("Another process's object sees what was set, locked, unlocked and removed at its next call")
     func twoObjects() throws {
         try withLocalKeychain { first, home in
-            let second = try LocalKeychain.cheaplyUnlocked(home: home)
+            let second = try LocalKeychain.withCheapPasscode(home: home)
             try first.addItem("a", "1")
             #expect(try second.secret(of: "a") == "1")
             try first.set("swordfish")

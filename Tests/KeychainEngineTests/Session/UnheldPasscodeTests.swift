@@ -10,7 +10,7 @@ struct UnheldPasscodeTests {
     private struct FullHolder: KeyHolder {
         let kind = KeyHolderKind.processMemory
 
-        func forKeybag(_ mark: KeybagMark) -> any KeyHolder { self }
+        func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
 
         func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) -> HeldSecret? { nil }
 

@@ -20,7 +20,7 @@ final class FaultyDisk: Sendable {
         var openingCounts: [File: Int] = [:]
         /// Of the database: which opening of it finds the file locked by somebody else.
         var lockedOut: Int?
-        var lockedOutCount = 0
+        var refusedLockCount = 0
     }
 
     private let state = Mutex(State())
@@ -40,15 +40,15 @@ final class FaultyDisk: Sendable {
     func syncCount(of file: File) -> Int { state.withLock { $0.syncCounts[file] ?? 0 } }
 
     /// Lets the database seem locked by somebody else to the connection that is the `number`th to open it from now on.
-    func lockOut(opening number: Int) {
+    func refuseLock(opening number: Int) {
         state.withLock { state in
             state.lockedOut = (state.openingCounts[.database] ?? 0) + number
-            state.lockedOutCount = 0
+            state.refusedLockCount = 0
         }
     }
 
     /// How often that connection asked for the lock.
-    var lockedOutCount: Int { state.withLock { $0.lockedOutCount } }
+    var refusedLockCount: Int { state.withLock { $0.refusedLockCount } }
 
     fileprivate func noteOpening(of file: File) -> Int {
         state.withLock { state in
@@ -60,7 +60,7 @@ final class FaultyDisk: Sendable {
     fileprivate func locksOut(_ file: File, opening: Int) -> Bool {
         state.withLock { state in
             guard file == .database, opening == state.lockedOut else { return false }
-            state.lockedOutCount += 1
+            state.refusedLockCount += 1
             return true
         }
     }

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-import KeychainSystem
 import CSQLite
 import Foundation
 import KeychainCore
 import KeychainStore
+// SPDX-License-Identifier: Apache-2.0
+import KeychainSystem
 import KeychainTesting
 import Testing
 
@@ -107,7 +107,7 @@ func failure(of body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
 /// What was in a directory at one moment, copied by another process: reading a database here would drop this process's locks on it.
 ///
 /// It is also what a process that is killed at that moment leaves behind.
-struct FileCopies {
+struct DirectoryCopy {
     let directory: TemporaryDirectory
 
     init(of source: TemporaryDirectory) throws {

@@ -4,14 +4,14 @@ internal import Glibc
 internal import KeychainCore
 
 /// A pinentry program that runs, and nothing of it when this is gone.
-@safe final class PinentryProcess: AssuanServer {
+@safe final class PipedProcess: AssuanServer {
     private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false)
     private var hasEnded = true
     /// Readable when the person at the terminal, or somebody else, ends the whole job; -1: nobody tells.
     private let interruption: Int32
 
     /// How long a program may take to end by itself, after SIGTERM and after SIGKILL.
-    private static let graceMilliseconds: [UInt64] = [300, 500, 2_000]
+    private static let terminationTimeoutsMilliseconds: [UInt64] = [300, 500, 2_000]
 
     init(path: String, environment: [String: String], leadsSession: Bool, interruption: Int32 = -1) throws(PresenceRefusal) {
         self.interruption = interruption
@@ -64,7 +64,7 @@ internal import KeychainCore
     /// Ends the program, kindly first; afterwards there is no trace of it, not even a zombie.
     func end() {
         unsafe keychain_child_close_input(&child)
-        for (grace, signal) in zip(Self.graceMilliseconds, [SIGTERM, SIGKILL, 0]) {
+        for (grace, signal) in zip(Self.terminationTimeoutsMilliseconds, [SIGTERM, SIGKILL, 0]) {
             guard !waitForEnd(milliseconds: grace) else { return }
             guard signal != 0 else { return }
             wasKilled = true

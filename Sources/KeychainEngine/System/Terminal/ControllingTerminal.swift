@@ -17,8 +17,8 @@ struct ControllingTerminal: ~Copyable {
     init() throws(PresenceRefusal) {
         // The path is a constant.
         descriptor = unsafe open(Self.path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw .nobodyToAsk("the process has no terminal") }
-        guard isForeground else { throw .nobodyToAsk("the process is in the background of its terminal") }
+        guard descriptor >= 0 else { throw .promptUnavailable("the process has no terminal") }
+        guard isForeground else { throw .promptUnavailable("the process is in the background of its terminal") }
     }
 
     deinit {
@@ -94,7 +94,7 @@ final class TerminalGuard {
             signals = -1
             return
         }
-        signals = keychain_terminal_signals_note(false)
+        signals = keychain_terminal_signals_record(false)
         if signals < 0 { ControllingTerminal.use.giveBack() }
     }
 

@@ -25,11 +25,11 @@ struct ItemDictionary {
     private(set) var leavesTombstone: Bool?
     /// The value of `kSecUseAuthenticationUI`; nil without one.
     private var interaction: Authentication.Interaction?
-    private var forbidsInteraction = false
-    private var namesSharingGroup = false
+    private var isInteractionForbidden = false
+    private var hasSharingGroup = false
 
     /// Whether items with access control are passed over.
-    var skipsItemsThatAsk: Bool { authentication.interaction == .skippingItems }
+    var skipsConstrainedItems: Bool { authentication.interaction == .skippingItems }
 
     /// The value of `kSecAttrSynchronizable`.
     enum Synchronizable {
@@ -54,12 +54,12 @@ struct ItemDictionary {
     }
 
     /// How many keys a dictionary may have; as many as Apple's keychain takes.
-    static let largestKeyCount = 128
+    static let maximumKeyCount = 128
 
     /// Parses a dictionary that says which items a call is about, or what item to add.
     init(_ dictionary: [String: Any]) throws(KeychainFailure) {
-        guard dictionary.count <= Self.largestKeyCount else {
-            throw KeychainFailure(.parameter, "the dictionary has more than \(Self.largestKeyCount) keys")
+        guard dictionary.count <= Self.maximumKeyCount else {
+            throw KeychainFailure(.parameter, "the dictionary has more than \(Self.maximumKeyCount) keys")
         }
         (itemClass, reference) = try Self.parseClass(of: dictionary)
         var fault = FirstFault()
@@ -68,7 +68,7 @@ struct ItemDictionary {
         }
         try fault.throwIfAny()
         // The older key counts where the newer one is absent.
-        authentication.interaction = interaction ?? (forbidsInteraction ? .forbidden : .allowed)
+        authentication.interaction = interaction ?? (isInteractionForbidden ? .forbidden : .allowed)
         try checkCombinations()
     }
 
@@ -123,7 +123,7 @@ struct ItemDictionary {
                 fault.note(.name, key, .noSuchAttribute, "is no attribute of the class \(itemClass.rawValue)")
             case .attribute(let attribute): try parse(attribute, DictionaryValue(value))
             case .accessControl: accessControl = try DictionaryValue(value).asAccessControl()
-            case .sharingGroup: namesSharingGroup = true
+            case .sharingGroup: hasSharingGroup = true
             case .restrictedInternetAttribute where itemClass == .internetPassword:
                 fault.note(.name, key, .missingEntitlement, "needs an entitlement that no program here has")
             case .unknownAttribute, .restrictedInternetAttribute:
@@ -134,7 +134,7 @@ struct ItemDictionary {
             case .authenticationUI: interaction = DictionaryValue(value).interaction
             // Of what concerns the person being asked, a value of the wrong type counts as absent, as on Apple's platforms.
             case .noAuthenticationUI:
-                if case .boolean(let flag) = DictionaryValue(value) { forbidsInteraction = flag }
+                if case .boolean(let flag) = DictionaryValue(value) { isInteractionForbidden = flag }
             case .operationPrompt:
                 if case .string(let prompt) = DictionaryValue(value), !prompt.isEmpty { authentication.prompt = prompt }
             case .authenticationContext:
@@ -178,7 +178,7 @@ struct ItemDictionary {
     // MARK: Combinations
 
     private func checkCombinations() throws(KeychainFailure) {
-        if namesSharingGroup {
+        if hasSharingGroup {
             // Apple refuses the combination before it looks for the entitlement.
             guard synchronizable != .yes else {
                 throw KeychainFailure(.parameter, "a sharing group and kSecAttrSynchronizable exclude each other")

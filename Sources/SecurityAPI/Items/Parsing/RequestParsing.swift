@@ -30,7 +30,7 @@ extension AddRequest {
     /// The item that the dictionary of `SecItemAdd` describes.
     init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
         guard !dictionary.hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key has no meaning when an item is added") }
-        guard !dictionary.skipsItemsThatAsk else {
+        guard !dictionary.skipsConstrainedItems else {
             throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only")
         }
         if case .legacy? = dictionary.reference {
@@ -103,7 +103,7 @@ extension ItemDictionary {
     /// The rules that updates and deletions have in common.
     func checkChangesStoredItems() throws(KeychainFailure) {
         guard !hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key is for searches only") }
-        guard !skipsItemsThatAsk else { throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only") }
+        guard !skipsConstrainedItems else { throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only") }
         if case .legacy? = reference, !attributes.isEmpty {
             throw KeychainFailure(.parameter, "a persistent reference of the older form takes no attributes")
         }

@@ -4,7 +4,7 @@ internal import Foundation
 /// The caller's variable that receives what a call delivers.
 ///
 /// Safe, because the pointer is only written through, during the call it came with.
-@safe struct CallerResult {
+@safe struct ResultPointer {
     private let pointer: UnsafeMutablePointer<CFTypeRef?>?
 
     init(_ pointer: UnsafeMutablePointer<CFTypeRef?>?) {
