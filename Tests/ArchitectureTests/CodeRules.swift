@@ -66,8 +66,89 @@ let documentationRules: [Rule] = [
             return file.code.indices.filter { file.declaresPublic(at: $0) && !file.hasDocComment(above: $0) }
                 .map { file.violation(line: $0, "is public and has no doc comment") }
         }
-    )
+    ),
+    Rule(
+        "Every case that a conformance test cites is in SecItem-behavior.md, and every case there is cited or listed as not applicable",
+        because: "that document says what a conformance test must show, and a case without a test is not shown by anything",
+        caught: [
+            [behaviorDocument(cases: [1]), conformanceTest(cases: [1, 2])],
+            [behaviorDocument(cases: [1, 2]), conformanceTest(cases: [1])],
+            [behaviorDocument(cases: [1], notApplicable: [2]), conformanceTest(cases: [1, 2])],
+            [behaviorDocument(cases: [1]), SourceFile(path: "Tests/ValetTests/A.swift", text: "@Test(\"Case 1: a\")")],
+            [behaviorDocument(cases: []), conformanceTest(cases: [])],
+        ],
+        passed: [
+            [behaviorDocument(cases: [1, 2]), conformanceTest(cases: [1]), conformanceTest(cases: [2, 1])],
+            [behaviorDocument(cases: [1], notApplicable: [2]), conformanceTest(cases: [1])],
+            [
+                behaviorDocument(cases: [1]), conformanceTest(cases: [1]),
+                SourceFile(path: "Tests/ConformanceTests/A.swift", text: "case 2: break"),
+            ],
+        ],
+        violations: conformanceCaseViolations
+    ),
 ]
+
+private let behaviorDocumentPath = "Sources/KeychainServices/KeychainServices.docc/SecItem-behavior.md"
+
+/// A document with these cases, for samples.
+private func behaviorDocument(cases: [Int], notApplicable: [Int] = []) -> SourceFile {
+    func rows(_ numbers: [Int]) -> String { numbers.map { "| \($0) | a |\n" }.joined() }
+    let text = "## 5. Limits\n| 99 | a |\n## 14. Cases\n\(rows(cases))\n### Cases that do not apply\n\(rows(notApplicable))"
+    return SourceFile(path: behaviorDocumentPath, text: text)
+}
+
+/// A test file that cites these cases, for samples.
+private func conformanceTest(cases: [Int]) -> SourceFile {
+    SourceFile(path: "Tests/ConformanceTests/A.swift", text: cases.map { "@Test(\"Case \($0): a\") func a() {}\n" }.joined())
+}
+
+private func conformanceCaseViolations(_ files: [SourceFile]) -> [Violation] {
+    let document: SourceFile
+    do {
+        // A sample contains its own document. The files of the repository are Swift files only.
+        document =
+            try files.first { $0.path == behaviorDocumentPath }
+            ?? SourceFile(path: behaviorDocumentPath, text: Repository.text(of: behaviorDocumentPath))
+    } catch {
+        return [Violation(path: behaviorDocumentPath, line: nil, message: "cannot be read: \(error)")]
+    }
+    let cases = document.rowNumbers(below: "## 14. Cases")
+    let notApplicable = document.rowNumbers(below: "### Cases that do not apply")
+    guard !cases.isEmpty else { return [document.violation("has no cases")] }
+
+    let citations = files.filter { $0.target == "ConformanceTests" }.flatMap { file in
+        file.citedCases.map { (file: file, line: $0.line, number: $0.number) }
+    }
+    let unknown = citations.filter { cases[$0.number] == nil }.map { citation in
+        citation.file.violation(line: citation.line, "cites case \(citation.number), which is not a case that applies")
+    }
+    let cited = Set(citations.map { $0.number })
+    let untested = cases.filter { !cited.contains($0.key) && notApplicable[$0.key] == nil }.sorted { $0.key < $1.key }.map { number, line in
+        document.violation(line: line, "has case \(number), which no conformance test cites")
+    }
+    return unknown + untested
+}
+
+extension SourceFile {
+    /// The numbers in the first column of the tables directly below `heading`, with the indices of their lines.
+    fileprivate func rowNumbers(below heading: String) -> [Int: Int] {
+        var numbers: [Int: Int] = [:]
+        var isBelowHeading = false
+        for (index, line) in lines.enumerated() {
+            if line.hasPrefix("#") { isBelowHeading = line == heading }
+            guard isBelowHeading, let row = line.firstMatch(of: /^\| (\d+) \|/), let number = Int(row.1) else { continue }
+            numbers[number] = index
+        }
+        return numbers
+    }
+
+    fileprivate var citedCases: [(line: Int, number: Int)] {
+        lines.enumerated().flatMap { index, line in
+            line.matches(of: /\bCase (\d+)/).compactMap { match in Int(match.1).map { (line: index, number: $0) } }
+        }
+    }
+}
 
 extension SourceFile {
     fileprivate func declaresPublic(at line: Int) -> Bool {
