@@ -86,16 +86,21 @@ package struct MatchRequest: Sendable {
     ///
     /// With none, a search for secrets leaves the attributes sealed.
     package var attributes: AttributeSelection
+    /// Whether an item that cannot be read fails the search.
+    ///
+    /// If false, a search that finds readable items leaves out the unreadable ones.
+    package var failsIfUnreadable: Bool
     package var authentication: Authentication
 
     package init(
         query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, attributes: AttributeSelection = .all,
-        authentication: Authentication = Authentication()
+        failsIfUnreadable: Bool = false, authentication: Authentication = Authentication()
     ) {
         self.query = query
         self.limit = limit
         self.includesSecrets = includesSecrets
         self.attributes = attributes
+        self.failsIfUnreadable = failsIfUnreadable
         self.authentication = authentication
     }
 }

@@ -70,6 +70,18 @@ extension InMemoryKeychain {
         }
     }
 
+    /// Damages the secrets of stored items; their attributes stay readable.
+    ///
+    /// - Parameter account: The account of the items.
+    /// - Throws: ``DamageError`` when there is no such item.
+    package func damageSecrets(account: String) throws {
+        do {
+            try control.damageItems(account: account, secretsOnly: true)
+        } catch {
+            throw DamageError(errorDescription: error.reason)
+        }
+    }
+
     /// Why no item was damaged.
     public struct DamageError: Error, LocalizedError {
         /// What is wrong, for people.
@@ -175,7 +187,7 @@ extension MemoryKeychain {
     /// Changes a bit in everything that is sealed; what rows are found by stays as it is.
     ///
     /// Throws `.itemNotFound` when no item has that account.
-    func damageItems(account: String?) throws(KeychainFailure) {
+    func damageItems(account: String?, secretsOnly: Bool = false) throws(KeychainFailure) {
         try access.perform(creating: true) { opened throws(KeychainFailure) in
             var queries = [RowQuery(isTombstone: false)]
             if let account {
@@ -196,9 +208,11 @@ extension MemoryKeychain {
                 guard !rows.isEmpty else { throw KeychainFailure(.itemNotFound, "there is no such item to damage") }
                 for var row in rows {
                     guard let number = row.number else { continue }
-                    row.wrappedItemKey.damage()
-                    row.sealedAttributes.damage()
                     row.sealedSecret.damage()
+                    if !secretsOnly {
+                        row.wrappedItemKey.damage()
+                        row.sealedAttributes.damage()
+                    }
                     try writing.replace(number: number, with: row)
                 }
             }

@@ -208,6 +208,7 @@ extension SealedKeychain {
             unreadableCount += damagedPageRowCount
             firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
         }
+        if request.failsIfUnreadable, let firstUnreadable { throw firstUnreadable }
         guard needs.isEmpty else { throw .authenticationRequired(needs) }
         guard items.isEmpty else {
             if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }

@@ -74,7 +74,6 @@ struct MigrateCommand: ParsableCommand {
                 try showPlan(session, from: source, to: destination)
             } else {
                 try session.perform {
-                    try source.requireReadable()
                     try source.migrate(into: destination.valet, removingOriginals: remove)
                 }
             }

@@ -54,23 +54,6 @@ enum MigrationSource {
         }
     }
 
-    /// A search for all values passes over those that cannot be read; a migration must not.
-    func requireReadable() throws {
-        let query: [String: Any] =
-            switch self {
-            case .valet(let valet, _): valet.itemQuery
-            case .items(let query, _): query
-            }
-        let all = try Self.find(query)
-        let readable = try Self.find(query.merging([kSecReturnData as String: true]) { _, new in new })
-        guard readable.count == all.count else {
-            throw CommandFailure(
-                .damaged, "an item cannot be read, and nothing was moved",
-                advice: "`valet verify` lists what is damaged. Put back a backup, or remove it with `valet remove`."
-            )
-        }
-    }
-
     private static func accounts(_ query: [String: Any]) throws -> Set<String> {
         try Set(
             find(query).map { attributes in

@@ -67,7 +67,8 @@ extension MatchRequest {
         guard dictionary.limit != .count(0) else { throw KeychainFailure(.itemNotFound, "kSecMatchLimit is 0") }
         self.init(
             query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data),
-            attributes: dictionary.returns == .data ? .none : .all, authentication: dictionary.authentication)
+            attributes: dictionary.returns == .data ? .none : .all, failsIfUnreadable: dictionary.failsIfUnreadable,
+            authentication: dictionary.authentication)
         limit =
             switch dictionary.limit {
             case .one: 1
