@@ -16,7 +16,7 @@ package struct KeybagDocument: Sendable {
     /// Rises with each change.
     package var generation: UInt64 { content.generation }
     /// The generation, and the beginning of the code over the whole.
-    package var mark: KeybagIdentity {
+    package var identity: KeybagIdentity {
         let tag = encoded.suffix(Self.codeByteCount).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return KeybagIdentity(generation: generation, tag: tag)
     }

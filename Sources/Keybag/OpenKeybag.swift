@@ -57,7 +57,7 @@ package final class OpenKeybag: Sendable {
         }
         deviceBoundKeys = keys
         heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
-        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.mark)
+        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.identity)
         readers = holder.map { HeldKeyLoaders($0, of: document) }
     }
 
@@ -107,7 +107,7 @@ package final class OpenKeybag: Sendable {
 
 /// What a keybag says of its passcode and of its lock.
 extension OpenKeybag {
-    package var mark: KeybagIdentity { document.mark }
+    package var identity: KeybagIdentity { document.identity }
 
     package var isPasscodeSet: Bool { document.content.passcode != nil }
 

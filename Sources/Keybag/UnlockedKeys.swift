@@ -66,7 +66,7 @@ package final class UnlockedKeys: Sendable {
 
 extension UnlockedKeys: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
-    package var keybagIdentity: KeybagIdentity { document.mark }
+    package var keybagIdentity: KeybagIdentity { document.identity }
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {

@@ -55,7 +55,7 @@ extension Entitlements {
     package func groups(forSearchNaming explicit: String?, access: Access) throws(KeychainFailure) -> [String] {
         try requireAnyGroup()
         if let explicit {
-            try require(explicit, access: access)
+            try requireAccess(access, to: explicit)
             return [explicit]
         }
         return access == .write ? accessGroups.filter(canWrite) : accessGroups
@@ -65,11 +65,11 @@ extension Entitlements {
     package func group(forNewItemNaming explicit: String?) throws(KeychainFailure) -> String {
         try requireAnyGroup()
         guard let group = explicit ?? defaultGroup else { throw noGroups }
-        try require(group, access: .write)
+        try requireAccess(.write, to: group)
         return group
     }
 
-    package func require(_ group: String, access: Access) throws(KeychainFailure) {
+    package func requireAccess(_ access: Access, to group: String) throws(KeychainFailure) {
         guard access == .write ? canWrite(group) : canRead(group) else {
             throw KeychainFailure(
                 .missingEntitlement,
@@ -103,7 +103,7 @@ extension Entitlements {
 /// What can be stored at all, told from the call and the caller alone: asked before a keychain is opened, or made.
 extension Entitlements {
     /// Where a new item goes and how it is protected; throws for one that could not be stored.
-    package func admit(_ request: AddRequest) throws(KeychainFailure) -> (group: String, control: AccessControl) {
+    package func validateAdd(_ request: AddRequest) throws(KeychainFailure) -> (group: String, control: AccessControl) {
         let group = try group(forNewItemNaming: request.attributes.text(.accessGroup))
         try request.itemClass.requirePassword()
         let control = request.accessControl ?? AccessControl(Self.defaultAccessibility(in: group))

@@ -22,7 +22,7 @@ package struct ItemQuery: Sendable {
     ///
     /// Holds `agrp`, `pdmn`, `musr`, dates and `sha1` too; never `sync` or `tomb`.
     package var attributes: ItemAttributes
-    package var twin: Synchronizability
+    package var synchronizability: Synchronizability
     package var tombstones: Tombstones
     /// Keep internet passwords whose server is this host or a host below it.
     package var hostOrSubdomain: String?
@@ -39,12 +39,12 @@ package struct ItemQuery: Sendable {
 
     package init(
         itemClass: ItemClass, reference: PersistentReference? = nil, attributes: ItemAttributes = ItemAttributes(),
-        twin: Synchronizability = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
+        synchronizability: Synchronizability = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
     ) {
         self.itemClass = itemClass
         self.reference = reference
         self.attributes = attributes
-        self.twin = twin
+        self.synchronizability = synchronizability
         self.tombstones = tombstones
         self.hostOrSubdomain = hostOrSubdomain
     }

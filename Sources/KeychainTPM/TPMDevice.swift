@@ -106,7 +106,7 @@ package struct TPMDevice: SealingDevice {
     private func call(
         _ body: (UnsafePointer<keychain_tpm_call>, UnsafeMutablePointer<keychain_tpm_report>) -> Void
     ) throws(SealingFailure) {
-        guard lock.take(withinSeconds: timeoutSeconds) else { throw .timedOut }
+        guard lock.acquire(withinSeconds: timeoutSeconds) else { throw .timedOut }
         var report = keychain_tpm_report()
         unsafe location.withCString { tcti in
             // The reference is given back with the lock, by whichever thread is the last to use the chip.
@@ -114,7 +114,7 @@ package struct TPMDevice: SealingDevice {
                 tcti: tcti, timeout_milliseconds: timeoutSeconds * 1000,
                 ended: { lock in
                     guard let lock = unsafe lock else { return }
-                    unsafe Unmanaged<TimedLock>.fromOpaque(lock).takeRetainedValue().giveBack()
+                    unsafe Unmanaged<TimedLock>.fromOpaque(lock).takeRetainedValue().release()
                 },
                 context: Unmanaged.passRetained(lock).toOpaque()
             )

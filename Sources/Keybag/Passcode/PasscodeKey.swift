@@ -11,7 +11,7 @@ enum PasscodeKey {
     private static let derivedByteCount = 32
 
     /// Each derivation takes much memory, so this process makes one at a time.
-    private static let turn = TimedLock()
+    private static let derivationLock = TimedLock()
     private static let maximumWaitSeconds: UInt32 = 60
 
     /// The passcode key, and the TPM's part of it, which `secret` gets or makes from the stretched passcode; nil where there is no TPM.
@@ -50,7 +50,7 @@ enum PasscodeKey {
             chip = device
         case .recoveryKey(let key):
             recovered = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID)
-            guard recovered != nil else { throw KeybagDocument.notItsRecoveryKey() }
+            guard recovered != nil else { throw KeybagDocument.wrongRecoveryKey() }
         }
         return try derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID) { stretched throws(KeychainFailure) in
             guard let sealed, let chip else { return recovered }
@@ -89,10 +89,10 @@ enum PasscodeKey {
     ///
     /// Throws as `derive`.
     static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
-        guard turn.take(withinSeconds: maximumWaitSeconds) else {
+        guard derivationLock.acquire(withinSeconds: maximumWaitSeconds) else {
             throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
         }
-        defer { turn.giveBack() }
+        defer { derivationLock.release() }
         return try SecretBytes(copying: scrypt(passcode, record))
     }
 

@@ -105,10 +105,10 @@ extension KeybagDocument {
             throw KeychainFailure(
                 .notAvailable, "this keychain has no recovery key, or what it keeps for it is damaged; nothing was changed")
         }
-        throw notItsRecoveryKey()
+        throw wrongRecoveryKey()
     }
 
-    static func notItsRecoveryKey() -> KeychainFailure {
+    static func wrongRecoveryKey() -> KeychainFailure {
         KeychainFailure(.authFailed, "this is not the recovery key of this keychain: it is another one's, or a later one took its place")
     }
 }

@@ -51,7 +51,7 @@ struct RowSearch {
         rowQuery.accessGroupDigests = groupDigests
         rowQuery.isTombstone = query.tombstones == .only
         rowQuery.isSynchronizable =
-            switch query.twin {
+            switch query.synchronizability {
             case .local: false
             case .synchronizable: true
             case .either: nil

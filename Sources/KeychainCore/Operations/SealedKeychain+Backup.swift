@@ -87,7 +87,7 @@ extension SealedKeychain {
                                 reference: header.reference, accessibility: header.accessibility, attributes: opened.attributes,
                                 secret: opened.secret))
                         summary.savedCount += 1
-                    case .damaged, .unsupported, .guarded: summary.unreadableCount += 1
+                    case .damaged, .unsupported, .needsAuthentication: summary.unreadableCount += 1
                     case .locked(let failure): throw failure
                     }
                 }
@@ -105,9 +105,9 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> RestoreSummary {
         let keychain = scopedToCall
         return try keychain.write { writing throws(KeychainFailure) in
-            var restoring = Restoring(keychain: keychain, reading: writing, writing: writing)
-            try body { item throws(KeychainFailure) in try restoring.restore(item) }
-            return restoring.summary
+            var restorer = ItemRestorer(keychain: keychain, reading: writing, writing: writing)
+            try body { item throws(KeychainFailure) in try restorer.restore(item) }
+            return restorer.summary
         }
     }
 
@@ -120,15 +120,15 @@ extension SealedKeychain {
         let keychain = scopedToCall
         return try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            var restoring = Restoring(keychain: keychain, reading: reading, writing: nil)
-            try body { item throws(KeychainFailure) in try restoring.restore(item) }
-            return restoring.summary
+            var restorer = ItemRestorer(keychain: keychain, reading: reading, writing: nil)
+            try body { item throws(KeychainFailure) in try restorer.restore(item) }
+            return restorer.summary
         }
     }
 }
 
 /// One restore at work.
-private struct Restoring {
+private struct ItemRestorer {
     let keychain: SealedKeychain
     let reading: any ItemReading
     /// Nil: only look.
@@ -149,7 +149,7 @@ private struct Restoring {
         case .damaged:
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
             try add(item)
-        case .guarded: note(item, as: .protectedInKeychain)
+        case .needsAuthentication: note(item, as: .protectedInKeychain)
         case .unsupported(let failure), .locked(let failure): throw failure
         }
     }

@@ -36,8 +36,8 @@ extension SealedKeychain {
             switch try open(row, includingSecret: true) {
             case .opened: try writing.remove(number: number)
             // Agreed to, and as it was written: it only asks for more than the passcode.
-            case .guarded where try cipher.isIntact(row): try writing.remove(number: number)
-            case .guarded, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
+            case .needsAuthentication where try cipher.isIntact(row): try writing.remove(number: number)
+            case .needsAuthentication, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
             }
             return .proceed
         }

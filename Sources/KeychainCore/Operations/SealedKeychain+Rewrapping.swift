@@ -5,7 +5,7 @@ internal import CKeychainShims
 package struct RewrappingBatch: Sendable {
     package enum End: Sendable {
         /// The next batch begins after the row of this number.
-        case goesOn(after: Int64)
+        case continues(after: Int64)
         case finished
         /// The store was locked since the keys were given out: they must not be used any more.
         case locked
@@ -57,7 +57,7 @@ extension SealedKeychain {
                 return isFull ? .stop : .proceed
             }
             return RewrappingBatch(
-                end: last.map { .goesOn(after: $0) } ?? .finished, rewrappedCount: rewrappedCount, skippedCount: skippedCount,
+                end: last.map { .continues(after: $0) } ?? .finished, rewrappedCount: rewrappedCount, skippedCount: skippedCount,
                 startNanoseconds: start)
         }
     }

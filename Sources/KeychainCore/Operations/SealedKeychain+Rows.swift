@@ -11,7 +11,7 @@ enum RowOpening {
     case unsupported(KeychainFailure)
     case locked(KeychainFailure)
     /// It has access control, and what that asks for is not at hand: the failure says what it needs.
-    case guarded(KeychainFailure)
+    case needsAuthentication(KeychainFailure)
 }
 
 extension SealedKeychain {
@@ -77,15 +77,15 @@ extension SealedKeychain {
         let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
         if var needs = failure.needs {
             if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
-            return .guarded(.authenticationRequired(needs))
+            return .needsAuthentication(.authenticationRequired(needs))
         }
         switch failure.status {
         // The passcode that the item needs anyhow would release the class key as well.
-        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.authenticationRequired(needsClassKey))
+        case .interactionNotAllowed where constraint?.needsPresence == true: return .needsAuthentication(.authenticationRequired(needsClassKey))
         case .interactionNotAllowed: return .locked(failure)
         case .decode: return .damaged(failure)
         // Nobody here could open it: no damage, and nothing to wait for.
-        case .authFailed: return .guarded(failure)
+        case .authFailed: return .needsAuthentication(failure)
         default: throw failure
         }
     }
@@ -102,7 +102,7 @@ extension SealedKeychain {
         }
         let opening = try open(row, includingSecret: true)
         switch opening {
-        case .unsupported, .locked, .guarded:
+        case .unsupported, .locked, .needsAuthentication:
             guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         case .opened, .damaged:
@@ -195,7 +195,7 @@ extension SealedKeychain {
             return nil
         case .unsupported(let failure):
             throw failure
-        case .opened, .locked, .guarded:
+        case .opened, .locked, .needsAuthentication:
             guard other.header.isTombstone else {
                 throw KeychainFailure(.duplicateItem, "an item with this primary key is already there")
             }

@@ -9,7 +9,7 @@ extension SealedKeychain {
     private func updateItems(_ request: UpdateRequest) throws(KeychainFailure) {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
-        if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
+        if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
         try query.itemClass.requirePassword()
         try entitlements.requireNoToken(request.changes)
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
@@ -32,7 +32,7 @@ extension SealedKeychain {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 // Whether it is meant cannot be said, so it is not written over.
                 case .damaged(let failure): if search.needsOpening { throw failure }
-                case .guarded(let failure):
+                case .needsAuthentication(let failure):
                     if search.needsOpening || !canReplaceWithoutReading(row, request, needing: failure.needs) {
                         throw request.addingNeedsOfNewClass(failure)
                     }
@@ -49,7 +49,7 @@ extension SealedKeychain {
                     let new = if let ready { ready } else { try replacement(of: row, opened, as: request) }
                     try put(new, inPlaceOf: row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
-                case .guarded(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
+                case .needsAuthentication(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
                 }
             }

@@ -102,7 +102,7 @@ extension SealedKeychain {
     }
 
     private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        let (group, control) = try entitlements.admit(request)
+        let (group, control) = try entitlements.validateAdd(request)
         var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
         let now = clock.now()
         attributes[.creationDate] = .date(now)
@@ -160,7 +160,7 @@ extension SealedKeychain {
         var unreadableCount = 0
         var firstUnreadable: KeychainFailure?
         var needs = AuthenticationNeeds()
-        var guardedCount = 0
+        var unauthenticatedCount = 0
         try store.read { reading throws(KeychainFailure) in
             let damagedPageRowCount = try reading.forEachReadableRow(
                 matching: search.rowQuery, includingSecrets: request.includesSecrets
@@ -179,8 +179,8 @@ extension SealedKeychain {
                             accessControl: row.header.accessControl, secret: opened.secret
                         )
                     )
-                    return items.count + guardedCount == request.limit ? .stop : .proceed
-                case .guarded(let failure):
+                    return items.count + unauthenticatedCount == request.limit ? .stop : .proceed
+                case .needsAuthentication(let failure):
                     // One question for all of them; what nobody here could answer is no question, and hides no other item.
                     guard let missing = failure.needs else {
                         unreadableCount += 1
@@ -188,8 +188,8 @@ extension SealedKeychain {
                         return .proceed
                     }
                     needs.formUnion(missing)
-                    guardedCount += 1
-                    return items.count + guardedCount == request.limit ? .stop : .proceed
+                    unauthenticatedCount += 1
+                    return items.count + unauthenticatedCount == request.limit ? .stop : .proceed
                 case .unsupported(let failure):
                     // The newest keybag may have the key that is missing here.
                     guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
@@ -238,7 +238,7 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 case .unsupported(let failure): throw failure
-                case .damaged(let failure), .locked(let failure), .guarded(let failure): if search.needsOpening { throw failure }
+                case .damaged(let failure), .locked(let failure), .needsAuthentication(let failure): if search.needsOpening { throw failure }
                 }
                 kept.sealedSecret = []
                 found.append((kept, opening))
@@ -265,7 +265,7 @@ extension SealedKeychain {
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())
             log("a damaged item was deleted; the damaged row is in quarantine")
-        case .locked, .guarded, .unsupported:
+        case .locked, .needsAuthentication, .unsupported:
             // Deleting needs no key. What a tombstone would say is sealed, so a locked item leaves none.
             try writing.remove(number: number)
         }

@@ -7,7 +7,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
     /// `userPresence` or `devicePasscode`: the node's key, sealed to the public half of the presence key pair.
     case presence(Presence, sealedKey: [UInt8])
     /// No key of this process's: somebody else would have to release it.
-    case keyless(Unreleased)
+    case keyless(Keyless)
     /// The node's key is derived from a password.
     case applicationPassword(PasswordRecord)
     /// The node's own random key, wrapped under the key of each branch that has one.
@@ -19,7 +19,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         case userPresence, devicePasscode
     }
 
-    package enum Unreleased: Hashable, Sendable {
+    package enum Keyless: Hashable, Sendable {
         case biometryAny, biometryCurrentSet, companion
     }
 

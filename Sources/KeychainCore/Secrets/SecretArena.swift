@@ -22,7 +22,7 @@ package enum SecretArena {
     package static var isFullyLocked: Bool { state.withLock { $0.isFullyLocked } }
 
     /// A zeroed region of at least `byteCount` bytes; nil when the system has no memory.
-    static func take(byteCount: Int) -> UnsafeMutableRawPointer? {
+    static func allocate(byteCount: Int) -> UnsafeMutableRawPointer? {
         guard let size = size(for: byteCount) else { return unsafe map(byteCount: byteCount) }
         return unsafe state.withLock { state in
             if state.freeSlots[size].isEmpty {
@@ -42,7 +42,7 @@ package enum SecretArena {
     }
 
     /// Wipes a region that `take` gave and takes it back.
-    static func giveBack(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+    static func deallocate(_ base: UnsafeMutableRawPointer, byteCount: Int) {
         guard let size = size(for: byteCount) else {
             unsafe keychain_secret_memory_unmap(base, byteCount)
             return

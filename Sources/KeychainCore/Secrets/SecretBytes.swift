@@ -20,14 +20,14 @@ internal import CKeychainShims
     private static func filledRegion(
         byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> UnsafeMutableRawPointer {
-        guard byteCount > 0, let base = unsafe SecretArena.take(byteCount: byteCount) else {
+        guard byteCount > 0, let base = unsafe SecretArena.allocate(byteCount: byteCount) else {
             throw KeychainFailure(.allocate, "no memory for a key of \(byteCount) bytes")
         }
         do throws(KeychainFailure) {
             // `fill` writes within the region that was just taken and does not keep the pointer.
             try unsafe fill(UnsafeMutableRawBufferPointer(start: base, count: byteCount))
         } catch {
-            unsafe SecretArena.giveBack(base, byteCount: byteCount)
+            unsafe SecretArena.deallocate(base, byteCount: byteCount)
             throw error
         }
         return unsafe base
@@ -48,7 +48,7 @@ internal import CKeychainShims
     }
 
     deinit {
-        unsafe SecretArena.giveBack(base, byteCount: byteCount)
+        unsafe SecretArena.deallocate(base, byteCount: byteCount)
     }
 
     /// Lends the bytes for the duration of `body`, which must not keep or copy them.
