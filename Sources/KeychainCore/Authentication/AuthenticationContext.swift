@@ -5,12 +5,12 @@ internal import Synchronization
 ///
 /// Each release belongs to one keychain, which decides how long it stays valid.
 package final class AuthenticationContext: Sendable {
-    /// What the program set.
+    /// The program's settings.
     package struct Settings: Hashable, Sendable {
         package var isInteractionAllowed = true
         package var reason: String?
         package var cancelTitle: String?
-        /// How long one answer serves; nil: until the keychain locks.
+        /// How long one authentication stays valid; nil: until the keychain locks.
         package var reuseSeconds: Double?
 
         package init() {}

@@ -11,7 +11,7 @@ struct DamagedImages: Sendable {
     /// One way to damage the file.
     struct Damage: Sendable {
         let name: String
-        /// What verifying has to say: a page's number in words, or nothing in particular.
+        /// The page that verification must report; nil: none in particular.
         var page: Int64?
         let apply: @Sendable (inout [UInt8]) -> Void
     }
