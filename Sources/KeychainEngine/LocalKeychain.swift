@@ -24,7 +24,7 @@ package final class LocalKeychain: Keychain {
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         // A call that would be refused anyway makes no store.
-        let control = try entitlements.admit(request).control
+        let control = try entitlements.validateAdd(request).control
         let needsPasscode = control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
         guard needsPasscode else { return try add(request, creating: true) }
         do throws(KeychainFailure) {
@@ -50,7 +50,7 @@ package final class LocalKeychain: Keychain {
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
+        if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
         try perform(creating: false, .change, request) { keychain, request throws(KeychainFailure) in
             try keychain.update(request)
         }

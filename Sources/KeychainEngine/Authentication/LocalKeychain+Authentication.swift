@@ -90,7 +90,7 @@ extension KeychainAccess {
         }
         let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
         let wasUnlocked = UnlockObservation(before.isUnlocked)
-        context.hold(release) { [weak self, time = prompting.time] in
+        context.store(release) { [weak self, time = prompting.time] in
             if let end, time.nowNanoseconds() >= end { return false }
             return self?.isStillOpen(since: before.epoch, wasUnlocked, passcodeIdentifier: before.passcodeIdentifier) ?? false
         }

@@ -52,15 +52,15 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         defer { callers.subtract(1, ordering: .sequentiallyConsistent) }
         switch part {
         case .waits(let pendingAnswer):
-            guard pendingAnswer.isOpen.take(untilNanoseconds: deadline) else { throw Self.timedOut(timeoutSeconds) }
-            pendingAnswer.isOpen.giveBack()
+            guard pendingAnswer.isOpen.acquire(untilNanoseconds: deadline) else { throw Self.timedOut(timeoutSeconds) }
+            pendingAnswer.isOpen.release()
             outcome = pendingAnswer.answer.withLock { $0 } ?? .failure(Self.timedOut(timeoutSeconds))
         case .asks(let pendingAnswer):
             outcome = inTurn(until: deadline, timeoutSeconds, body)
             pendingAnswer.answer.withLock { $0 = outcome }
             // Whoever comes from here on asks anew.
             pending.withLock { $0[question] = nil }
-            pendingAnswer.isOpen.giveBack()
+            pendingAnswer.isOpen.release()
         }
         guard let answer = try outcome.get() as? Answer else { throw KeychainFailure(.internal, "a shared answer has another type") }
         return answer
@@ -73,7 +73,7 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         pending.withLock { pending in
             if let pendingAnswer = pending[question] { return .waits(pendingAnswer) }
             let pendingAnswer = PendingAnswer()
-            _ = pendingAnswer.isOpen.take(untilNanoseconds: 0)
+            _ = pendingAnswer.isOpen.acquire(untilNanoseconds: 0)
             pending[question] = pendingAnswer
             return .asks(pendingAnswer)
         }
@@ -82,8 +82,8 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     private func inTurn<Answer: Sendable>(
         until deadline: UInt64, _ timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) -> Result<any Sendable, KeychainFailure> {
-        guard turn.take(untilNanoseconds: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
-        defer { turn.giveBack() }
+        guard turn.acquire(untilNanoseconds: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
+        defer { turn.release() }
         do throws(KeychainFailure) {
             let answer = try body()
             return .success(answer)

@@ -34,10 +34,10 @@ final class ExpiringContexts: ExpiringSecrets {
             state.entries.removeAll { $0.context == nil }
             return state.entries.compactMap(\.context)
         }
-        for context in contexts where !context.look() {
+        for context in contexts where !context.removeExpired() {
             state.withLock { state in
                 // Something may have been released to it since the look.
-                if !context.isHolding { state.entries.removeAll { $0.context === context } }
+                if !context.holdsReleases { state.entries.removeAll { $0.context === context } }
             }
         }
         return state.withLock { state in

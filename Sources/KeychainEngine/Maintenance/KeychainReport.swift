@@ -143,15 +143,15 @@ extension LocalKeychain {
         report.hasPageChecksums = try opened.store.hasPageChecksums()
         report.structuralProblems = try opened.store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try opened.store.hasDamagedPages() }
-        if let unfinished { report.structuralProblems.append("not all items could be looked at: \(unfinished.reason)") }
+        if let unfinished { report.structuralProblems.append(.incomplete(.items, unfinished)) }
         report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
-        // The same in other words; where both copies open, one is not what was written all the same.
-        if let index = report.structuralProblems.firstIndex(of: SQLiteItemStore.differingKeybagCopies) {
+        // Counted as a damaged copy: even if both copies open, one of them was altered.
+        if let index = report.structuralProblems.firstIndex(of: .keybagCopiesDiffer) {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
         if !opened.isKeybagCurrent {
-            report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
+            report.structuralProblems.append(.keybagOutdated)
         }
         // What could not all be looked at is left as it is.
         if purgingQuarantine, unfinished == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }

@@ -40,7 +40,7 @@ extension KeychainAccess {
             switch batch.end {
             case .finished: return true
             case .locked: return false
-            case .goesOn(let after): number = after
+            case .continues(let after): number = after
             }
             RewrappingPause.take(afterBatchFrom: batch.startNanoseconds)
         }

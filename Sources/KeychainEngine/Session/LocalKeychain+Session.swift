@@ -66,7 +66,7 @@ extension KeychainAccess {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
             let epoch = try opened.present().lockEpoch
-            let holder = opened.holder.forKeybag(opened.keybag.mark)
+            let holder = opened.holder.forKeybag(opened.keybag.identity)
             guard try opened.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
             }

@@ -20,7 +20,7 @@ struct ContextTests {
             #expect(items.person.questions.count == 1)
             try items.keychain.lock(extent)
             #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-            #expect(!context.isHolding)
+            #expect(!context.holdsReleases)
         }
     }
 
@@ -39,7 +39,7 @@ struct ContextTests {
         #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
         keychain.clock.advance(by: .seconds(61))
         #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-        #expect(!context.isHolding)
+        #expect(!context.holdsReleases)
     }
 
     @Test("Whoever changes or removes the passcode ends what was released under it", arguments: [true, false])
@@ -56,8 +56,8 @@ struct ContextTests {
             } else {
                 try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
             }
-            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
-            #expect(!context.isHolding)
+            for _ in 0..<1_200 where context.holdsReleases { usleep(50_000) }
+            #expect(!context.holdsReleases)
         }
     }
 
@@ -76,7 +76,7 @@ struct ContextTests {
         #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
         keychain.clock.advance(by: .seconds(1))
         #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-        #expect(!context.isHolding)
+        #expect(!context.holdsReleases)
     }
 
     @Test("What serves one keychain serves no other")
@@ -103,7 +103,7 @@ struct ContextTests {
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
             context.invalidate()
-            #expect(!context.isHolding)
+            #expect(!context.holdsReleases)
             #expect(items.readStatus("safe", Authentication(context: context)) == .authFailed)
             #expect(items.readStatus("plain", Authentication(context: context)) == .authFailed)
         }
@@ -116,11 +116,11 @@ struct ContextTests {
             try items.add()
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
-            #expect(context.isHolding)
+            #expect(context.holdsReleases)
             // Another program's way to the same keychain.
             try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
-            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
-            #expect(!context.isHolding)
+            for _ in 0..<1_200 where context.holdsReleases { usleep(50_000) }
+            #expect(!context.holdsReleases)
         }
     }
 

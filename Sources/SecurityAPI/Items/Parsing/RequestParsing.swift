@@ -8,7 +8,7 @@ extension ItemQuery {
         if let accessibility = dictionary.accessibility {
             attributes[.accessible] = .string(accessibility.rawValue)
         }
-        twin =
+        synchronizability =
             switch dictionary.synchronizable {
             case .yes: .synchronizable
             case .any: .either
