@@ -109,10 +109,15 @@ let package = Package(
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
-        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
+        .testTarget(
+            name: "KeybagTests",
+            dependencies: [
+                "Keybag", "KeychainCore", "Contracts", "KeychainTestSupport", .product(name: "Crypto", package: "swift-crypto"),
+            ]
+        ),
         .testTarget(
             name: "KeychainStoreTests",
-            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTesting", "CSQLite", "CSQLiteShims"]
         ),
         .testTarget(
             name: "KeychainTPMTests",
@@ -121,9 +126,8 @@ let package = Package(
         .testTarget(
             name: "KeychainEngineTests",
             dependencies: [
-                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport",
-                "KeychainTestChild",
-                "CKeychainShims",
+                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "Contracts", "KeychainTesting",
+                "KeychainTestSupport", "KeychainTestChild", "CKeychainShims",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
@@ -158,7 +162,9 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
-        // What a test that needs a second process runs in it. It must not link KeychainTesting.
+        // The rules that every implementation of a port follows, as checks.
+        .target(name: "Contracts", dependencies: ["KeychainCore", "KeychainTesting", "KeychainTestSupport"], path: "Tests/Contracts"),
+        // The program that a test runs when it needs a second process. It must not link KeychainTesting or Testing.
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
-import KeychainTesting
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Crypto
 import Foundation
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag

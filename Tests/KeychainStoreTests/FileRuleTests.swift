@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainStore
 import KeychainSystem
-import KeychainTesting
 import Testing
 
 @Suite("Which files are opened as a store")

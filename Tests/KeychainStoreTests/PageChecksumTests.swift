@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
 import CSQLiteShims
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Synchronization
 import Testing
 

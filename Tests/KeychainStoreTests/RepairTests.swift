@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Testing
 
 @Suite("A store to which a program wrote that knows nothing of page checksums")

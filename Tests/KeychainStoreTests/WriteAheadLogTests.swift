@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Testing
 
 /// Bringing what is in the -wal file into the database overwrites pages that, should the power fail meanwhile, are mended from the -wal file

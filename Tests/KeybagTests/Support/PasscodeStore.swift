@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
+import KeychainTestSupport
 import Synchronization
 import Testing
 

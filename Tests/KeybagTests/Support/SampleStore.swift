@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CKeychainShims
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
-import KeychainTesting
 import Synchronization
 import Testing
 

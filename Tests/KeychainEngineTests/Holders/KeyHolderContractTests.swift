@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Glibc
 import KeychainCore
 import KeychainEngine
-import KeychainTesting
 import Synchronization
 import Testing
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
-import KeychainTesting
 import Testing
 
 /// A key holder in a process of its own, started by some other program, such as `keyctl session -`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
-import KeychainTesting
 import Testing
 
 @Suite("Keys in the process's memory")

@@ -2,16 +2,17 @@
 #if !canImport(Darwin)
 internal import Foundation
 package import KeychainCore
+package import KeychainTesting
 
-/// What every `PresenceVerifier` promises, as checks that any implementation can be put through.
+/// The rules that every `PresenceVerifier` follows, as checks.
 package struct PresenceVerifierContract {
     private let verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier
     private var violations: [String] = []
 
-    /// Checks verifiers, each before a person who reacts in one way, once or twice.
+    /// Checks verifiers, each with a simulated person who reacts in one way.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
-    /// - Throws: What `verifier` throws.
+    /// - Returns: A sentence for each violation; empty if there is none.
+    /// - Throws: The errors of `verifier`.
     package static func violations(of verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier) throws -> [String] {
         try withoutActuallyEscaping(verifier) { verifier in
             var contract = PresenceVerifierContract(verifier: verifier)
@@ -29,19 +30,19 @@ package struct PresenceVerifierContract {
         for text in ["12345", "a", "50% of\tit\\", "%41", "Größe 🔐", " ends with a space ", String(repeating: "x", count: 1_024)] {
             for secret in [PresenceQuestion.Secret.passcode, .applicationPassword, .newApplicationPassword] {
                 let verifier = try verifier(.type(text))
-                if !verifier.canAsk { violations.append("somebody is there, and nobody can be asked") }
+                if !verifier.canAsk { violations.append("a person is present, but `canAsk` is false") }
                 let outcome = outcome(of: question(secret), verifier)
                 if outcome != "typed \(Array(text.utf8))" {
-                    violations.append("\(secret): what was typed does not come back: \(text.prefix(20)): \(outcome.prefix(60))")
+                    violations.append("\(secret): the answer is not the typed text: \(text.prefix(20)): \(outcome.prefix(60))")
                 }
             }
         }
         let outcome = outcome(of: question(), try verifier(.type("")))
-        if outcome != "empty" { violations.append("nothing typed is not empty: \(outcome)") }
+        if outcome != "empty" { violations.append("an empty answer is not reported as empty: \(outcome)") }
         let hostile = String(repeating: "%\n\r\u{0}\u{1B}\"…", count: 5_000)
         let long = PresenceQuestion(
             secret: .passcode, requester: hostile, purpose: hostile, reason: hostile, cancelTitle: hostile, triesLeft: 1)
-        if self.outcome(of: long, try verifier(.type("x"))) != "typed [120]" { violations.append("a long question finds no answer") }
+        if self.outcome(of: long, try verifier(.type("x"))) != "typed [120]" { violations.append("a long question gets no answer") }
     }
 
     private mutating func checkRefusals() throws {
@@ -51,7 +52,7 @@ package struct PresenceVerifierContract {
         for (reaction, expected) in expectations {
             let verifier = try verifier(reaction)
             let outcome = outcome(of: question(timeoutSeconds: 4), verifier)
-            if outcome != expected { violations.append("\(expected) is told as \(outcome)") }
+            if outcome != expected { violations.append("\(expected) is reported as \(outcome)") }
         }
     }
 
@@ -64,7 +65,7 @@ package struct PresenceVerifierContract {
         do throws(PresenceRefusal) {
             switch try verifier.ask(question) {
             case .empty: return "empty"
-            // The bytes are the contract's own, and no secret.
+            // The bytes come from this contract and are not secret.
             case .secret(let secret): return unsafe secret.withBytes { unsafe "typed \(Array($0))" }
             }
         } catch {
@@ -78,61 +79,63 @@ package struct PresenceVerifierContract {
     }
 }
 
-/// What every `DeviceProtector` promises, as checks that any implementation can be put through.
+/// The rules that every `DeviceProtector` follows, as checks.
 package enum DeviceProtectorContract {
-    /// Checks a protector that has the secret of `storeID`.
+    /// Checks a protector that has a secret for `storeID`.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
+    /// - Returns: A sentence for each violation; empty if there is none.
     package static func violations(of protector: any DeviceProtector, storeID: StoreID) -> [String] {
         var violations: [String] = []
         do throws(KeychainFailure) {
             let secret = try bytes(protector.deviceSecret(for: storeID))
             if secret.count != DeviceSecret.byteCount { violations.append("the secret has \(secret.count) bytes") }
-            if Set(secret).count < 2 { violations.append("the secret is no random one") }
-            if try bytes(protector.deviceSecret(for: storeID)) != secret { violations.append("a second call gives another secret") }
+            if Set(secret).count < 2 { violations.append("the secret is not random") }
+            if try bytes(protector.deviceSecret(for: storeID)) != secret { violations.append("a second call returns another secret") }
         } catch {
-            violations.append("the secret cannot be had: \(error)")
+            violations.append("the secret is not available: \(error)")
         }
         let location = protector.location(for: storeID)
-        if location.isEmpty { violations.append("nobody learns where the secret is kept") }
-        if protector.location(for: storeID) != location { violations.append("the secret is kept somewhere else at the second look") }
+        if location.isEmpty { violations.append("the location of the secret is empty") }
+        if protector.location(for: storeID) != location { violations.append("the location of the secret changes between two calls") }
         return violations
     }
 
-    /// Checks a protector that has no secret of `storeID`.
+    /// Checks a protector that has no secret for `storeID`.
     ///
-    /// - Returns: As `violations(of:storeID:)`.
+    /// - Returns: A sentence for each violation; empty if there is none.
     package static func violationsWithoutSecret(_ protector: any DeviceProtector, storeID: StoreID) -> [String] {
         do throws(KeychainFailure) {
             _ = try protector.deviceSecret(for: storeID)
-            return ["a secret is given for a store that has none"]
+            return ["a secret is returned for a store that has none"]
         } catch {
             var violations: [String] = []
-            if error.status != .notAvailable { violations.append("a missing secret is answered with \(error.status.rawValue)") }
-            if !error.reason.contains(protector.location(for: storeID)) {
-                violations.append("nobody learns what is missing: \(error.reason)")
+            if error.status != .notAvailable { violations.append("a missing secret is reported as \(error.status.rawValue)") }
+            // A secret that is not in a file has a location in words, which the reason contains.
+            let location = protector.location(for: storeID)
+            if error.path.map({ $0 != location }) ?? !error.reason.contains(location) {
+                violations.append("the failure does not name the location of the missing secret: \(error.path ?? error.reason)")
             }
             return violations
         }
     }
 
     private static func bytes(_ secret: consuming SecretBytes) -> [UInt8] {
-        // The bytes are copied within the closure, to be compared.
+        // The bytes are copied within the closure, for comparison.
         unsafe secret.withBytes { unsafe Array($0) }
     }
 }
 
-/// What every `WallClock` promises, as checks that any implementation can be put through.
+/// The rule that every `WallClock` follows, as a check.
 package enum WallClockContract {
-    /// Checks a clock that nobody has moved.
+    /// Checks a clock that a test has not changed.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
+    /// - Returns: A sentence for each violation; empty if there is none.
     package static func violations(of clock: any WallClock) -> [String] {
         let seconds = clock.now()
         guard seconds.isFinite else { return ["the time is \(seconds)"] }
-        // Another unit, or another beginning of time, is farther off than any clock that is merely wrong.
+        // A clock with another unit or reference date differs by more than a day.
         let difference = abs(seconds - Date().timeIntervalSinceReferenceDate)
-        return difference < 24 * 60 * 60 ? [] : ["the time is \(difference) seconds off: it is counted in seconds since 2001"]
+        return difference < 24 * 60 * 60 ? [] : ["the time is \(difference) seconds off; it must be in seconds since 2001-01-01"]
     }
 }
 #endif

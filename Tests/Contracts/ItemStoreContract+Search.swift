@@ -4,7 +4,7 @@ internal import KeychainCore
 
 extension ItemStoreContract {
     static let searchRules = [
-        ItemStoreContract("A row comes back as it was inserted") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A row is read exactly as it was inserted") { store, findings throws(KeychainFailure) in
             let rows = [
                 SampleRows.row(account: 1),
                 SampleRows.row(
@@ -19,7 +19,7 @@ extension ItemStoreContract {
             findings.expect(found.map(\.unnumbered) == rows, "the rows differ from what was inserted")
             findings.expect(found.allSatisfy { $0.number != nil }, "a stored row has no number")
         },
-        ItemStoreContract("Every combination of conditions finds exactly the rows that meet all of them") {
+        ItemStoreContract("A query finds exactly the rows that meet all its conditions") {
             store, findings throws(KeychainFailure) in
             try store.insert(population)
             for (position, query) in queries.enumerated() {
@@ -28,24 +28,24 @@ extension ItemStoreContract {
                 findings.expect(found == expected, "query \(position): \(found.count) rows instead of \(expected.count), or another order")
             }
         },
-        ItemStoreContract("Rows come in the order of adding, whatever leads to them") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("Every query returns rows in the order of insertion") { store, findings throws(KeychainFailure) in
             try store.insert(population.reversed())
             for (position, query) in queries.enumerated() {
                 let numbers = try store.rows(query).compactMap(\.number)
                 findings.expect(numbers == numbers.sorted(), "query \(position): rows out of order")
             }
         },
-        ItemStoreContract("A search that leaves secrets out leaves out nothing else") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A search without secrets returns everything else") { store, findings throws(KeychainFailure) in
             let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
             try store.insert([row])
             var expected = row
             expected.sealedSecret = []
             for query in [RowQuery(), RowQuery(id: row.header.reference.id), .key(of: row), .leadingKey(of: row)] {
                 let found = try store.rows(query, includingSecrets: false).map(\.unnumbered)
-                findings.expect(found == [expected], "the row without its secret is another one")
+                findings.expect(found == [expected], "the row without its secret differs in more than the secret")
             }
         },
-        ItemStoreContract("A search ends when its reader says so") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A search ends when its closure returns `.stop`") { store, findings throws(KeychainFailure) in
             try store.insert((1...5).map { SampleRows.row(account: 1, remaining: $0) })
             for query in [RowQuery(), RowQuery(serviceDigest: SampleRows.digest(1)), .leadingKey(of: SampleRows.row(account: 1))] {
                 var count = 0
@@ -55,21 +55,21 @@ extension ItemStoreContract {
                         return count == 2 ? .stop : .proceed
                     }
                 }
-                findings.expect(count == 2, "\(count) rows were handed over instead of 2")
+                findings.expect(count == 2, "\(count) rows were passed to the closure instead of 2")
             }
         },
-        ItemStoreContract("A failure of the reader ends the search and is passed on") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("An error thrown by the closure ends the search and is rethrown") { store, findings throws(KeychainFailure) in
             try store.insert([SampleRows.row(account: 1)])
             findings.expectFailure(.decode, "a failing search") { () throws(KeychainFailure) in
                 try store.read { reading throws(KeychainFailure) in
                     try reading.forEachRow(matching: RowQuery(), includingSecrets: false) { _ throws(KeychainFailure) in
-                        throw KeychainFailure(.decode, "by the reader")
+                        throw KeychainFailure(.decode, "thrown by the closure")
                     }
                 }
             }
             findings.expect(try store.rows().count == 1, "the store is not usable after a failed search")
         },
-        ItemStoreContract("A search within a search sees the same rows") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A nested search sees the same rows") { store, findings throws(KeychainFailure) in
             try store.insert(population)
             var outer = 0
             var inner = 0
@@ -82,28 +82,28 @@ extension ItemStoreContract {
                     }
                 }
             }
-            findings.expect(outer > 2 && outer == inner, "\(outer) rows, and \(inner) of them found again")
+            findings.expect(outer > 2 && outer == inner, "the nested searches found \(inner) of \(outer) rows")
         },
-        ItemStoreContract("The count leaves tombstones out") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("The item count excludes tombstones") { store, findings throws(KeychainFailure) in
             try store.insert([
                 SampleRows.row(account: 1), SampleRows.row(account: 2, isTombstone: true), SampleRows.row(account: 3),
             ])
             let count = try store.read { reading throws(KeychainFailure) in try reading.itemCount() }
-            findings.expect(count == 2, "\(count) items are counted instead of 2")
+            findings.expect(count == 2, "the item count is \(count) instead of 2")
         },
-        ItemStoreContract("An empty store has no rows, no quarantine, and its keybag") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("An empty store has its keybag, no rows, and no quarantined rows") { store, findings throws(KeychainFailure) in
             try store.read { reading throws(KeychainFailure) in
                 let count = try reading.rows().count + reading.itemCount() + reading.quarantinedRows().count
                 findings.expect(count == 0, "there are rows in an empty store")
                 let keybag = try reading.keybag()
                 findings.expect(
                     keybag.generation == ItemStoreContract.keybag.generation && keybag.copies == ItemStoreContract.keybag.copies,
-                    "the keybag is not the one the store was made with")
+                    "the keybag is not the one that the store was created with")
             }
         },
     ]
 
-    /// Rows that differ in every searchable respect.
+    /// Rows that differ in every searchable field.
     private static let population: [SealedRow] = (0..<48).map { number in
         let number = UInt64(number)
         var attributes: [AttributeDigest] = []
@@ -155,7 +155,7 @@ extension ItemStoreContract {
         return queries
     }()
 
-    /// The meaning of a query, told as plainly as can be.
+    /// The reference implementation of a query.
     private static func meets(_ header: RowHeader, _ query: RowQuery) -> Bool {
         let conditions = [
             query.itemClass.map { $0 == header.reference.itemClass }, query.id.map { $0 == header.reference.id },
@@ -170,7 +170,7 @@ extension ItemStoreContract {
 }
 
 extension SealedRow {
-    /// The row as it was before it was stored.
+    /// The row without the number that the store gave it.
     var unnumbered: SealedRow {
         var row = self
         row.number = nil

@@ -4,7 +4,7 @@ internal import KeychainCore
 
 extension ItemStoreContract {
     static let writeRules = [
-        ItemStoreContract("A second row with the same primary key is refused, and the write may go on") {
+        ItemStoreContract("A second row with the same primary key is refused, and the write can continue") {
             store, findings throws(KeychainFailure) in
             let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
             try store.insert([row])
@@ -15,7 +15,7 @@ extension ItemStoreContract {
                 try writing.insert(SampleRows.row(account: 2))
             }
             let found = try store.rows()
-            findings.expect(found.first?.unnumbered == row && found.count == 2, "the refused row left something behind")
+            findings.expect(found.first?.unnumbered == row && found.count == 2, "the refused insertion changed something")
             let bySecondLabel = try store.rows(RowQuery(attributeDigests: [AttributeDigest(.label, SampleRows.digest(6))]))
             findings.expect(bySecondLabel.isEmpty, "the refused row can be found by its attribute")
         },
@@ -40,35 +40,35 @@ extension ItemStoreContract {
             new.header.reference = old.header.reference
             try store.change { writing throws(KeychainFailure) in try writing.replace(number: number, with: new) }
             var found = try store.rows()
-            findings.expect(found.first?.unnumbered == new && found.first?.number == number, "the row was not replaced in its place")
-            findings.expect(try store.rows(RowQuery(attributeDigests: [label(5)])).isEmpty, "found by an attribute it had before")
+            findings.expect(found.first?.unnumbered == new && found.first?.number == number, "the row was not replaced under its number")
+            findings.expect(try store.rows(RowQuery(attributeDigests: [label(5)])).isEmpty, "found by its former attribute")
             for query in [RowQuery(attributeDigests: [label(6)]), RowQuery(attributeDigests: [comment]), .key(of: new)] {
-                findings.expect(try store.rows(query).map(\.number) == [number], "not found by its values after a first replacement")
+                findings.expect(try store.rows(query).map(\.number) == [number], "not found by its new values after the first replacement")
             }
             let last = SampleRows.row(service: 2, account: 2, attributes: [AttributeDigest(.creator, SampleRows.digest(1))])
             try store.change { writing throws(KeychainFailure) in try writing.replace(number: number, with: last) }
             found = try store.rows()
-            findings.expect(found.first?.unnumbered == last && found.count == 2, "the row was not replaced wholly")
+            findings.expect(found.first?.unnumbered == last && found.count == 2, "the row was not replaced completely")
             for query in [.key(of: new), RowQuery(id: new.header.reference.id), RowQuery(attributeDigests: [comment])] {
-                findings.expect(try store.rows(query).isEmpty, "found by the key, identifier or attribute it had before")
+                findings.expect(try store.rows(query).isEmpty, "found by its former key, identifier, or attribute")
             }
             for query in [.key(of: last), RowQuery(id: last.header.reference.id), RowQuery(attributeDigests: last.header.attributeDigests)]
             {
-                findings.expect(try store.rows(query).map(\.number) == [number], "not found by its values after a second replacement")
+                findings.expect(try store.rows(query).map(\.number) == [number], "not found by its new values after the second replacement")
             }
         },
-        ItemStoreContract("A row cannot take another row's primary key") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A replacement with another row's primary key is refused") { store, findings throws(KeychainFailure) in
             let rows = [SampleRows.row(account: 1), SampleRows.row(account: 2)]
             try store.insert(rows)
             let number = try store.rows().last?.number ?? 0
-            findings.expectFailure(.duplicateItem, "taking the other row's key") { () throws(KeychainFailure) in
+            findings.expectFailure(.duplicateItem, "a replacement with the other row's key") { () throws(KeychainFailure) in
                 try store.change { writing throws(KeychainFailure) in
                     try writing.replace(number: number, with: SampleRows.row(account: 1))
                 }
             }
-            findings.expect(try store.rows().map(\.unnumbered) == rows, "the rows changed all the same")
+            findings.expect(try store.rows().map(\.unnumbered) == rows, "the refused replacement changed the rows")
         },
-        ItemStoreContract("A removed row is found by nothing") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A removed row is not found by any query") { store, findings throws(KeychainFailure) in
             let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
             try store.insert([row, SampleRows.row(account: 2)])
             let number = try store.rows(.key(of: row)).first?.number ?? 0
@@ -79,22 +79,23 @@ extension ItemStoreContract {
             ] {
                 findings.expect(try store.rows(query).isEmpty, "a removed row was found")
             }
-            findings.expect(try store.rows().count == 1, "another row went with it")
+            findings.expect(try store.rows().count == 1, "another row was removed too")
             try store.insert([row])
             findings.expect(try store.rows(.key(of: row)).count == 1, "the row cannot be added again")
         },
-        ItemStoreContract("A row that is not there can be neither replaced nor removed") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("Replacing or removing a row that does not exist is an internal error") {
+            store, findings throws(KeychainFailure) in
             try store.insert([SampleRows.row(account: 1)])
-            findings.expectFailure(.internal, "replacing no row") { () throws(KeychainFailure) in
+            findings.expectFailure(.internal, "replacing a missing row") { () throws(KeychainFailure) in
                 try store.change { writing throws(KeychainFailure) in
                     try writing.replace(number: 1_000, with: SampleRows.row(account: 2))
                 }
             }
-            findings.expectFailure(.internal, "removing no row") { () throws(KeychainFailure) in
+            findings.expectFailure(.internal, "removing a missing row") { () throws(KeychainFailure) in
                 try store.change { writing throws(KeychainFailure) in try writing.remove(number: 1_000) }
             }
         },
-        ItemStoreContract("A search may change each row it is given") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A search within a write may change each row that it visits") { store, findings throws(KeychainFailure) in
             let label = AttributeDigest(.label, SampleRows.digest(5))
             try store.insert((1...30).map { SampleRows.row(account: $0, attributes: [label]) })
             for query in [
@@ -106,7 +107,7 @@ extension ItemStoreContract {
                     try writing.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
                         count += 1
                         let number = row.number ?? 0
-                        // Every third goes; the others move to the far end of the index that led here.
+                        // Every third row is removed; the others move to the end of the index that the query uses.
                         if count % 3 == 0 {
                             try writing.remove(number: number)
                         } else {
@@ -119,10 +120,10 @@ extension ItemStoreContract {
                     }
                 }
                 let left = try store.rows(query).count
-                findings.expect(left == count - count / 3, "\(left) rows are left of \(count)")
+                findings.expect(left == count - count / 3, "\(left) of \(count) rows remain")
             }
         },
-        ItemStoreContract("The quarantine takes rows as they are, oldest first, and keeps the newest") {
+        ItemStoreContract("The quarantine keeps rows unchanged, oldest first, and drops the oldest when it is full") {
             store, findings throws(KeychainFailure) in
             let rows = (1...3).map { SampleRows.row(account: $0, attributes: [AttributeDigest(.label, SampleRows.digest(5))]) }
             try store.insert(rows)
@@ -130,9 +131,11 @@ extension ItemStoreContract {
                 for row in try writing.rows().prefix(2) { try writing.quarantine(number: row.number ?? 0, at: 100.5) }
             }
             let quarantined = try store.read { reading throws(KeychainFailure) in try reading.quarantinedRows() }
-            findings.expect(quarantined.map(\.row.unnumbered) == Array(rows.prefix(2)), "the quarantined rows are others")
+            findings.expect(
+                quarantined.map(\.row.unnumbered) == Array(rows.prefix(2)), "the quarantined rows differ from the original rows")
             findings.expect(quarantined.allSatisfy { $0.seconds == 100.5 }, "the time of quarantine is wrong")
-            findings.expect(try store.rows().map(\.unnumbered) == [rows[2]], "a quarantined row is still found, or another one is not")
+            findings.expect(
+                try store.rows().map(\.unnumbered) == [rows[2]], "a quarantined row is still found, or the remaining row is not")
             try store.insert([SampleRows.row(account: 1)])
 
             try store.change { writing throws(KeychainFailure) in
@@ -145,9 +148,9 @@ extension ItemStoreContract {
             }
             let full = try store.read { reading throws(KeychainFailure) in try reading.quarantinedRows() }
             findings.expect(full.count == QuarantinedRow.capacity, "the quarantine holds \(full.count) rows")
-            findings.expect(full.first?.seconds == 0, "the quarantine did not let go of its oldest row first")
+            findings.expect(full.first?.seconds == 0, "the quarantine did not drop its oldest row first")
             findings.expect(
-                full.last?.seconds == Double(QuarantinedRow.capacity - 1), "the quarantine did not keep its newest row, or not last")
+                full.last?.seconds == Double(QuarantinedRow.capacity - 1), "the newest row is not the last one in the quarantine")
             try store.change { writing throws(KeychainFailure) in try writing.purgeQuarantine() }
             let purged = try store.read { reading throws(KeychainFailure) in try reading.quarantinedRows() }
             findings.expect(purged.isEmpty, "the quarantine is not empty after a purge")
@@ -157,17 +160,17 @@ extension ItemStoreContract {
 
 extension ItemStoreContract {
     static let keyRules = [
-        ItemStoreContract("A keybag takes the place of the one before it, with the rows of the same write") {
+        ItemStoreContract("A keybag replaces the previous one together with the rows of the same write") {
             store, findings throws(KeychainFailure) in
             let next = keybag.generation + 2
             try store.change { writing throws(KeychainFailure) in
                 try writing.replaceKeybag([9, 9], generation: next)
                 try writing.insert(SampleRows.row(account: 1))
                 let seen = try writing.keybag()
-                findings.expect(seen.generation == next && seen.copies == [[9, 9], [9, 9]], "the writer does not see its keybag")
+                findings.expect(seen.generation == next && seen.copies == [[9, 9], [9, 9]], "the write does not see its own keybag")
             }
             let stored = try store.read { reading throws(KeychainFailure) in try reading.keybag() }
-            findings.expect(stored.generation == next && stored.copies == [[9, 9], [9, 9]], "the keybag is another one")
+            findings.expect(stored.generation == next && stored.copies == [[9, 9], [9, 9]], "the stored keybag is not the new one")
             findings.expect(try store.rows().count == 1, "the row of the same write is missing")
             if case .written = try store.write(ifKeybagGeneration: keybag.generation, { _ in }) {
                 findings.expect(false, "a write for the old keybag was accepted")
@@ -176,27 +179,27 @@ extension ItemStoreContract {
                 findings.expect(false, "a write for the new keybag was refused")
             }
         },
-        ItemStoreContract("A keybag is replaced only by one of a higher generation") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A keybag is replaced only by one of a greater generation") { store, findings throws(KeychainFailure) in
             for generation in [0, keybag.generation - 1, keybag.generation] {
-                findings.expectFailure(.internal, "replacing it by generation \(generation)") { () throws(KeychainFailure) in
+                findings.expectFailure(.internal, "a replacement with generation \(generation)") { () throws(KeychainFailure) in
                     try store.change { writing throws(KeychainFailure) in try writing.replaceKeybag([9], generation: generation) }
                 }
             }
             let stored = try store.read { reading throws(KeychainFailure) in try reading.keybag() }
-            findings.expect(stored.generation == keybag.generation && stored.copies == keybag.copies, "the keybag changed all the same")
+            findings.expect(stored.generation == keybag.generation && stored.copies == keybag.copies, "a failed write changed the keybag")
         },
-        ItemStoreContract("A write that fails leaves the keybag as it was") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("A failed write does not change the keybag") { store, findings throws(KeychainFailure) in
             findings.expectFailure(.decode, "a failing write") { () throws(KeychainFailure) in
                 try store.change { writing throws(KeychainFailure) in
                     try writing.replaceKeybag([9], generation: keybag.generation + 1)
-                    throw KeychainFailure(.decode, "by the writer")
+                    throw KeychainFailure(.decode, "thrown by the body")
                 }
             }
             let stored = try store.read { reading throws(KeychainFailure) in try reading.keybag() }
-            findings.expect(stored.generation == keybag.generation && stored.copies == keybag.copies, "the keybag changed all the same")
+            findings.expect(stored.generation == keybag.generation && stored.copies == keybag.copies, "a failed write changed the keybag")
             try store.insert([SampleRows.row(account: 1)])
         },
-        ItemStoreContract("Each lock is counted, whatever the keybag is") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("Each lock advances the lock epoch, independently of the keybag") { store, findings throws(KeychainFailure) in
             func stored() throws(KeychainFailure) -> LockEpoch {
                 try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
             }
@@ -204,33 +207,34 @@ extension ItemStoreContract {
             for extent in [LockExtent.whenUnlocked, .everything, .whenUnlocked, .whenUnlocked] {
                 try store.advanceLockEpoch(extent)
                 expected = expected.advanced(by: extent)
-                findings.expect(try stored() == expected, "the count of locks is wrong")
+                findings.expect(try stored() == expected, "the lock epoch is wrong")
             }
             try store.change { writing throws(KeychainFailure) in
                 try writing.replaceKeybag([9], generation: keybag.generation + 1)
-                findings.expect(try writing.lockEpoch() == expected, "a writer sees another count of locks")
+                findings.expect(try writing.lockEpoch() == expected, "a write sees another lock epoch")
             }
             try store.advanceLockEpoch(.everything)
-            findings.expect(try stored() == expected.advanced(by: .everything), "a new keybag loses the count of locks")
+            findings.expect(try stored() == expected.advanced(by: .everything), "a new keybag resets the lock epoch")
         },
-        ItemStoreContract("Rows under passcode keys of older generations are counted and handed over from any number on") {
+        ItemStoreContract("Rows under passcode keys of older generations are counted, and listed from any row number") {
             store, findings throws(KeychainFailure) in
             let rows = generations
             try store.insert(rows)
             let old = rows.filter { $0.header.accessibility.isPasscodeProtected && $0.header.classKeyGeneration < 3 }
             try store.read { reading throws(KeychainFailure) in
                 findings.expect(try reading.rowCount(underPasscodeKeysBelow: 3) == old.count, "the count of old rows is wrong")
-                findings.expect(try reading.rowCount(underPasscodeKeysBelow: 1) == 0, "there is nothing below the first generation")
-                findings.expect(try reading.rows(underPasscodeKeysBelow: 3, after: 0).map(\.unnumbered) == old, "the old rows are others")
-                findings.expect(try reading.rows(underPasscodeKeysBelow: 1, after: 0).isEmpty, "rows below the first generation")
+                findings.expect(try reading.rowCount(underPasscodeKeysBelow: 1) == 0, "rows below the first generation are counted")
+                findings.expect(
+                    try reading.rows(underPasscodeKeysBelow: 3, after: 0).map(\.unnumbered) == old, "the listed rows are not the old rows")
+                findings.expect(try reading.rows(underPasscodeKeysBelow: 1, after: 0).isEmpty, "rows below the first generation are listed")
                 let numbers = try reading.rows(underPasscodeKeysBelow: 3, after: 0).compactMap(\.number)
                 for (position, number) in numbers.enumerated() {
                     let following = try reading.rows(underPasscodeKeysBelow: 3, after: number).compactMap(\.number)
-                    findings.expect(following == Array(numbers.dropFirst(position + 1)), "after \(number) come other rows")
+                    findings.expect(following == Array(numbers.dropFirst(position + 1)), "the rows listed after number \(number) are wrong")
                 }
             }
         },
-        ItemStoreContract("A batch may rewrap each row it is given, and the next one goes on behind it") {
+        ItemStoreContract("A batch may rewrap each row, and the next batch continues after it") {
             store, findings throws(KeychainFailure) in
             let rows = generations
             try store.insert(rows)
@@ -244,7 +248,7 @@ extension ItemStoreContract {
                     try writing.forEachRow(underPasscodeKeysBelow: 3, after: last) { row throws(KeychainFailure) in
                         last = row.number ?? 0
                         total += 1
-                        // Every third stays, as one that cannot be read does.
+                        // Every third row keeps its old key, like a row that cannot be read.
                         if total % 3 != 0 {
                             var rewrapped = row
                             rewrapped.header.classKeyGeneration = 3
@@ -257,12 +261,13 @@ extension ItemStoreContract {
                 batches += 1
                 if total == before { break }
             } while batches < 100
-            findings.expect(total == oldCount, "\(total) rows were handed over instead of \(oldCount)")
+            findings.expect(total == oldCount, "\(total) rows were listed instead of \(oldCount)")
             let left = try store.read { reading throws(KeychainFailure) in try reading.rowCount(underPasscodeKeysBelow: 3) }
-            findings.expect(left == oldCount / 3, "\(left) old rows are left instead of \(oldCount / 3)")
-            findings.expect(try store.rows().map(\.header.reference) == rows.map(\.header.reference), "rows got lost, or out of order")
+            findings.expect(left == oldCount / 3, "\(left) old rows remain instead of \(oldCount / 3)")
+            findings.expect(try store.rows().map(\.header.reference) == rows.map(\.header.reference), "rows were lost or reordered")
         },
-        ItemStoreContract("The class keys in use are those of all rows and of the quarantine") { store, findings throws(KeychainFailure) in
+        ItemStoreContract("The class keys in use are those of all rows and of all quarantined rows") {
+            store, findings throws(KeychainFailure) in
             func inUse() throws(KeychainFailure) -> Set<ClassKeyID> {
                 try store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
             }
@@ -270,17 +275,17 @@ extension ItemStoreContract {
             let rows = generations
             try store.insert(rows)
             let expected = Set(rows.map { ClassKeyID($0.header.accessibility, generation: $0.header.classKeyGeneration) })
-            findings.expect(try inUse() == expected, "the class keys of the rows are others")
+            findings.expect(try inUse() == expected, "the class keys are not those of the rows")
             try store.change { writing throws(KeychainFailure) in
                 for row in try writing.rows() { try writing.quarantine(number: row.number ?? 0, at: 1) }
             }
-            findings.expect(try inUse() == expected, "the class keys of the quarantine are others")
+            findings.expect(try inUse() == expected, "the class keys are not those of the quarantined rows")
             try store.change { writing throws(KeychainFailure) in try writing.purgeQuarantine() }
-            findings.expect(try inUse().isEmpty, "class keys are in use after the last row is gone")
+            findings.expect(try inUse().isEmpty, "class keys are in use after the last row was removed")
         },
     ]
 
-    /// A row of each class in each of three generations, and a tombstone of each generation.
+    /// A row of each accessibility class in each of three generations, and a tombstone in each generation.
     private static var generations: [SealedRow] {
         var rows: [SealedRow] = []
         var account: UInt64 = 0

@@ -4,16 +4,16 @@ package import Foundation
 internal import FoundationEssentials
 package import KeychainCore
 
-/// What every `ItemCipher` promises, as checks that any implementation can be put through.
+/// The rules that every `ItemCipher` follows, as checks.
 package struct ItemCipherContract {
     private let cipher: any ItemCipher
     private let foreignCipher: any ItemCipher
-    private var violations: [String] = []
+    private var findings = ContractFindings()
 
-    /// Checks `cipher` beside one of another store.
+    /// Checks `cipher`, with the cipher of another store for comparison.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
-    /// - Throws: A failure to make keys for the checks.
+    /// - Returns: A sentence for each violation; empty if there is none.
+    /// - Throws: A failure to create keys for the checks.
     package static func violations(
         of cipher: any ItemCipher, beside foreignCipher: any ItemCipher
     ) throws(KeychainFailure) -> [String] {
@@ -25,7 +25,7 @@ package struct ItemCipherContract {
         try contract.checkConcealment(under: key)
         try contract.checkDigests()
         contract.checkFingerprints()
-        return contract.violations
+        return contract.findings.violations
     }
 
     private init(cipher: any ItemCipher, foreignCipher: any ItemCipher) {
@@ -37,9 +37,7 @@ package struct ItemCipherContract {
         .account: .string("an account"), .service: .data(Data([0xFF, 0])), .synchronizable: .number(0), .creationDate: .date(0.25),
     ])
 
-    private mutating func expect(_ isKept: Bool, _ promise: String) {
-        if !isKept { violations.append(promise) }
-    }
+    private mutating func expect(_ isKept: Bool, _ violation: String) { findings.expect(isKept, violation) }
 
     private func header(revision: Identifier128 = .random()) throws(KeychainFailure) -> RowHeader {
         let digest = try cipher.digest(of: .string("an account"), for: .account, in: .genericPassword)
@@ -58,17 +56,17 @@ package struct ItemCipherContract {
             let name = secret.map { "a secret of \($0.count) bytes" } ?? "no secret"
             var row = try cipher.seal(Self.attributes, secret: secret, header: header(), under: key)
             let opened = try cipher.open(row, includingSecret: true, under: key)
-            expect(opened.attributes == Self.attributes, "\(name): the attributes do not come back")
-            expect(opened.secret == secret, "\(name): the secret does not come back")
-            expect((opened.secret?.startIndex ?? 0) == 0, "\(name): the secret's indices do not begin at 0")
+            expect(opened.attributes == Self.attributes, "\(name): the attributes differ after opening")
+            expect(opened.secret == secret, "\(name): the secret differs after opening")
+            expect((opened.secret?.startIndex ?? 0) == 0, "\(name): the indices of the secret do not start at 0")
             expect(try cipher.isIntact(row), "\(name): a fresh row is not intact")
             row.sealedSecret = []
             let withoutSecret = try cipher.open(row, includingSecret: false, under: key)
-            expect(withoutSecret.attributes == Self.attributes, "\(name): the attributes do not open without the secret part")
-            expect(withoutSecret.secret == nil, "\(name): a secret that was not asked for")
+            expect(withoutSecret.attributes == Self.attributes, "\(name): the attributes do not open without the sealed secret")
+            expect(withoutSecret.secret == nil, "\(name): a secret is returned that was not requested")
             let account = try cipher.open(row, includingSecret: false, keeping: .only(.account), with: ConstraintKeys(), under: key)
-            let wanted = Self.attributes.entries.filter { $0.attribute == .account }
-            expect(account.attributes.entries == wanted, "\(name): other attributes than the wanted one")
+            let requested = Self.attributes.entries.filter { $0.attribute == .account }
+            expect(account.attributes.entries == requested, "\(name): attributes are returned that were not requested")
         }
     }
 
@@ -95,7 +93,7 @@ package struct ItemCipherContract {
         for (name, change) in changes {
             var changed = row
             change(&changed)
-            expect(status(of: cipher, opening: changed, under: key) == .decode, "\(name): opens, or is refused as something else")
+            expect(status(of: cipher, opening: changed, under: key) == .decode, "\(name): opens, or fails with another status")
             expect(try !cipher.isIntact(changed), "\(name): counts as intact")
         }
         expect(status(of: cipher, opening: row, under: otherKey) == .decode, "opens under another class key")
@@ -119,51 +117,55 @@ package struct ItemCipherContract {
         let header = try header()
         let row = try cipher.seal(Self.attributes, secret: nil, header: header, under: key)
         let again = try cipher.seal(Self.attributes, secret: nil, header: header, under: key)
-        expect(row.wrappedItemKey != again.wrappedItemKey, "two writes share an item key")
-        expect(row.sealedAttributes != again.sealedAttributes, "two writes of the same attributes look alike")
+        expect(row.wrappedItemKey != again.wrappedItemKey, "two rows share an item key")
+        expect(row.sealedAttributes != again.sealedAttributes, "equal attributes have equal ciphertexts")
         for secret in [Data(), Data("12345".utf8)] {
             let other = try cipher.seal(Self.attributes, secret: secret, header: header, under: key)
-            expect(other.sealedSecret.count == row.sealedSecret.count, "the size tells a secret of \(secret.count) bytes from none")
+            expect(
+                other.sealedSecret.count == row.sealedSecret.count,
+                "the size distinguishes a secret of \(secret.count) bytes from no secret")
         }
     }
 
     private mutating func checkDigests() throws(KeychainFailure) {
         let text = try cipher.digest(of: .string("a"), for: .account, in: .genericPassword)
-        expect(try cipher.digest(of: .string("a"), for: .account, in: .genericPassword) == text, "a digest changes by itself")
-        expect(try cipher.digest(of: .data(Data("a".utf8)), for: .account, in: .genericPassword) == text, "text and data differ")
-        expect(try cipher.digest(of: .string("b"), for: .account, in: .genericPassword) != text, "values share a digest")
-        expect(try cipher.digest(of: .string("a"), for: .service, in: .genericPassword) != text, "attributes share a digest")
-        expect(try cipher.digest(of: .string("a"), for: .account, in: .internetPassword) != text, "classes share a digest")
-        expect(try foreignCipher.digest(of: .string("a"), for: .account, in: .genericPassword) != text, "stores share a digest")
+        expect(try cipher.digest(of: .string("a"), for: .account, in: .genericPassword) == text, "equal values have different digests")
+        expect(
+            try cipher.digest(of: .data(Data("a".utf8)), for: .account, in: .genericPassword) == text,
+            "equal text and data have different digests")
+        expect(try cipher.digest(of: .string("b"), for: .account, in: .genericPassword) != text, "different values share a digest")
+        expect(try cipher.digest(of: .string("a"), for: .service, in: .genericPassword) != text, "different attributes share a digest")
+        expect(try cipher.digest(of: .string("a"), for: .account, in: .internetPassword) != text, "different classes share a digest")
+        expect(try foreignCipher.digest(of: .string("a"), for: .account, in: .genericPassword) != text, "different stores share a digest")
         expect(
             try cipher.digest(of: .number(1), for: .port, in: .internetPassword)
                 != cipher.digest(of: .string("\u{1}\0\0\0"), for: .port, in: .internetPassword),
             "a number and a text share a digest in an attribute compared as a number"
         )
         let several = try cipher.digest(of: [(.account, .string("a"))], in: .genericPassword)
-        expect(several != text, "one value and a list of one share a digest")
+        expect(several != text, "a value and a list with that value share a digest")
         expect(
             try cipher.digest(of: [(.account, .string("ab")), (.service, .string("c"))], in: .genericPassword)
                 != cipher.digest(of: [(.account, .string("a")), (.service, .string("bc"))], in: .genericPassword),
-            "the border between two values does not count"
+            "lists with different boundaries between values share a digest"
         )
         expect(
             try cipher.digest(of: [(.account, .string("")), (.service, .string(""))], in: .genericPassword)
                 != cipher.digest(of: [(.service, .string("")), (.account, .string(""))], in: .genericPassword),
-            "the order of values does not count"
+            "lists in a different order share a digest"
         )
     }
 
     private mutating func checkFingerprints() {
         let none = cipher.fingerprint(of: Self.attributes, secret: nil)
         expect(none.count == 20, "a fingerprint has \(none.count) bytes")
-        expect(cipher.fingerprint(of: Self.attributes, secret: nil) == none, "a fingerprint changes by itself")
-        expect(cipher.fingerprint(of: Self.attributes, secret: Data()) != none, "no secret and an empty one share a fingerprint")
-        expect(cipher.fingerprint(of: ItemAttributes(), secret: nil) != none, "attributes share a fingerprint")
+        expect(cipher.fingerprint(of: Self.attributes, secret: nil) == none, "equal items have different fingerprints")
+        expect(cipher.fingerprint(of: Self.attributes, secret: Data()) != none, "no secret and an empty secret share a fingerprint")
+        expect(cipher.fingerprint(of: ItemAttributes(), secret: nil) != none, "different attributes share a fingerprint")
     }
 }
 
-/// Rows without access control, for which nothing but the class key is needed.
+/// Rows without access control, which need no key but the class key.
 extension ItemCipher {
     package func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey

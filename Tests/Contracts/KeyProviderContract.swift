@@ -2,11 +2,11 @@
 #if !canImport(Darwin)
 package import KeychainCore
 
-/// What every `KeyProvider` promises, as checks that any implementation can be put through.
+/// The rules that every `KeyProvider` follows, as checks.
 package enum KeyProviderContract {
-    /// Checks a provider that is unlocked, or has no passcode.
+    /// Checks a provider that is unlocked or has no passcode.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
+    /// - Returns: A sentence for each violation; empty if there is none.
     package static func violations(of provider: any KeyProvider, isPasscodeSet: Bool) -> [String] {
         var violations: [String] = []
         var seen: Set<[UInt8]> = []
@@ -15,37 +15,37 @@ package enum KeyProviderContract {
             do throws(KeychainFailure) {
                 let generation = try provider.currentGeneration(for: accessibility)
                 if try provider.currentGeneration(for: accessibility) != generation {
-                    violations.append("\(name): the current generation changed by itself")
+                    violations.append("\(name): the current generation changes between two calls")
                 }
                 if provider.availability(of: accessibility, generation: generation) != .available {
                     violations.append("\(name): the key of the current generation is not available")
                 }
-                let key = try lent(by: provider, accessibility, generation, &violations)
-                if try lent(by: provider, accessibility, generation, &violations) != key {
-                    violations.append("\(name): a second call lends another key")
+                let key = try providedKey(by: provider, accessibility, generation, &violations)
+                if try providedKey(by: provider, accessibility, generation, &violations) != key {
+                    violations.append("\(name): a second call provides another key")
                 }
-                if !seen.insert(key).inserted { violations.append("\(name): the key is that of another class") }
+                if !seen.insert(key).inserted { violations.append("\(name): the key is the same as that of another class") }
                 violations += violationsForAbsentGeneration(generation &+ 1_000, of: accessibility, by: provider)
                 violations += violationsForThrowingBody(accessibility, generation, by: provider)
             } catch {
-                violations.append("\(name): the key cannot be had: \(error)")
+                violations.append("\(name): the key is not available: \(error)")
             }
         }
         if !isPasscodeSet { violations += violationsWithoutPasscode(by: provider) }
         return violations
     }
 
-    private static func lent(
+    private static func providedKey(
         by provider: any KeyProvider, _ accessibility: Accessibility, _ generation: UInt32, _ violations: inout [String]
     ) throws(KeychainFailure) -> [UInt8] {
-        var isAsked = false
+        var isRequested = false
         let bytes = try provider.withClassKey(for: accessibility, generation: generation) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
-            isAsked = key.accessibility == accessibility && key.generation == generation
+            isRequested = key.accessibility == accessibility && key.generation == generation
             // The bytes are copied within the closure, to be compared.
             return unsafe key.secret.withBytes { unsafe Array($0) }
         }
-        if !isAsked { violations.append("\(accessibility.rawValue): the key lent says it is another one") }
+        if !isRequested { violations.append("\(accessibility.rawValue): the key has another class or generation") }
         if bytes.count != ClassKey.byteCount { violations.append("\(accessibility.rawValue): the key has \(bytes.count) bytes") }
         return bytes
     }
@@ -55,10 +55,10 @@ package enum KeyProviderContract {
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .missing {
-            violations.append("\(accessibility.rawValue): a generation that never was is not 'missing'")
+            violations.append("\(accessibility.rawValue): an unknown generation is not reported as missing")
         }
-        let status = statusOfLending(accessibility, generation, by: provider)
-        if status != .decode { violations.append("\(accessibility.rawValue): a generation that never was answers \(status.rawValue)") }
+        let status = statusOfRequest(accessibility, generation, by: provider)
+        if status != .decode { violations.append("\(accessibility.rawValue): requesting an unknown generation returns \(status.rawValue)") }
         return violations
     }
 
@@ -67,11 +67,11 @@ package enum KeyProviderContract {
     ) -> [String] {
         do throws(KeychainFailure) {
             try provider.withClassKey(for: accessibility, generation: generation) { _ throws(KeychainFailure) in
-                throw KeychainFailure(.userCanceled, "thrown by the caller")
+                throw KeychainFailure(.userCanceled, "thrown by the body")
             }
-            return ["\(accessibility.rawValue): what the caller throws is lost"]
+            return ["\(accessibility.rawValue): an error thrown by the body is lost"]
         } catch {
-            return error.status == .userCanceled ? [] : ["\(accessibility.rawValue): what the caller throws comes back as \(error)"]
+            return error.status == .userCanceled ? [] : ["\(accessibility.rawValue): an error thrown by the body is rethrown as \(error)"]
         }
     }
 
@@ -82,16 +82,16 @@ package enum KeyProviderContract {
             _ = try provider.currentGeneration(for: accessibility)
             violations.append("akpu: has a generation while no passcode is set")
         } catch {
-            if error.status != .authFailed { violations.append("akpu: without a passcode the answer is \(error)") }
+            if error.status != .authFailed { violations.append("akpu: requesting the generation without a passcode throws \(error)") }
         }
         if provider.availability(of: accessibility, generation: 1) == .available {
             violations.append("akpu: available while no passcode is set")
         }
-        if statusOfLending(accessibility, 1, by: provider) == .success { violations.append("akpu: lent while no passcode is set") }
+        if statusOfRequest(accessibility, 1, by: provider) == .success { violations.append("akpu: provided while no passcode is set") }
         return violations
     }
 
-    static func statusOfLending(
+    static func statusOfRequest(
         _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> KeychainStatus {
         do throws(KeychainFailure) {
@@ -104,9 +104,9 @@ package enum KeyProviderContract {
 }
 
 extension KeyProviderContract {
-    /// Checks a provider with a passcode that is locked, or was never unlocked.
+    /// Checks a provider with a passcode that is locked or was never unlocked.
     ///
-    /// - Returns: A sentence for each promise that was broken; empty when all were kept.
+    /// - Returns: A sentence for each violation; empty if there is none.
     package static func violationsWhileLocked(of provider: any KeyProvider, isFirstUnlockDone: Bool) -> [String] {
         Accessibility.allCases.flatMap { accessibility in
             do throws(KeychainFailure) {
@@ -117,7 +117,7 @@ extension KeyProviderContract {
                     : violationsForAvailable(accessibility, generation, by: provider)
                 return violations + violationsForAbsentGeneration(generation &+ 1_000, of: accessibility, by: provider)
             } catch {
-                return ["\(accessibility.rawValue): the current generation cannot be had while locked: \(error)"]
+                return ["\(accessibility.rawValue): the current generation is not available while locked: \(error)"]
             }
         }
     }
@@ -135,18 +135,18 @@ extension KeyProviderContract {
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .locked {
-            violations.append("\(accessibility.rawValue): not 'locked' while locked")
+            violations.append("\(accessibility.rawValue): not reported as locked while locked")
         }
-        var isLent = false
+        var isProvided = false
         do throws(KeychainFailure) {
-            try provider.withClassKey(for: accessibility, generation: generation) { _ throws(KeychainFailure) in isLent = true }
-            violations.append("\(accessibility.rawValue): asking for the key succeeds while locked")
+            try provider.withClassKey(for: accessibility, generation: generation) { _ throws(KeychainFailure) in isProvided = true }
+            violations.append("\(accessibility.rawValue): requesting the key succeeds while locked")
         } catch {
             if error.status != .interactionNotAllowed {
-                violations.append("\(accessibility.rawValue): the answer while locked is \(error)")
+                violations.append("\(accessibility.rawValue): requesting the key while locked throws \(error)")
             }
         }
-        if isLent { violations.append("\(accessibility.rawValue): the key is lent while locked") }
+        if isProvided { violations.append("\(accessibility.rawValue): the key is provided while locked") }
         return violations
     }
 
@@ -155,10 +155,12 @@ extension KeyProviderContract {
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .available {
-            violations.append("\(accessibility.rawValue): not 'available', though no lock concerns it")
+            violations.append("\(accessibility.rawValue): not reported as available, though the lock does not concern it")
         }
-        let status = statusOfLending(accessibility, generation, by: provider)
-        if status != .success { violations.append("\(accessibility.rawValue): not lent, though no lock concerns it: \(status.rawValue)") }
+        let status = statusOfRequest(accessibility, generation, by: provider)
+        if status != .success {
+            violations.append("\(accessibility.rawValue): not provided, though the lock does not concern it: \(status.rawValue)")
+        }
         return violations
     }
 }

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 package import KeychainCore
+internal import KeychainTestSupport
 
-/// One rule that every keychain with a lock keeps, with the check that shows it.
+/// A rule that every keychain with a lock follows, with a check.
 ///
 /// Run all of `KeychainSessionContract.rules`, each on a fresh subject.
 package struct KeychainSessionContract: Sendable, CustomStringConvertible {
     package typealias Lockable = Keychain & KeychainSessionProviding
 
-    /// What a rule is checked on.
+    /// The keychain that a rule is checked on.
     package struct Subject: Sendable {
         let keychain: any Lockable
         let other: any Lockable
         let advanceTime: @Sendable (_ seconds: UInt32) -> Void
 
-        /// Takes an empty keychain without a passcode, and the same one as another process has it.
-        ///
-        /// `advanceTime` returns when that much time is over. Passcodes of five characters must be allowed.
+        /// - Parameters:
+        ///   - keychain: An empty keychain without a passcode, whose policy allows passcodes of five characters.
+        ///   - other: The same keychain as another process opens it.
+        ///   - advanceTime: Returns when this number of seconds has passed.
         package init(keychain: any Lockable, other: any Lockable, advanceTime: @escaping @Sendable (_ seconds: UInt32) -> Void) {
             self.keychain = keychain
             self.other = other
@@ -24,60 +26,38 @@ package struct KeychainSessionContract: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The rule, in words.
+    /// The rule, in one sentence.
     package let description: String
-    private let check: @Sendable (Subject, inout Findings) throws(KeychainFailure) -> Void
+    private let check: @Sendable (Subject, inout ContractFindings) throws(KeychainFailure) -> Void
 
-    init(_ description: String, _ check: @escaping @Sendable (Subject, inout Findings) throws(KeychainFailure) -> Void) {
+    init(_ description: String, _ check: @escaping @Sendable (Subject, inout ContractFindings) throws(KeychainFailure) -> Void) {
         self.description = description
         self.check = check
     }
 
+    /// All rules; each needs a fresh subject.
     package static let rules = stateRules + passcodePolicy
 
-    /// What the keychain does against the rule, a line each; empty when it keeps it.
+    /// Returns a sentence for each violation of the rule by the keychain; empty if it follows the rule.
     package func violations(of subject: Subject) -> [String] {
-        var findings = Findings()
-        do throws(KeychainFailure) {
-            try check(subject, &findings)
-        } catch {
-            findings.lines.append("unexpected failure: \(error)")
-        }
-        return findings.lines
+        ContractFindings.violations { findings throws(KeychainFailure) in try check(subject, &findings) }
+    }
+}
+
+extension ContractFindings {
+    fileprivate typealias Lockable = KeychainSessionContract.Lockable
+
+    fileprivate mutating func expect(_ keychain: any Lockable, is state: LockState, _ moment: String) throws(KeychainFailure) {
+        let found = try keychain.sessionStatus().state
+        expect(found == state, "\(moment): the state is \(found), not \(state)")
     }
 
-    /// Collects what was found.
-    struct Findings {
-        fileprivate(set) var lines: [String] = []
-
-        mutating func expect(_ isKept: Bool, _ violation: @autoclosure () -> String) {
-            if !isKept { lines.append(violation()) }
-        }
-
-        mutating func expect(_ keychain: any Lockable, is state: LockState, _ moment: String) throws(KeychainFailure) {
-            let found = try keychain.sessionStatus().state
-            expect(found == state, "\(moment), the state is \(found) and not \(state)")
-        }
-
-        /// Expects `body` to fail with `status`.
-        mutating func expectFailure(
-            _ status: KeychainStatus, _ what: String, _ body: () throws(KeychainFailure) -> Void
-        ) {
-            do throws(KeychainFailure) {
-                try body()
-                lines.append("\(what) succeeded")
-            } catch {
-                if error.status != status { lines.append("\(what) failed with \(error.status.rawValue), not \(status.rawValue)") }
-            }
-        }
-
-        /// Expects an item of each class but the one that needs a passcode to be found, or to be locked, as the state says.
-        mutating func expectItems(_ keychain: any Lockable, in state: LockState, _ moment: String) {
-            for accessibility in Accessibility.withoutPasscode {
-                let expected: KeychainStatus = accessibility.isReadable(in: state) ? .success : .interactionNotAllowed
-                let found = keychain.statusOfReading(accessibility.rawValue)
-                expect(found == expected, "\(moment), an item of class \(accessibility.rawValue) answers \(found.rawValue)")
-            }
+    /// Expects the items of `addItemOfEachClass` to be readable or locked, according to `state`.
+    fileprivate mutating func expectItems(_ keychain: any Lockable, in state: LockState, _ moment: String) {
+        for accessibility in Accessibility.withoutPasscode {
+            let expected: KeychainStatus = accessibility.isReadable(in: state) ? .success : .interactionNotAllowed
+            let found = keychain.statusOfReading(accessibility.rawValue)
+            expect(found == expected, "\(moment): reading an item of class \(accessibility.rawValue) returns \(found.rawValue)")
         }
     }
 }
@@ -97,7 +77,7 @@ extension Accessibility {
 }
 
 extension Keychain {
-    /// Adds an item of each class that needs no passcode, each by the name of its class.
+    /// Adds an item of each class that needs no passcode, with the name of the class as its account.
     func addItemOfEachClass() throws(KeychainFailure) {
         for accessibility in Accessibility.withoutPasscode { try addItem(accessibility.rawValue, accessibility) }
     }
@@ -143,13 +123,13 @@ extension KeychainSessionProviding {
 
 extension KeychainSessionContract {
     static let stateRules = [
-        KeychainSessionContract("Without a passcode a keychain is unlocked, and there is nothing to lock, unlock, change or remove") {
+        KeychainSessionContract("Without a passcode a keychain is unlocked, and locking, unlocking, changing, and removing fail") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             let status = try keychain.sessionStatus()
             findings.expect(status.state == .unlocked, "the state is \(status.state)")
-            findings.expect(!status.isPasscodeSet, "a passcode is said to be set")
-            findings.expect(status.autoLock == nil, "it is said to lock itself")
+            findings.expect(!status.isPasscodeSet, "the status says that a passcode is set")
+            findings.expect(status.autoLock == nil, "the status has an auto-lock")
             for extent in [LockExtent.whenUnlocked, .everything] {
                 findings.expectFailure(.authFailed, "a lock of \(extent)") { () throws(KeychainFailure) in try keychain.lock(extent) }
             }
@@ -158,26 +138,28 @@ extension KeychainSessionContract {
                 try keychain.change(from: "123456", to: "654321")
             }
             findings.expectFailure(.authFailed, "a removal") { () throws(KeychainFailure) in _ = try keychain.removal("123456") }
-            findings.expectFailure(.authFailed, "another auto-lock") { () throws(KeychainFailure) in try keychain.setAutoLock(.never) }
+            findings.expectFailure(.authFailed, "setting the auto-lock") { () throws(KeychainFailure) in try keychain.setAutoLock(.never) }
             try keychain.addItemOfEachClass()
             findings.expectItems(keychain, in: .unlocked, "without a passcode")
         },
-        KeychainSessionContract("Locking and unlocking lead from state to state, and each class follows") {
+        KeychainSessionContract("Locking and unlocking change the state, and with it the readability of each class") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.addItemOfEachClass()
             try keychain.set("123456")
             let steps: [(String, LockState, LockExtent?)] = [
-                ("after an unlock", .unlocked, nil), ("locked", .locked, .whenUnlocked), ("locked again", .locked, .whenUnlocked),
-                ("unlocked again", .unlocked, nil), ("locked wholly", .neverUnlocked, .everything),
-                ("locked after that", .neverUnlocked, .whenUnlocked), ("locked wholly again", .neverUnlocked, .everything),
-                ("unlocked after that", .unlocked, nil), ("unlocked while unlocked", .unlocked, nil),
+                ("after an unlock", .unlocked, nil), ("after a lock", .locked, .whenUnlocked),
+                ("after a second lock", .locked, .whenUnlocked),
+                ("after unlocking again", .unlocked, nil), ("after locking everything", .neverUnlocked, .everything),
+                ("after locking that again partly", .neverUnlocked, .whenUnlocked),
+                ("after locking everything again", .neverUnlocked, .everything),
+                ("after unlocking everything", .unlocked, nil), ("after unlocking while unlocked", .unlocked, nil),
             ]
             for (moment, state, extent) in steps {
                 if let extent { try keychain.lock(extent) } else { try keychain.unlock(with: "123456") }
                 try findings.expect(keychain, is: state, moment)
                 findings.expectItems(keychain, in: state, moment)
-                findings.expect(keychain.statusOfReading("absent") == .itemNotFound, "\(moment), what is absent is not said to be")
+                findings.expect(keychain.statusOfReading("absent") == .itemNotFound, "\(moment): a missing item is not reported as missing")
             }
         },
         KeychainSessionContract("A wrong passcode is refused and changes nothing") { subject, findings throws(KeychainFailure) in
@@ -189,7 +171,8 @@ extension KeychainSessionContract {
                 findings.expectFailure(.authFailed, "an unlock") { () throws(KeychainFailure) in try keychain.unlock(with: wrong) }
                 findings.expectFailure(.authFailed, "a change") { () throws(KeychainFailure) in try keychain.change(from: wrong, to: wrong)
                 }
-                findings.expectFailure(.authFailed, "a question") { () throws(KeychainFailure) in _ = try keychain.removal(wrong) }
+                findings.expectFailure(.authFailed, "a query for a removal") { () throws(KeychainFailure) in _ = try keychain.removal(wrong)
+                }
                 findings.expectFailure(.authFailed, "a removal") { () throws(KeychainFailure) in
                     try keychain.remove(wrong, deleting: PasscodeRemoval(items: []))
                 }
@@ -197,76 +180,77 @@ extension KeychainSessionContract {
             }
             try keychain.unlock(with: "123456")
         },
-        KeychainSessionContract("An unlocked keychain locks itself after its time without use, and without one it does not") {
+        KeychainSessionContract("An unused keychain locks itself after its auto-lock time; without one it stays unlocked") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.set("123456", autoLock: .after(seconds: 1))
             subject.advanceTime(1)
-            try findings.expect(keychain, is: .locked, "after its time since it was set")
-            findings.expect(try keychain.sessionStatus().autoLock == nil, "while locked, it is said to lock itself")
-            findings.expectFailure(.interactionNotAllowed, "another auto-lock while locked") { () throws(KeychainFailure) in
+            try findings.expect(keychain, is: .locked, "after its time since the passcode was set")
+            findings.expect(try keychain.sessionStatus().autoLock == nil, "the status of a locked keychain has an auto-lock")
+            findings.expectFailure(.interactionNotAllowed, "setting the auto-lock while locked") { () throws(KeychainFailure) in
                 try keychain.setAutoLock(.never)
             }
             try keychain.unlock(with: "123456", autoLock: .after(seconds: 1))
             subject.advanceTime(1)
             try findings.expect(keychain, is: .locked, "after its time since it was unlocked")
             try keychain.unlock(with: "123456", autoLock: .never)
-            findings.expect(try keychain.sessionStatus().autoLock == .never, "it is not said that it never locks itself")
+            findings.expect(try keychain.sessionStatus().autoLock == .never, "the status does not say that the keychain never locks itself")
             subject.advanceTime(1)
-            try findings.expect(keychain, is: .unlocked, "though it has no time")
+            try findings.expect(keychain, is: .unlocked, "without an auto-lock time")
             try keychain.setAutoLock(.after(seconds: 1))
             subject.advanceTime(1)
-            try findings.expect(keychain, is: .locked, "after its time since that was changed")
+            try findings.expect(keychain, is: .locked, "after its time since the auto-lock was changed")
         },
-        KeychainSessionContract("Whoever asks for the state does not keep the keychain unlocked") {
+        KeychainSessionContract("Reading the state does not postpone the auto-lock") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.set("123456", autoLock: .after(seconds: 2))
             subject.advanceTime(1)
             for asked in [keychain, subject.other] { _ = try asked.sessionStatus() }
             subject.advanceTime(1)
-            try findings.expect(keychain, is: .locked, "after its time, in which only the state was asked for")
+            try findings.expect(keychain, is: .locked, "after its time, during which only the state was read")
         },
         KeychainSessionContract("Another process sees each change at its next call") { subject, findings throws(KeychainFailure) in
             let (keychain, other) = (subject.keychain, subject.other)
             try keychain.addItemOfEachClass()
-            findings.expectItems(other, in: .unlocked, "to another process, before a passcode was set")
-            try findings.expect(other, is: .unlocked, "to another process, before a passcode was set")
+            findings.expectItems(other, in: .unlocked, "in another process, before a passcode was set")
+            try findings.expect(other, is: .unlocked, "in another process, before a passcode was set")
             try keychain.set("123456")
-            findings.expectItems(other, in: .unlocked, "to another process, after a passcode was set")
-            findings.expect(try other.sessionStatus().isPasscodeSet, "to another process, no passcode was set")
+            findings.expectItems(other, in: .unlocked, "in another process, after a passcode was set")
+            findings.expect(try other.sessionStatus().isPasscodeSet, "in another process, no passcode was set")
             for (extent, state) in [(LockExtent.whenUnlocked, LockState.locked), (.everything, .neverUnlocked)] {
                 try keychain.lock(extent)
-                findings.expectItems(other, in: state, "to another process, after a lock")
-                try findings.expect(other, is: state, "to another process, after a lock")
+                findings.expectItems(other, in: state, "in another process, after a lock")
+                try findings.expect(other, is: state, "in another process, after a lock")
                 try other.unlock(with: "123456")
                 findings.expectItems(keychain, in: .unlocked, "after an unlock by another process")
                 try findings.expect(keychain, is: .unlocked, "after an unlock by another process")
             }
             try keychain.change(from: "123456", to: "654321", rotatingKeys: true)
-            findings.expectItems(other, in: .unlocked, "to another process, after a change")
+            findings.expectItems(other, in: .unlocked, "in another process, after a change")
             try other.lock(.everything)
             findings.expectFailure(.authFailed, "an unlock with the old passcode") { () throws(KeychainFailure) in
                 try other.unlock(with: "123456")
             }
             try other.unlock(with: "654321")
             try keychain.remove("654321", deleting: try keychain.removal("654321"))
-            findings.expectItems(other, in: .unlocked, "to another process, after a removal")
-            findings.expect(try !other.sessionStatus().isPasscodeSet, "to another process, a passcode is still set")
+            findings.expectItems(other, in: .unlocked, "in another process, after a removal")
+            findings.expect(try !other.sessionStatus().isPasscodeSet, "in another process, a passcode is still set")
         },
     ]
 }
 
 extension KeychainSessionContract {
     static let passcodePolicy = [
-        KeychainSessionContract("A passcode is set once, and unlocks") { subject, findings throws(KeychainFailure) in
+        KeychainSessionContract("A passcode can be set only once, and it unlocks the keychain") {
+            subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.addItemOfEachClass()
             try keychain.set("123456", autoLock: .after(seconds: 100))
             let status = try keychain.sessionStatus()
-            findings.expect(status.isPasscodeSet, "none is said to be set")
+            findings.expect(status.isPasscodeSet, "the status says that no passcode is set")
             findings.expect(status.state == .unlocked, "the state is \(status.state)")
-            findings.expect(status.autoLock == .after(seconds: 100), "the time is another one")
+            findings.expect(status.autoLock == .after(seconds: 100), "the auto-lock time is wrong")
             findings.expectItems(keychain, in: .unlocked, "after it was set")
             findings.expectFailure(.duplicateItem, "a second passcode") { () throws(KeychainFailure) in try keychain.set("654321") }
             try keychain.lock(.everything)
@@ -275,13 +259,13 @@ extension KeychainSessionContract {
             }
             try findings.expect(keychain, is: .neverUnlocked, "after a second passcode")
             findings.expectItems(keychain, in: .neverUnlocked, "after a second passcode")
-            findings.expectFailure(.authFailed, "an unlock with the second one") { () throws(KeychainFailure) in
+            findings.expectFailure(.authFailed, "an unlock with the second passcode") { () throws(KeychainFailure) in
                 try keychain.unlock(with: "654321")
             }
             try keychain.unlock(with: "123456")
             findings.expectItems(keychain, in: .unlocked, "after an unlock")
         },
-        KeychainSessionContract("A changed passcode takes the place of the old one, and unlocks") {
+        KeychainSessionContract("A new passcode replaces the old one and unlocks the keychain") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.addItemOfEachClass()
@@ -290,22 +274,22 @@ extension KeychainSessionContract {
             try keychain.change(from: "123456", to: "654321")
             try findings.expect(keychain, is: .unlocked, "after a change")
             try keychain.change(from: "654321", to: "swordfish", rotatingKeys: true)
-            findings.expectItems(keychain, in: .unlocked, "after a change of the keys too")
+            findings.expectItems(keychain, in: .unlocked, "after a change with key rotation")
             try keychain.lock(.everything)
             for old in ["123456", "654321"] {
-                findings.expectFailure(.authFailed, "an unlock with an old one") { () throws(KeychainFailure) in
+                findings.expectFailure(.authFailed, "an unlock with an old passcode") { () throws(KeychainFailure) in
                     try keychain.unlock(with: old)
                 }
             }
-            findings.expectItems(keychain, in: .neverUnlocked, "after old ones")
+            findings.expectItems(keychain, in: .neverUnlocked, "after old passcodes were refused")
             try keychain.unlock(with: "swordfish")
             findings.expectItems(keychain, in: .unlocked, "after an unlock with the new one")
         },
-        KeychainSessionContract("A removal names what goes with the passcode, and takes that and nothing else") {
+        KeychainSessionContract("A removal lists the items that are deleted with the passcode, and deletes no others") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             let bound = Accessibility.whenPasscodeSetThisDeviceOnly
-            findings.expectFailure(.authFailed, "an item that needs a passcode") { () throws(KeychainFailure) in
+            findings.expectFailure(.authFailed, "adding an item that needs a passcode") { () throws(KeychainFailure) in
                 try keychain.addItem("bound", bound)
             }
             try keychain.addItemOfEachClass()
@@ -314,21 +298,21 @@ extension KeychainSessionContract {
             try keychain.lock(.everything)
             let removal = try keychain.removal("123456")
             let names = Set(removal.items.compactMap(\.name?.account))
-            findings.expect(names == ["bound", "bound too"], "\(removal.items.count) items are named")
-            try findings.expect(keychain, is: .neverUnlocked, "after the question")
+            findings.expect(names == ["bound", "bound too"], "\(removal.items.count) items are listed")
+            try findings.expect(keychain, is: .neverUnlocked, "after the query")
             try keychain.remove("123456", deleting: removal)
             let status = try keychain.sessionStatus()
             findings.expect(!status.isPasscodeSet, "a passcode is still set")
             findings.expect(status.state == .unlocked, "after a removal, the state is \(status.state)")
             findings.expectItems(keychain, in: .unlocked, "after a removal")
             for account in ["bound", "bound too"] {
-                findings.expect(keychain.statusOfReading(account) == .itemNotFound, "what needed the passcode is still there")
+                findings.expect(keychain.statusOfReading(account) == .itemNotFound, "an item that needs the passcode still exists")
             }
             try keychain.set("654321")
-            findings.expect(keychain.statusOfReading("bound") == .itemNotFound, "another passcode brings back what is gone")
+            findings.expect(keychain.statusOfReading("bound") == .itemNotFound, "a new passcode restores a deleted item")
             try keychain.addItem("bound", bound)
         },
-        KeychainSessionContract("An item that came after the question is not deleted, and the passcode stays") {
+        KeychainSessionContract("A removal is refused if an item was added after the query; nothing is deleted") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
             try keychain.set("123456")
@@ -338,9 +322,9 @@ extension KeychainSessionContract {
             findings.expectFailure(.notAvailable, "a removal") { () throws(KeychainFailure) in
                 try keychain.remove("123456", deleting: removal)
             }
-            findings.expect(try keychain.sessionStatus().isPasscodeSet, "the passcode is gone")
+            findings.expect(try keychain.sessionStatus().isPasscodeSet, "the passcode was removed")
             for account in ["asked", "late"] {
-                findings.expect(keychain.statusOfReading(account) == .success, "the item '\(account)' is gone")
+                findings.expect(keychain.statusOfReading(account) == .success, "the item '\(account)' was deleted")
             }
         },
     ]
