@@ -102,6 +102,17 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         return failure
     }
 
+    /// Returns this failure with its subject and path, where its reason names them already.
+    ///
+    /// Returns the failure unchanged if it has a path.
+    package func about(_ subject: Subject, _ path: String) -> KeychainFailure {
+        guard self.path == nil else { return self }
+        var failure = self
+        failure.path = path
+        failure.subject = subject
+        return failure
+    }
+
     /// Returns this failure with a remedy.
     package func withRemedy(_ remedy: KeychainRemedy) -> KeychainFailure {
         var failure = self

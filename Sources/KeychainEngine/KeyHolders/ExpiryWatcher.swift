@@ -6,7 +6,7 @@ internal import Synchronization
 /// The contexts of this process that carry something: a thread lets them drop it when the keychain locks or their time is up, also
 /// while nobody uses them.
 final class ExpiringContexts: ExpiringSecrets {
-    static let ofThisProcess = ExpiringContexts()
+    static let shared = ExpiringContexts()
 
     private struct Entry {
         weak var context: AuthenticationContext?

@@ -21,7 +21,7 @@ struct StatusCommand: ParsableCommand {
             try show(KeychainDescription(report).lines(verbose: verbose))
         } catch {
             // Where it should be is what somebody needs to know first when it cannot be used.
-            try show([("Keychain", session.keychain.configuration.storePath)])
+            try show([("Keychain", session.keychain.configuration().storePath)])
             throw CommandFailure(error.status, error.problem, advice: "Nothing was changed. Put that right, then try again.")
         }
     }

@@ -28,7 +28,7 @@ struct ContextTests {
     func autoLock() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         try items.keychain.lock(.whenUnlocked)
@@ -49,7 +49,7 @@ struct ContextTests {
             let context = AuthenticationContext()
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
-            let other = LocalKeychain(configuration: local.configuration, entitlements: local.entitlements)
+            let other = LocalKeychain(configuration: try local.configuration(), entitlements: local.entitlements)
             let passcode = try Passcode(text: ProtectedItems.passcode)
             if isRemoved {
                 try other.removePasscode(passcode, deleting: try other.passcodeRemoval(passcode))
@@ -65,7 +65,7 @@ struct ContextTests {
     func window() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         let context = AuthenticationContext()
@@ -118,7 +118,7 @@ struct ContextTests {
             _ = try items.read("safe", Authentication(context: context))
             #expect(context.holdsReleases)
             // Another program's way to the same keychain.
-            try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
+            try LocalKeychain(configuration: try local.configuration(), entitlements: local.entitlements).lock(.whenUnlocked)
             for _ in 0..<1_200 where context.holdsReleases { usleep(50_000) }
             #expect(!context.holdsReleases)
         }
@@ -167,7 +167,7 @@ struct ContextTests {
     func sharedQuestion() async throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         items.person.then(
