@@ -36,16 +36,14 @@ extension LocalKeychain {
         report.hasPageChecksums = try store.hasPageChecksums()
         report.structuralProblems = try store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
-        if let incompleteScan { report.structuralProblems.append("not all items could be looked at: \(incompleteScan.reason)") }
+        if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }
         report.damagedKeybagCopyCount = open.keybag.damagedCopyCount
         // The store's finding that the copies differ. Even if both copies open, one of them is not the copy that was written.
-        if let index = report.structuralProblems.firstIndex(of: SQLiteItemStore.differingKeybagCopies) {
+        if let index = report.structuralProblems.firstIndex(of: .keybagCopiesDiffer) {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
-        if !open.isKeybagCurrent {
-            report.structuralProblems.append("the keybag is not the one stored last: items can be read, not written")
-        }
+        if !open.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
         // Nothing is deleted unless all rows could be read.
         if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try open.keychain.purgeQuarantine() }
         return report
