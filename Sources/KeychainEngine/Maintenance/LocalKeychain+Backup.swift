@@ -131,19 +131,26 @@ final class BackupFile {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else {
             let code = errno
-            if code == ENOENT || code == ENOTDIR { throw KeychainFailure(.itemNotFound, "there is no backup \(path)") }
-            throw PrivateFile.readFailure(code, "the backup", path)
+            if code == ENOENT || code == ENOTDIR {
+                throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup)
+            }
+            throw Self.readFailure(code, path)
         }
         self.path = path
         self.descriptor = descriptor
         var information = stat()
         // `information` is ours and outlives the call.
         guard unsafe fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
-            throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file")
+            throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file", path: path, subject: .backup)
         }
     }
 
     deinit { close(descriptor) }
+
+    private static func readFailure(_ code: Int32, _ path: String) -> KeychainFailure {
+        let failure = PrivateFile.readFailure(code, "the backup", path)
+        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: .system(errno: code))
+    }
 
     /// A `BackupSource`.
     func read(at offset: Int64, byteCount: Int) throws(KeychainFailure) -> [UInt8] {
@@ -156,7 +163,7 @@ final class BackupFile {
             }
             if count < 0 {
                 let code = errno
-                guard code == EINTR else { throw PrivateFile.readFailure(code, "the backup", path) }
+                guard code == EINTR else { throw Self.readFailure(code, path) }
             } else if count == 0 {
                 break
             } else {
@@ -185,7 +192,8 @@ struct ReservedPaths {
         let resolved = PrivateFile.resolved(path)
         let isPartOfStore = ["", "-wal", "-shm", "-journal"].contains { resolved == storePath + $0 }
         guard !isPartOfStore, !isStore(path), PrivateFile.directory(of: resolved) != keyDirectory else {
-            throw KeychainFailure(.parameter, "\(path) is a file of the keychain itself; choose another place")
+            throw KeychainFailure(
+                .parameter, "\(path) is a file of the keychain itself; choose another place", path: path, cause: .isKeychainFile)
         }
     }
 
