@@ -22,9 +22,21 @@ package protocol Keychain: Sendable {
 package enum CurrentKeychain {
     @TaskLocal package static var bound: (any Keychain)?
 
+    /// Called after each SecItem call with its failure, or with nil if the call succeeded.
+    ///
+    /// A SecItem call logs its failure only where no observer is bound.
+    @TaskLocal package static var observer: (@Sendable (KeychainFailure?) -> Void)?
+
     /// Runs `body` with `keychain` in place of the process's own.
     package static func with<Result>(_ keychain: any Keychain, _ body: () throws -> Result) rethrows -> Result {
         try $bound.withValue(keychain, operation: body)
+    }
+
+    /// Runs `body` with `keychain` in place of the process's own, and reports the outcome of each SecItem call to `observer`.
+    package static func with<Result>(
+        _ keychain: any Keychain, observer: @escaping @Sendable (KeychainFailure?) -> Void, _ body: () throws -> Result
+    ) rethrows -> Result {
+        try $observer.withValue(observer) { try with(keychain, body) }
     }
 
     /// The keychain bound to the task; nil: use the process's own.

@@ -122,7 +122,7 @@ final class BackupFile {
             if code == ENOENT || code == ENOTDIR {
                 throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup)
             }
-            throw PrivateFile.readFailure(code, "the backup", path).about(.backup, path)
+            throw Self.readFailure(code, path)
         }
         self.path = path
         self.descriptor = descriptor
@@ -135,6 +135,11 @@ final class BackupFile {
 
     deinit { close(descriptor) }
 
+    private static func readFailure(_ code: Int32, _ path: String) -> KeychainFailure {
+        let failure = PrivateFile.readFailure(code, "the backup", path)
+        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: .system(errno: code))
+    }
+
     /// A `BackupSource`.
     func read(at offset: Int64, byteCount: Int) throws(KeychainFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: byteCount)
@@ -146,7 +151,7 @@ final class BackupFile {
             }
             if count < 0 {
                 let code = errno
-                guard code == EINTR else { throw PrivateFile.readFailure(code, "the backup", path).about(.backup, path) }
+                guard code == EINTR else { throw Self.readFailure(code, path) }
             } else if count == 0 {
                 break
             } else {
