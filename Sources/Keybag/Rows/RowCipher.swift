@@ -158,7 +158,7 @@ extension RowCipher {
             return (itemKey, row.wrappedItemKey)
         }
         guard let record = ConstraintRecord(encoded: constraints) else {
-            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered", cause: .malformed)
+            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered", cause: .newerVersion)
         }
         let inner = try unwrapOuter(of: row, under: classKey)
         let rootKey = try ConstraintOpening(storeID: storeID, keys: keys).key(of: record)

@@ -43,7 +43,8 @@ extension SealedKeychain {
         var constraint: AccessControl.Constraint?
         if let constraints = header.constraints {
             guard let record = ConstraintRecord(encoded: constraints) else {
-                return .unsupported(KeychainFailure(.decode, "an item has access control that this version does not know"))
+                return .unsupported(
+                    KeychainFailure(.decode, "an item has access control that this version does not know", cause: .newerVersion))
             }
             constraint = record.constraint
         }
