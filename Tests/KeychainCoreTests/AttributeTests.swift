@@ -40,7 +40,7 @@ struct AttributeValueTests {
     }
 
     @Test("Canonically equivalent strings do not match")
-    func normalisation() {
+    func canonicalEquivalence() {
         // Swift considers the strings equal. Their digests differ, so they must not match.
         let composed = AttributeValue.string("\u{E9}")
         let decomposed = AttributeValue.string("e\u{301}")

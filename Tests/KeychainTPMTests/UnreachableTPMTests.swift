@@ -102,7 +102,9 @@ struct UnreachableChipTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    /// Uses the TPM until it is gone. Returns nil if each call succeeded or failed for that reason.
+    /// Uses the TPM until it is gone.
+    ///
+    /// Returns nil if each call succeeded or failed for that reason.
     private static func use(_ open: SealedObject, _ guarded: SealedObject, tcti: String) -> String? {
         while true {
             do {

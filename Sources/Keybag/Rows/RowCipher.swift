@@ -166,7 +166,9 @@ extension RowCipher {
         return (itemKey, inner)
     }
 
-    /// Removes the class key's wrapping from a row with access control. The result is the item key wrapped under the root's key.
+    /// Removes the class key's wrapping from a row with access control.
+    ///
+    /// The result is the item key wrapped under the root's key.
     private func unwrapOuter(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> [UInt8] {
         guard let inner = KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: classKey.secret) else {
             throw Self.alteredItemKey()

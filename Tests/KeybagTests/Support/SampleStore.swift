@@ -101,7 +101,9 @@ struct Hexadecimal: Decodable, Sendable {
     }
 }
 
-/// The value of an attribute. Numbers are strings, because some JSON readers lose digits of large ones.
+/// The value of an attribute.
+///
+/// Numbers are strings, because some JSON readers lose digits of large ones.
 struct ValueVector: Decodable, Sendable {
     let attribute: UInt8
     let type: String
