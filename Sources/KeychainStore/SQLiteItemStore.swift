@@ -70,8 +70,6 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
     }
 
-
-
     /// What of a store's files is not what was written, also of one that is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
