@@ -8,7 +8,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check the integrity of every item.",
         discussion: """
-            Checks the items of all programs and exits with 4 if one is damaged. Changes nothing. Replace a damaged item with `valet set` or \
+            Checks the items of all programs and exits with 4 if one is damaged. Does not change them. Replace a damaged item with `valet set` or \
             delete it with `valet remove`; its data then moves to the quarantine.
             """
     )
