@@ -39,9 +39,9 @@ public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointe
 
 private func addItem(_ attributes: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(attributes.stringKeyed())
+        let dictionary = try ParsedItemDictionary(attributes.stringKeyed())
         let item = try DefaultKeychain.current().add(try AddRequest(dictionary))
-        var renderer = ItemRenderer(parts: dictionary.returns, verb: .add(callerNamedAccessControl: dictionary.accessControl != nil))
+        let renderer = ItemRenderer(parts: dictionary.returns, verb: .add(callerNamedAccessControl: dictionary.accessControl != nil))
         result.deliver(renderer.render(item))
     }
 }
@@ -78,12 +78,12 @@ public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePo
 
 private func copyMatchingItems(_ query: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(query.stringKeyed())
+        let dictionary = try ParsedItemDictionary(query.stringKeyed())
         let items = try DefaultKeychain.current().copyMatching(try MatchRequest(dictionary))
-        var renderer = ItemRenderer(parts: dictionary.returns, verb: .copyMatching)
+        let renderer = ItemRenderer(parts: dictionary.returns, verb: .copyMatching)
         switch dictionary.limit {
-        case .one: result.deliver(items.first.flatMap { renderer.render($0) })
-        case .count, .all: result.deliver(all: renderer.render(items))
+        case .one: result.deliver(items.first.flatMap(renderer.render))
+        case .count, .all: result.deliver(items, renderedBy: renderer)
         }
     }
 }
@@ -137,8 +137,8 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDiction
 
 private func updateItems(_ query: some StringKeyedDictionary, _ attributesToUpdate: some StringKeyedDictionary) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(query.stringKeyed())
-        let changes = try UpdateDictionary(attributesToUpdate.stringKeyed(), of: dictionary.itemClass)
+        let dictionary = try ParsedItemDictionary(query.stringKeyed())
+        let changes = try ParsedUpdateDictionary(attributesToUpdate.stringKeyed(), of: dictionary.itemClass)
         let request = try UpdateRequest(dictionary, changes: changes)
         try DefaultKeychain.current().update(request)
     }
@@ -166,7 +166,7 @@ public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
 
 private func deleteItems(_ query: some StringKeyedDictionary) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let request = try DeleteRequest(try ItemDictionary(query.stringKeyed()))
+        let request = try DeleteRequest(try ParsedItemDictionary(query.stringKeyed()))
         try DefaultKeychain.current().delete(request)
     }
 }
