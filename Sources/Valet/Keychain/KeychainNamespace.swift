@@ -63,7 +63,9 @@ enum ValetName: Sendable {
         }
     }
 
-    /// Returns the service of the items. Other versions of Valet find items by exactly this text.
+    /// Returns the service of the items.
+    ///
+    /// Other versions of Valet find items by exactly this text.
     func service(kind: ValetKind, protection: some ItemProtection) -> String {
         switch self {
         case .identifier(let identifier):
@@ -79,7 +81,9 @@ enum ValetName: Sendable {
     }
 }
 
-/// The kind of a valet. The service of its items contains the name of the kind.
+/// The kind of a valet.
+///
+/// The service of its items contains the name of the kind.
 enum ValetKind: Sendable {
     case local
     case iCloud
@@ -121,7 +125,9 @@ extension ItemProtection {
 
 extension Accessibility: ItemProtection {}
 
-/// The protection classes of earlier valets that Apple has withdrawn. Their items can only be migrated to another valet.
+/// The protection classes of earlier valets that Apple has withdrawn.
+///
+/// Their items can only be migrated to another valet.
 enum WithdrawnAccessibility: ItemProtection {
     case always
     case alwaysThisDeviceOnly

@@ -21,7 +21,9 @@ struct NamespaceKeychain: Sendable {
         ])
     }
 
-    /// Returns whether items can be written and read. Adds the canary if it does not exist yet.
+    /// Returns whether items can be written and read.
+    ///
+    /// Adds the canary if it does not exist yet.
     func isAccessible() -> Bool {
         if canReadCanary() { return true }
         var attributes = items.forAccount(Canary.key)
@@ -44,7 +46,9 @@ struct NamespaceKeychain: Sendable {
         return data
     }
 
-    /// Returns the text under a key. A value that is not text is reported as not found.
+    /// Returns the text under a key.
+    ///
+    /// A value that is not text is reported as not found.
     func string(forKey key: String, _ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> String {
         guard let string = String(exactUTF8: try object(forKey: key, promptOptions)) else { throw .itemNotFound }
         return string
@@ -66,7 +70,9 @@ struct NamespaceKeychain: Sendable {
         Set(try keyList(promptOptions))
     }
 
-    /// Returns all keys in no particular order. Canonically equivalent keys, which a `Set` treats as equal, have separate values.
+    /// Returns all keys in no particular order.
+    ///
+    /// Canonically equivalent keys, which a `Set` treats as equal, have separate values.
     func keyList(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> [String] {
         let (status, found) = SecItemClient.copyAccounts(matching: items.with(promptOptions.entries).entries)
         if status == errSecItemNotFound { return [] }
@@ -115,7 +121,9 @@ struct NamespaceKeychain: Sendable {
         return item
     }
 
-    /// Returns the access control of a new item. Without one, `items` contains the accessibility.
+    /// Returns the access control of a new item.
+    ///
+    /// Without one, `items` contains the accessibility.
     private func newProtection() throws(KeychainError) -> [String: Any] {
         guard let accessControl = namespace.accessControl else { return [:] }
         // Without it the item would not require authentication.

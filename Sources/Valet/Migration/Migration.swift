@@ -10,8 +10,9 @@ struct Migration {
 
     let source: MigrationQuery
     let destination: NamespaceKeychain
-    /// The prompt for a rollback of copies with access control. Only a read shows whether another program has written to a copy, in which
-    /// case it is not removed.
+    /// The prompt for a rollback of copies with access control.
+    ///
+    /// Only a read shows whether another program has written to a copy, in which case it is not removed.
     var undoing = PromptOptions.unspecified
 
     /// Copies or moves items with their keys and values unchanged.
