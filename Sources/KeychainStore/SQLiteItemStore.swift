@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 package import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 package import KeychainSystem
 internal import Synchronization
 

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
 package import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 extension SQLiteItemStore {

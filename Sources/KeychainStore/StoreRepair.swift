@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 package import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// Gives a store its page checksums back after a program that does not know them has written to its file, and goes on without changes that

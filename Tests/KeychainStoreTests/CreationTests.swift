@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
 import KeychainStore
-// SPDX-License-Identifier: Apache-2.0
 import KeychainSystem
 import KeychainTesting
 import Synchronization

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainStore
-// SPDX-License-Identifier: Apache-2.0
 import KeychainSystem
 import KeychainTesting
 import Testing

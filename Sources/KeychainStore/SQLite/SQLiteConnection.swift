@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 internal import CSQLite
 internal import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// An open database file with its prepared statements.
