@@ -158,7 +158,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("A keychain that cannot be used is said to be so, and left as it is")
+@Suite("A keychain that cannot be used is said to be so, and left as it is", .blocking)
 struct BadStateTests {
     /// What a program may ask of a keychain.
     enum Call: CaseIterable {

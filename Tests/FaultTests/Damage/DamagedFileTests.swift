@@ -37,8 +37,8 @@ struct DamagedImages: Sendable {
     }
 
     static let pageByteCount = 4_096
-    /// `KEYCHAIN_FULL_DAMAGE=1` makes the suites try every byte instead of every nineteenth.
-    static let byteStep = ProcessInfo.processInfo.environment["KEYCHAIN_FULL_DAMAGE"] == nil ? 19 : 1
+    /// One byte in so many is damaged.
+    static let byteStep = Scale.isExhaustive ? 1 : Scale.pick(190, full: 19)
 
     private static let accounts = (1...4).map { "account \($0)" }
 
@@ -160,7 +160,7 @@ extension LocalKeychain {
     }
 }
 
-@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there")
+@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there", .blocking)
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
@@ -197,7 +197,7 @@ struct DamagedPageTests {
     @Test("The test above can fail: without checksums flipped bits make items vanish")
     func flippedWithoutChecksums() async throws {
         let images = try DamagedImages(formatVersion: 1)
-        let tally = try await images.tally(Self.flips(images, step: 41))
+        let tally = try await images.tally(Self.flips(images, step: Scale.pick(190, full: 41)))
         #expect(!tally.silent.isEmpty)
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
@@ -209,7 +209,7 @@ struct DamagedPageTests {
             ("zeros", { 0 }), ("ones", { 0xFF }), ("chance", { UInt8.random(in: 0 ... .max) }),
         ]
         let damages = (0..<images.pageCount).flatMap { page in
-            contents.map { name, byte in
+            (Scale.isFull ? contents : [contents[page % contents.count]]).map { name, byte in
                 Damage(name: "page \(page + 1): \(name)", page: Self.pageNumber(page)) { bytes in
                     let start = page * DamagedImages.pageByteCount
                     for index in start..<start + DamagedImages.pageByteCount { bytes[index] = byte() }
@@ -242,7 +242,7 @@ struct DamagedPageTests {
     func swapped() async throws {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
-        let damages = pairs.map { first, second in
+        let damages = pairs.shuffled().prefix(Scale.pick(20, full: .max)).map { first, second in
             Damage(name: "pages \(first + 1) and \(second + 1)", page: Self.pageNumber(second)) { bytes in
                 for index in 0..<DamagedImages.pageByteCount {
                     bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
@@ -255,7 +255,7 @@ struct DamagedPageTests {
     @Test("A file that ends early, or goes on")
     func cut() async throws {
         let images = try DamagedImages()
-        let step = DamagedImages.byteStep == 1 ? 1 : 97
+        let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
         let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
         Self.expectNoSilentLoss(
@@ -268,7 +268,7 @@ struct DamagedPageTests {
     }
 }
 
-@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored")
+@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored", .blocking)
 struct DamagedLogTests {
     private static let frameByteCount = 24 + 4_096
 
@@ -281,7 +281,7 @@ struct DamagedLogTests {
         try #require(commits.count == 5)
         let end = commits[3] + Self.frameByteCount
         // There are several times as many bytes as in the database.
-        let step = DamagedImages.byteStep == 1 ? 1 : 5 * DamagedImages.byteStep
+        let step = Scale.isExhaustive ? 1 : 5 * DamagedImages.byteStep
         let flips = stride(from: Int.random(in: 0..<step), to: end, by: step).map { position in
             let bit = Int.random(in: 0..<8)
             return DamagedImages.Damage(name: "bit \(bit) of byte \(position)") { $0[position] ^= 1 << bit }
