@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -43,7 +44,7 @@ extension SecretBytes {
     var bytes: [UInt8] { unsafe withBytes { unsafe Array($0) } }
 }
 
-@Suite("Sealing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Sealing", .requiresTPM)
 struct SealingTests {
     @Test(
         "What was sealed is unsealed, by another device object and after a restart of the chip too",
@@ -132,7 +133,7 @@ struct SealingTests {
     }
 }
 
-@Suite("Protection against guessing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Protection against guessing", .requiresTPM)
 struct AuthorizationTests {
     @Test("A wrong authorization is counted, and a right one does not make the chip forget it")
     func counting() throws {
@@ -191,7 +192,7 @@ struct AuthorizationTests {
     }
 }
 
-@Suite("What sealing leaves in memory", .enabled(if: TPMDevice.isBuilt))
+@Suite("What sealing leaves in memory", .requiresTPM)
 struct ResidueTests {
     /// These, and in no other test: its search would find theirs.
     private static let secret = needle(0x1d)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CTPMShims
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -7,7 +8,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("A chip that cannot be used", .enabled(if: TPMDevice.isBuilt))
+@Suite("A chip that cannot be used", .requiresTPM)
 struct UnreachableChipTests {
     @Test(
         "Where there is none, it is unavailable, and no other is looked for",
@@ -157,7 +158,7 @@ struct UnreachableChipTests {
     }
 }
 
-@Suite("Many calls", .enabled(if: TPMDevice.isBuilt))
+@Suite("Many calls", .requiresTPM)
 struct ManyCallsTests {
     @Test("A thousand leave nothing behind in the chip")
     func thousand() throws {
@@ -229,7 +230,7 @@ struct ResponseCodeTests {
     }
 }
 
-@Suite("A build without the trait TPM", .enabled(if: !TPMDevice.isBuilt))
+@Suite("A build without the trait TPM", .requiresBuildWithoutTPM)
 struct WithoutTraitTests {
     @Test("It says that it cannot talk to a TPM")
     func saysSo() throws {
