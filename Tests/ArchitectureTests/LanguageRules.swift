@@ -12,8 +12,8 @@ private let allowedLines: [(path: String, line: String)] = []
 
 let languageRules: [Rule] = [
     Rule(
-        "Sources and README.md use standard terms in place of \(unclearWords.joined(separator: ", "))",
-        because: "a process, a caller, or a reader has a name, and readers know the words of the field",
+        "Sources and README.md do not use words that hide the subject or replace a standard term",
+        because: "a sentence names its subject, such as a process or a caller, and readers know the terms of the field",
         caught: [
             SourceFile(path: "Sources/Valet/A.swift", text: "// Nobody waits."),
             SourceFile(path: "Sources/Valet/A.swift", text: "let a = \"the file is written anew\""),
