@@ -143,10 +143,10 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", "KeychainTestChild",
+                "ValetCLI", "Valet", "KeychainCore", "KeychainTestSupport", "KeychainTestChild",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            exclude: ["Scripts"]
+            exclude: ["Preload", "Scripts"]
         ),
         .testTarget(
             name: "ConformanceTests",

@@ -19,7 +19,7 @@ final class WriterQueue: Sendable {
     private let requestArrival = TimedLock()
 
     init() {
-        _ = requestArrival.take(withinSeconds: 0)
+        _ = requestArrival.acquire(withinSeconds: 0)
     }
 
     /// How many wait.
@@ -47,7 +47,7 @@ final class WriterQueue: Sendable {
             return (true, state.leaderIsWaiting)
         }
         guard mustWait else { return .turn }
-        if leaderIsWaiting { requestArrival.giveBack() }
+        if leaderIsWaiting { requestArrival.release() }
         if let answer = request.waitForAnswer(untilNanoseconds: deadline) { return answer }
         let isLate = state.withLock { state in
             guard let place = state.waiting.firstIndex(where: { $0 === request }) else { return false }
@@ -72,7 +72,7 @@ final class WriterQueue: Sendable {
             }
             // One that must be alone ends the group: it is not passed over.
             guard isEmpty else { return found }
-            guard requestArrival.take(untilNanoseconds: deadline) else {
+            guard requestArrival.acquire(untilNanoseconds: deadline) else {
                 state.withLock { $0.leaderIsWaiting = false }
                 return nil
             }
@@ -121,7 +121,7 @@ final class WriteRequest: @unchecked Sendable {
     init(sharesFlush: Bool, _ body: @escaping Body) {
         self.sharesFlush = sharesFlush
         self.body = body
-        _ = isAnswered.take(withinSeconds: 0)
+        _ = isAnswered.acquire(withinSeconds: 0)
     }
 
     /// Hands the body over: what is lent by a caller must not be kept when that caller goes on.
@@ -136,12 +136,12 @@ final class WriteRequest: @unchecked Sendable {
     func answer(_ answer: Answer) {
         body = nil
         self.answer = answer
-        isAnswered.giveBack()
+        isAnswered.release()
     }
 
     /// Nil when there is no answer until the deadline.
     func waitForAnswer(untilNanoseconds deadline: UInt64) -> Answer? {
-        isAnswered.take(untilNanoseconds: deadline) ? answer : nil
+        isAnswered.acquire(untilNanoseconds: deadline) ? answer : nil
     }
 }
 

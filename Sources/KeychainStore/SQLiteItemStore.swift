@@ -70,8 +70,7 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
     }
 
-    /// One of `integrityProblems`, which a replacement of the keybag repairs.
-    package static let differingKeybagCopies = "the two copies of the keybag differ"
+
 
     /// What of a store's files is not what was written, also of one that is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
@@ -79,8 +78,8 @@ package final class SQLiteItemStore: ItemStore {
         return try StoreOpener(path: path, options: options).damage()
     }
 
-    /// What is wrong with the file itself, a line each; empty when nothing is.
-    package func integrityProblems() throws(KeychainFailure) -> [String] {
+    /// Returns the problems of the file itself; empty if it is sound.
+    package func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
+internal import KeychainServices
 
 /// Does with an item what the functions of the same names do, away from the caller's actor.
 ///

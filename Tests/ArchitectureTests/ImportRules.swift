@@ -4,7 +4,7 @@
 ///
 /// A new target needs a row.
 private let allowedImports: [String: Set<String>] = [
-    "KeychainServices": ["SecurityAPI", "Security", "LocalAuthentication"],
+    "KeychainServices": ["SecurityAPI", "Security", "LocalAuthentication", "Dispatch", "Foundation"],
     "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],

@@ -238,7 +238,7 @@ struct BadStateTests {
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "a new secret") }
             #expect(failure?.status == .notAvailable)
             #expect(failure?.reason.contains("keybag") == true)
-            #expect(try keychain.verify(purgingQuarantine: false).structuralProblems.contains { $0.contains("keybag") })
+            #expect(try keychain.verify(purgingQuarantine: false).structuralProblems.contains(.keybagOutdated))
         }
     }
 

@@ -137,11 +137,11 @@ struct TimedLockTests {
     @Test("Whoever comes while it is taken gives up at the deadline, and only then")
     func deadline() {
         let lock = TimedLock()
-        #expect(lock.take(untilNanoseconds: 0))
-        #expect(!lock.take(untilNanoseconds: 0))
-        #expect(!lock.take(withinSeconds: 0))
-        lock.giveBack()
-        #expect(lock.take(withinSeconds: 0))
+        #expect(lock.acquire(untilNanoseconds: 0))
+        #expect(!lock.acquire(untilNanoseconds: 0))
+        #expect(!lock.acquire(withinSeconds: 0))
+        lock.release()
+        #expect(lock.acquire(withinSeconds: 0))
     }
 
     /// A lock, and how many are within it.
@@ -153,11 +153,11 @@ struct TimedLockTests {
         /// Goes in and out so many times, and says how often it got in.
         func visit(times: Int) -> Int {
             var visits = 0
-            for _ in 0..<times where lock.take(withinSeconds: 600) {
+            for _ in 0..<times where lock.acquire(withinSeconds: 600) {
                 mostInside.max(inside.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
                 visits += 1
                 inside.subtract(1, ordering: .relaxed)
-                lock.giveBack()
+                lock.release()
             }
             return visits
         }

@@ -188,7 +188,7 @@ struct PageChecksumTests {
         #expect(failure?.reason.contains("unknown") == false)
         #expect(failure?.reason.contains("nothing was changed") == true)
         let problems = try store.integrityProblems()
-        for page in 11...end / 4_096 { #expect(problems.contains { $0.contains("page \(page) of the file") }) }
+        for page in 11...end / 4_096 { #expect(problems.contains { $0.damagedPage == Int64(page) }) }
         #expect(throws: KeychainFailure.self) { try store.snapshot(to: directory.path + "/snapshot.db") }
         #expect(try directory.names.contains("snapshot.db") == false)
     }

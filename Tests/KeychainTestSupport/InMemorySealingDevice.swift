@@ -3,7 +3,7 @@
 package import KeychainCore
 internal import Synchronization
 
-/// A chip in memory: it keeps what it was given to seal, counts wrong authorizations, and can be cleared.
+/// A sealing device in memory that keeps sealed secrets, counts wrong authorizations, and can be cleared.
 package final class InMemorySealingDevice: SealingDevice {
     private struct Sealed {
         let secret: SharedSecretBytes
@@ -21,7 +21,7 @@ package final class InMemorySealingDevice: SealingDevice {
     private let state: Mutex<State>
     private let largestFailedTryCount: UInt32
 
-    /// So many wrong authorizations lock it, for good.
+    /// After `largestFailedTryCount` wrong authorizations the device is locked out permanently.
     package init(largestFailedTryCount: UInt32 = 3) {
         self.largestFailedTryCount = largestFailedTryCount
         state = Mutex(State(rootKeyName: Self.randomName()))
@@ -29,15 +29,15 @@ package final class InMemorySealingDevice: SealingDevice {
 
     package var location: String { "memory" }
 
-    /// How often it was asked for a secret.
+    /// The number of requests to unseal a secret.
     package var unsealCount: Int { state.withLock { $0.unsealCount } }
 
-    /// Everything that was sealed is lost.
+    /// Clears the device: all sealed secrets are lost.
     package func clear() {
         state.withLock { $0 = State(rootKeyName: Self.randomName()) }
     }
 
-    /// Whether it answers at all.
+    /// Sets whether the device answers requests.
     package func setReachable(_ isReachable: Bool) {
         state.withLock { $0.isReachable = isReachable }
     }
@@ -94,7 +94,7 @@ package final class InMemorySealingDevice: SealingDevice {
         guard state.isReachable else { throw .unavailable("it was taken away") }
     }
 
-    /// As a TPM counts: in two bytes, the higher first.
+    /// Prefixes `bytes` with their count as a TPM does: two bytes, big-endian.
     private static func counted(_ bytes: [UInt8]) -> [UInt8] { [0, UInt8(truncatingIfNeeded: bytes.count)] + bytes }
 
     private static func randomName() -> [UInt8] { [0, 11] + StoreID.random().bytes + StoreID.random().bytes }

@@ -98,7 +98,7 @@ struct MatchRequestTests {
     func defaults() throws {
         let request = try request(genericPassword())
         #expect(request.limit == 1)
-        #expect(request.query.twin == .local)
+        #expect(request.query.synchronizability == .local)
         #expect(request.query.tombstones == .hidden)
         #expect(request.query.attributes.isEmpty)
         #expect(!request.includesSecrets)
@@ -148,10 +148,10 @@ struct MatchRequestTests {
 
     @Test("Which twin is searched is said by the synchronizable attribute")
     func twins() throws {
-        #expect(try request(genericPassword([kSecAttrSynchronizable: true])).query.twin == .synchronizable)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: false])).query.twin == .local)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).query.twin == .either)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])).query.twin == .either)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: true])).query.synchronizability == .synchronizable)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: false])).query.synchronizability == .local)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).query.synchronizability == .either)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])).query.synchronizability == .either)
     }
 
     @Test("Tombstones are found only when asked for")
@@ -338,8 +338,8 @@ struct DeleteRequestTests {
     func query() throws {
         let request = try request(genericPassword([kSecAttrAccount: "a", kSecAttrSynchronizable: kSecAttrSynchronizableAny]))
         #expect(request.query.attributes == ItemAttributes([.account: .string("a")]))
-        #expect(request.query.twin == .either)
-        #expect(try self.request(genericPassword()).query.twin == .local)
+        #expect(request.query.synchronizability == .either)
+        #expect(try self.request(genericPassword()).query.synchronizability == .local)
     }
 
     @Test("There is no limit, and no other match key", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])

@@ -6,7 +6,7 @@ internal import Synchronization
 /// The contexts of this process that carry something: a thread lets them drop it when the keychain locks or their time is up, also
 /// while nobody uses them.
 final class ExpiringContexts: ExpiringSecrets {
-    static let ofThisProcess = ExpiringContexts()
+    static let shared = ExpiringContexts()
 
     private struct Entry {
         weak var context: AuthenticationContext?
@@ -34,10 +34,10 @@ final class ExpiringContexts: ExpiringSecrets {
             state.entries.removeAll { $0.context == nil }
             return state.entries.compactMap(\.context)
         }
-        for context in contexts where !context.look() {
+        for context in contexts where !context.removeExpired() {
             state.withLock { state in
                 // Something may have been released to it since the look.
-                if !context.isHolding { state.entries.removeAll { $0.context === context } }
+                if !context.holdsReleases { state.entries.removeAll { $0.context === context } }
             }
         }
         return state.withLock { state in

@@ -17,7 +17,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     /// Where nothing can be read from `epochSource` for some seconds, nothing stays held.
     package init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
-        keys: ProcessMemoryKeys = .ofThisProcess
+        keys: ProcessMemoryKeys = .shared
     ) {
         self.storeID = storeID
         self.keybag = keybag
@@ -65,7 +65,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
 /// The unlocked keys in a process's memory, store by store.
 package final class ProcessMemoryKeys: ExpiringSecrets {
     /// What all holders of this process share; a thread watches it.
-    package static let ofThisProcess = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
+    package static let shared = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
 
     private let time: any ContinuousTime
     private let isWatched: Bool

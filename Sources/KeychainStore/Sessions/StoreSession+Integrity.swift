@@ -4,27 +4,28 @@ internal import KeychainSystem
 
 /// What is wrong with a store's file.
 extension StoreSession {
-    /// A line for each damaged page, or where there is none what SQLite's own check finds and what SQLite cannot know; then the keybag.
+    /// Returns the damaged pages and the damage of the log; if there is none, the findings of SQLite's own check and of the search
+    /// index; and last the problems of the keybag.
     ///
-    /// What keeps one of them from being looked at is reported, and keeps none of the others.
-    func integrityProblems() throws(KeychainFailure) -> [String] {
+    /// A part that damage stops is reported as incomplete; the other parts are checked nevertheless.
+    func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try beginReadTransaction()
         // The transaction begins with the first read.
         _ = try singleInteger(.formatVersion)
-        var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
-        if let walDamage = try connection.walDamage() { problems.append(walDamage.description) }
-        // Behind a damaged page nothing can be compared with anything: more would only repeat that there is one.
+        var problems = try connection.damagedPages().map { StructuralProblem.damagedPage($0, content: contentOfPage($0)) }
+        if let walDamage = try connection.walDamage() { problems.append(.damagedLog(walDamage.description)) }
+        // With a damaged page the other checks would only report its consequences.
         if problems.isEmpty {
-            try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
+            try check(.sqlite, into: &problems) { () throws(KeychainFailure) in
                 var found: [String] = []
                 try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
-                return found == ["ok"] ? [] : found
+                return found == ["ok"] ? [] : found.map { .sqlite($0) }
             }
-            try note("the search index of the attributes", in: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
+            try check(.searchIndex, into: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
         }
-        try note("the keybag", in: &problems) { () throws(KeychainFailure) in
+        try check(.keybag, into: &problems) { () throws(KeychainFailure) in
             let copies = try keybag().copies
-            return copies.count == 2 && copies.first == copies.last ? [] : [SQLiteItemStore.differingKeybagCopies]
+            return copies.count == 2 && copies.first == copies.last ? [] : [.keybagCopiesDiffer]
         }
         return problems
     }
@@ -39,33 +40,34 @@ extension StoreSession {
         return try !connection.damagedPages().isEmpty
     }
 
-    /// Of a page with which a table or an index begins, which that is.
-    private func contentOfPage(_ page: Int64) -> String {
-        if page == 1 { return " (the list of tables)" }
+    /// The table or index whose root page this is; nil for other pages.
+    private func contentOfPage(_ page: Int64) -> String? {
+        if page == 1 { return "the list of tables" }
         var name: String?
-        // Only to say more.
+        // Best effort: the schema itself may be damaged.
         try? connection.query("SELECT name FROM sqlite_schema WHERE rootpage = \(page)") { name = $0.text(at: 0) }
-        return name.map { " (\($0))" } ?? ""
+        return name
     }
 
-    private func note(
-        _ subject: String, in problems: inout [String], _ look: () throws(KeychainFailure) -> [String]
+    private func check(
+        _ part: StructuralProblem.Part, into problems: inout [StructuralProblem],
+        _ findProblems: () throws(KeychainFailure) -> [StructuralProblem]
     ) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            problems += try look()
+            problems += try findProblems()
         } catch {
             guard error.isDamage else { throw error }
-            problems.append("\(subject): not looked at whole, for \(error.reason)")
+            problems.append(.incomplete(part, error))
         }
     }
 
     /// Rows that a search by attribute would miss.
-    private func searchEntryProblems() throws(KeychainFailure) -> [String] {
+    private func searchEntryProblems() throws(KeychainFailure) -> [StructuralProblem] {
         let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
-        var problems: [String] = []
+        var problems: [StructuralProblem] = []
         try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
             guard let digests = row.attributeDigests(at: 1) else {
-                problems.append("row \(row.rowNumber): its search digests cannot be read")
+                problems.append(.unreadableDigests(row: row.rowNumber))
                 return
             }
             for digest in digests {
@@ -74,7 +76,7 @@ extension StoreSession {
                 entry.bind(row.rowNumber, at: 3)
                 defer { entry.reset() }
                 guard try !entry.step() else { continue }
-                problems.append("row \(row.rowNumber) is missing from the search index of its attributes")
+                problems.append(.missingFromIndex(row: row.rowNumber))
                 return
             }
         }

@@ -51,6 +51,10 @@ public let kSecMatchCaseInsensitive: CFString = "m_CaseInsensitive"
 public let kSecMatchTrustedOnly: CFString = "m_TrustedOnly"
 /// Find only certificates that are valid on a date.
 public let kSecMatchValidOnDate: CFString = "m_ValidOnDate"
+/// Fail if a matching item cannot be read, even if others can: a Boolean, false by default.
+///
+/// Not part of Apple's API. A search for several items otherwise leaves out unreadable ones, which a migration must not.
+package let kSecMatchFailsIfUnreadable: CFString = "m_FailsIfUnreadable"
 /// How many items to find: `kSecMatchLimitOne` (the default), `kSecMatchLimitAll` or a number.
 public let kSecMatchLimit: CFString = "m_Limit"
 /// A value of `kSecMatchLimit`: the first item; the result is not an array.

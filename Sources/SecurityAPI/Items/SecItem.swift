@@ -171,18 +171,23 @@ private func deleteItems(_ query: some StringKeyedDictionary) -> OSStatus {
     }
 }
 
-/// Runs one SecItem call: turns a failure into its status and logs why.
+/// Runs one SecItem call: converts a failure to its status, and reports it to the observer or logs it.
 enum SecItemCall {
     private static let logger = Logger(label: "keychain")
 
     static func run(_ body: () throws(KeychainFailure) -> Void) -> OSStatus {
+        var failure: KeychainFailure?
         do throws(KeychainFailure) {
             try body()
-            return errSecSuccess
         } catch {
-            log(error)
-            return error.status.rawValue
+            failure = error
         }
+        if let observer = CurrentKeychain.observer {
+            observer(failure)
+        } else if let failure {
+            log(failure)
+        }
+        return failure?.status.rawValue ?? errSecSuccess
     }
 
     /// The answers every program expects at times are not worth a line; a mistake in the call, or a keychain that cannot be used, is.

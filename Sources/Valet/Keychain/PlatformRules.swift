@@ -22,6 +22,18 @@ enum PlatformRules {
     static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? { nil }
     #endif
 
+    // MARK: Migrating
+
+    #if canImport(Darwin)
+    /// Makes a search for several items fail if one of them cannot be read.
+    ///
+    /// Empty: Apple's keychain has no such option, and leaves unreadable items out.
+    static var failIfUnreadable: [String: Any] { [:] }
+    #else
+    /// Makes a search for several items fail if one of them cannot be read.
+    static var failIfUnreadable: [String: Any] { [kSecMatchFailsIfUnreadable as String: true] }
+    #endif
+
     // MARK: Listing
 
     #if canImport(Darwin)

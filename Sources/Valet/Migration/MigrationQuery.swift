@@ -42,7 +42,7 @@ struct MigrationQuery {
         listing[kSecReturnPersistentRef as String] = true
         listing[kSecReturnData as String] = nil
         listing[kSecReturnRef as String] = nil
-        self.listing = listing
+        self.listing = listing.merging(PlatformRules.failIfUnreadable) { _, new in new }
         // The constant for the words is deprecated on Apple platforms: naming it would be a warning.
         let options = [kSecUseDataProtectionKeychain as String, kSecUseAuthenticationContext as String, "u_OpPrompt"]
         accessOptions = query.filter { options.contains($0.key) }
@@ -52,14 +52,16 @@ struct MigrationQuery {
 
     /// Reads all items that match, with their values.
     ///
-    /// An item that vanishes or turns out to be damaged meanwhile is left out, and so left alone: what is not in the
-    /// result is not touched by a migration.
+    /// An item that another process removes between the listing and its own read is left out. A migration changes only items in the
+    /// result.
+    ///
+    /// - Throws: ``KeychainError/couldNotAccessKeychain`` if an item is damaged, ``KeychainError/itemNotFound`` if nothing matches, and the
+    ///   other errors of a read.
     func readItems() throws(KeychainError) -> [StoredItem] {
         let (status, listed) = SecItem.copyAllAttributes(matching: listing)
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let listed else { throw .couldNotAccessKeychain }
         var items: [StoredItem] = []
-        var skippedDamagedItem = false
         for attributes in listed {
             guard let reference = attributes[kSecValuePersistentRef as String] as? Data else { throw .couldNotAccessKeychain }
             var query = readingOptions
@@ -75,11 +77,10 @@ struct MigrationQuery {
                 items.append(StoredItem(attributes: attributes, value: value, accessOptions: accessOptions))
             case (errSecSuccess, nil): throw .couldNotAccessKeychain
             case (errSecItemNotFound, _): continue
-            case (errSecDecode, _): skippedDamagedItem = true
             case (let status, _): throw KeychainError(status: status)
             }
         }
-        guard !items.isEmpty else { throw skippedDamagedItem ? .couldNotAccessKeychain : .itemNotFound }
+        guard !items.isEmpty else { throw .itemNotFound }
         return items
     }
 }

@@ -182,7 +182,7 @@ struct EditedRowTests {
             #expect(failure?.status == .notAvailable && failure?.reason.contains("unknown") == false)
             let verified = Result { () throws(KeychainFailure) in try keychain.verify(purgingQuarantine: false).structuralProblems }
             switch verified {
-            case .success(let problems): #expect(problems.contains { $0.contains("of the file is damaged") }, "\(problems)")
+            case .success(let problems): #expect(problems.contains { $0.damagedPage != nil }, "\(problems)")
             case .failure(let failure): #expect(failure.reason.contains("damaged pages"), "\(failure)")
             }
         }

@@ -11,8 +11,8 @@ struct DamagedImages: Sendable {
     /// One way to damage the file.
     struct Damage: Sendable {
         let name: String
-        /// What verifying has to say: a page's number in words, or nothing in particular.
-        var mention: String?
+        /// The page that verification must report; nil: none in particular.
+        var page: Int64?
         let apply: @Sendable (inout [UInt8]) -> Void
     }
 
@@ -143,8 +143,8 @@ struct DamagedImages: Sendable {
     private func isNamed(_ damage: Damage, by keychain: LocalKeychain, isRefused: Bool) -> Bool {
         do throws(KeychainFailure) {
             let report = try keychain.verify(purgingQuarantine: false)
-            guard let mention = damage.mention else { return !isRefused || !report.isSound }
-            return report.structuralProblems.contains { $0.contains(mention) }
+            guard let page = damage.page else { return !isRefused || !report.isSound }
+            return report.structuralProblems.contains { $0.damagedPage == page }
         } catch {
             // It cannot be opened, and the reason says so.
             return error.status == .notAvailable
@@ -171,14 +171,15 @@ struct DamagedPageTests {
         #expect(tally.refusedCount > 0)
     }
 
-    private static func mention(_ page: Int) -> String { "page \(page + 1) of the file" }
+    /// The number of the page that begins so many pages into the file.
+    private static func pageNumber(_ index: Int) -> Int64 { Int64(index + 1) }
 
     /// One bit in each of the bytes, another one in each.
     private static func flips(_ images: DamagedImages, step: Int) -> [Damage] {
         let offset = Int.random(in: 0..<step)
         return stride(from: offset, to: images.bytes.count, by: step).map { position in
             let bit = Int.random(in: 0..<8)
-            return Damage(name: "bit \(bit) of byte \(position)", mention: mention(position / DamagedImages.pageByteCount)) { bytes in
+            return Damage(name: "bit \(bit) of byte \(position)", page: pageNumber(position / DamagedImages.pageByteCount)) { bytes in
                 bytes[position] ^= 1 << bit
             }
         }
@@ -209,7 +210,7 @@ struct DamagedPageTests {
         ]
         let damages = (0..<images.pageCount).flatMap { page in
             contents.map { name, byte in
-                Damage(name: "page \(page + 1): \(name)", mention: Self.mention(page)) { bytes in
+                Damage(name: "page \(page + 1): \(name)", page: Self.pageNumber(page)) { bytes in
                     let start = page * DamagedImages.pageByteCount
                     for index in start..<start + DamagedImages.pageByteCount { bytes[index] = byte() }
                 }
@@ -232,7 +233,7 @@ struct DamagedPageTests {
             try handle.close()
             let problems = try LocalKeychain(home: home).verify(purgingQuarantine: false).structuralProblems
             for page in 1...10 as ClosedRange<UInt64> {
-                #expect(problems.contains { $0.contains("page \(page) of the file") } == pages.contains(page), "\(page): \(problems)")
+                #expect(problems.contains { $0.damagedPage == Int64(page) } == pages.contains(page), "\(page): \(problems)")
             }
         }
     }
@@ -242,7 +243,7 @@ struct DamagedPageTests {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
         let damages = pairs.map { first, second in
-            Damage(name: "pages \(first + 1) and \(second + 1)", mention: Self.mention(second)) { bytes in
+            Damage(name: "pages \(first + 1) and \(second + 1)", page: Self.pageNumber(second)) { bytes in
                 for index in 0..<DamagedImages.pageByteCount {
                     bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
                 }

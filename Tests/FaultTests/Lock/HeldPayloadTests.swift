@@ -54,7 +54,7 @@ struct HeldPayloadTests {
         let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
         // The bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
-        let ofPresentKeybag = try opened.holder(holder).forKeybag(opened.keybag.mark)
+        let ofPresentKeybag = try opened.holder(holder).forKeybag(opened.keybag.identity)
         try ofPresentKeybag.hold(secret, in: slot, timeoutSeconds: nil, lockEpoch: epoch)
     }
 

@@ -18,7 +18,7 @@ struct RestartTests {
             let process = try SessionProcess(home: home)
             #expect(try process.status(of: "read ck") == .success)
             let opened = try OpenedStore(home: home)
-            let (storeID, mark) = (opened.store.storeID, opened.keybag.mark)
+            let (storeID, mark) = (opened.store.storeID, opened.keybag.identity)
             for slot in KeyHolderSlot.ofClassKeys {
                 let tag = String(mark.tag, radix: 16)
                 let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(mark.generation):\(tag)"

@@ -56,7 +56,7 @@ final class StoreWithConcurrentLock: ItemStore {
 
 extension OpenedStore {
     /// The store with the keybag that it has now, over another way to it.
-    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain<StoreWithConcurrentLock> {
+    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain {
         let holder = try holder(.processMemory)
         let keybag = try OpenKeybag(
             copies: try other.read { reading throws(KeychainFailure) in try reading.keybag().copies }, storeID: store.storeID,
@@ -65,6 +65,21 @@ extension OpenedStore {
         return OpenKeychain(
             store: other, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: true)
     }
+}
+
+/// A keychain over a store that is locked in the middle of a change.
+private struct BackendWithConcurrentLock: KeychainBackend {
+    let opened: OpenedStore
+    let store: StoreWithConcurrentLock
+    let entitlements = Entitlements(applicationIdentifier: "test")
+    let promptSettings = PromptSettings(verifier: ScriptedPresenceVerifier(), requester: "test")
+    let newKeychainHolder = KeyHolderKind.processMemory
+
+    func passcodePolicy() -> PasscodePolicy {
+        PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
+    }
+
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store) }
 }
 
 @Suite("What a change of passcode or policy leaves to do is done by the next unlock")
@@ -168,11 +183,8 @@ struct UnfinishedChangeTests {
             let opened = try OpenedStore(home: home)
             // The first write is the passcode, the second the first batch of rows.
             let store = StoreWithConcurrentLock(base: opened.store, lockAfterWrite: 2)
-            let access = KeychainAccess<StoreWithConcurrentLock>(
-                passcodePolicy: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
-                prompting: Prompting(verifier: ScriptedPresenceVerifier(), requester: "test"),
-                opening: { _ throws(KeychainFailure) in try opened.reopened(over: store) }, closing: { _ in })
-            try access.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
+            let locked = LocalKeychain(backend: BackendWithConcurrentLock(opened: opened, store: store))
+            try locked.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
             let left = try #require(try Self.pendingRewrapCount(home))
             #expect(left > 0 && left < 300)
             #expect(left == store.rowCountAtLock)

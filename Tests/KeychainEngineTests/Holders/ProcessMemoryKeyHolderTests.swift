@@ -151,7 +151,7 @@ struct ProcessMemoryKeyHolderTests {
 
     @Test("In a process that does nothing, a thread lets go of the keys after a lock")
     func watched() throws {
-        let keys = ProcessMemoryKeys.ofThisProcess
+        let keys = ProcessMemoryKeys.shared
         try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).hold([1], timeoutSeconds: nil)
         #expect(keys.isHolding(.unlocked, of: storeID))
         epoch.lock(.whenUnlocked)
@@ -168,7 +168,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).bytes(in: .unlocked) == [1])
         #expect(try child("load unlocked") == "nothing")
         try first.remove(.unlocked)
-        #expect(!ProcessMemoryKeys.ofThisProcess.isHolding(.unlocked, of: storeID))
+        #expect(!ProcessMemoryKeys.shared.isHolding(.unlocked, of: storeID))
         try child.end()
     }
 

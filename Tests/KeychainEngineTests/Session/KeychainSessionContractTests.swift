@@ -18,11 +18,11 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
         case remembersState, weakensItems, saysNotFound
     }
 
-    private let good: MemoryKeychain
+    private let good: LocalKeychain
     private let fault: Fault?
     private let firstStatus = Mutex<SessionStatus?>(nil)
 
-    init(_ good: MemoryKeychain, _ fault: Fault?) {
+    init(_ good: LocalKeychain, _ fault: Fault?) {
         self.good = good
         self.fault = fault
     }

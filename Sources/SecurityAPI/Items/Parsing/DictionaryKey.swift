@@ -35,6 +35,7 @@ enum DictionaryKey {
     enum Match {
         case limit
         case hostOrSubdomain
+        case failsIfUnreadable
         /// Only certificates and identities have what it compares.
         case certificateOnly
         /// Accepted in a search, and without effect.
@@ -73,6 +74,7 @@ enum DictionaryKey {
         kSecUseDataProtectionKeychain: .ignored,
         kSecMatchLimit: .match(.limit),
         kSecMatchHostOrSubdomainOfHost: .match(.hostOrSubdomain),
+        kSecMatchFailsIfUnreadable: .match(.failsIfUnreadable),
         kSecMatchPolicy: .match(.certificateOnly),
         kSecMatchIssuers: .match(.certificateOnly),
         kSecReturnData: .returns(.data),

@@ -18,6 +18,7 @@ struct ItemDictionary {
     private(set) var returns: ResultParts = []
     private(set) var limit = Limit.one
     private(set) var hostOrSubdomain: String?
+    private(set) var failsIfUnreadable = false
     private(set) var hasMatchKeys = false
     /// A match key that only certificates and identities have an answer to.
     private(set) var certificateOnlyMatchKey: String?
@@ -169,6 +170,7 @@ struct ItemDictionary {
         case .hostOrSubdomain:
             guard case .string(let host) = DictionaryValue(value) else { throw .type }
             hostOrSubdomain = host
+        case .failsIfUnreadable: failsIfUnreadable = try DictionaryValue(value).asBoolean()
         // The alphabet decides which of two the failure names, as everywhere.
         case .certificateOnly: certificateOnlyMatchKey = min(certificateOnlyMatchKey ?? key, key)
         case .ignored: break

@@ -8,7 +8,7 @@ extension ItemQuery {
         if let accessibility = dictionary.accessibility {
             attributes[.accessible] = .string(accessibility.rawValue)
         }
-        twin =
+        synchronizability =
             switch dictionary.synchronizable {
             case .yes: .synchronizable
             case .any: .either
@@ -67,7 +67,8 @@ extension MatchRequest {
         guard dictionary.limit != .count(0) else { throw KeychainFailure(.itemNotFound, "kSecMatchLimit is 0") }
         self.init(
             query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data),
-            attributes: dictionary.returns == .data ? .none : .all, authentication: dictionary.authentication)
+            attributes: dictionary.returns == .data ? .none : .all, failsIfUnreadable: dictionary.failsIfUnreadable,
+            authentication: dictionary.authentication)
         limit =
             switch dictionary.limit {
             case .one: 1
