@@ -174,7 +174,7 @@ struct FileRuleTests {
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(directory.storePath) }?.status == .notAvailable)
     }
 
-    @Test("A file of another owner is refused", .enabled(if: geteuid() == 0, "only root can give files away"))
+    @Test("A file of another owner is refused", .requiresRoot)
     func owner() throws {
         try directory.create()
         try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.storePath)

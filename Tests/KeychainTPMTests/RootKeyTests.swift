@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -11,7 +12,7 @@ extension SealingDevice {
     func rootKeyName() throws(SealingFailure) -> [UInt8] { try rootKeyName(makingOne: true) }
 }
 
-@Suite("The storage root key", .enabled(if: TPMDevice.isBuilt))
+@Suite("The storage root key", .requiresTPM)
 struct RootKeyTests {
     private let handle = "0x81000001"
 
@@ -122,7 +123,7 @@ extension [UInt8] {
     }
 }
 
-@Suite("Objects that this TPM did not seal", .enabled(if: TPMDevice.isBuilt))
+@Suite("Objects that this TPM did not seal", .requiresTPM)
 struct ForeignObjectTests {
     @Test("Another TPM does not unseal an object, even with the name of that TPM's storage root key on it")
     func otherChip() throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -43,7 +44,7 @@ extension SecretBytes {
     var bytes: [UInt8] { unsafe withBytes { unsafe Array($0) } }
 }
 
-@Suite("Sealing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Sealing", .requiresTPM)
 struct SealingTests {
     @Test(
         "A sealed secret is unsealed, also by another TPMDevice and after a restart of the TPM",
@@ -132,7 +133,7 @@ struct SealingTests {
     }
 }
 
-@Suite("Protection against guessing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Protection against guessing", .requiresTPM)
 struct AuthorizationTests {
     @Test("A wrong authorization is counted, and a correct one does not reset the count")
     func counting() throws {
@@ -191,7 +192,7 @@ struct AuthorizationTests {
     }
 }
 
-@Suite("Memory after sealing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Memory after sealing", .requiresTPM)
 struct ResidueTests {
     /// Secrets used in no other test, because the search would find those too.
     private static let secret = needle(0x1d)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CTPMShims
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -7,7 +8,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("An unusable TPM", .enabled(if: TPMDevice.isBuilt))
+@Suite("An unusable TPM", .requiresTPM)
 struct UnreachableChipTests {
     @Test(
         "A missing TPM is unavailable, and no other is used",
@@ -159,7 +160,7 @@ struct UnreachableChipTests {
     }
 }
 
-@Suite("Many calls", .enabled(if: TPMDevice.isBuilt))
+@Suite("Many calls", .requiresTPM)
 struct ManyCallsTests {
     @Test("A thousand calls leave nothing loaded in the TPM")
     func thousand() throws {
@@ -231,7 +232,7 @@ struct ResponseCodeTests {
     }
 }
 
-@Suite("A build without the trait TPM", .enabled(if: !TPMDevice.isBuilt))
+@Suite("A build without the trait TPM", .requiresBuildWithoutTPM)
 struct WithoutTraitTests {
     @Test("Every call reports that TPMs are not supported")
     func saysSo() throws {

@@ -131,7 +131,7 @@ struct KeyHolderContractTests {
     }
 
     @Test(
-        "The kernel's keyring", .onOwnThread, .enabled(if: KernelKeyringNeeds.keyring, "the kernel's keyring is refused here"),
+        "The kernel's keyring", .onOwnThread, .requiresKernelKeyring,
         arguments: KeyHolderContract.rules, [false, true])
     func kernelKeyring(rule: KeyHolderContract, isInUserNamespace: Bool) {
         let keys = KernelKeys()
@@ -172,7 +172,7 @@ struct KeyHolderSelectionTests {
         #expect(try kind(of: .processMemory) == .processMemory)
     }
 
-    @Test("The kernel's keyring is chosen where it is to be had", .enabled(if: KernelKeyringNeeds.keyring))
+    @Test("The kernel's keyring is chosen where it is to be had", .requiresKernelKeyring)
     func kernelKeyring() throws {
         let expected: KeyHolderKind = UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
         #expect(try kind(of: .automatic) == expected)
