@@ -20,8 +20,6 @@ package struct VerificationReport: Sendable {
     package var quarantinedCount = 0
     /// What the database itself says about its structure; empty when it is sound.
     package var structuralProblems: [String] = []
-    /// Whether the file's pages have checksums at all: without them some damage is not noticed.
-    package var hasPageChecksums = true
     /// Whether pages of the file are refused because of their checksums.
     package var hasRefusedPages = false
     /// How many of the two copies of the keybag are damaged: one of them serves.

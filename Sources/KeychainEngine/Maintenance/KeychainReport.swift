@@ -22,8 +22,6 @@ package struct KeychainReport: Sendable {
         package let leftoverKeyFile: String?
         /// Old bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
-        /// Whether damage of the file is noticed by its pages' checksums.
-        package let hasPageChecksums: Bool
         package let session: SessionStatus
         /// Rows under a class key from before the last change of keys: the next unlock seals them anew.
         package let pendingRewrapCount: Int
@@ -77,8 +75,7 @@ extension LocalKeychain {
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: opened.store.storeID),
             chip: asksChip ? Self.chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened),
-            isScrubPending: try opened.store.isScrubPending(), hasPageChecksums: try opened.store.hasPageChecksums(),
-            session: try opened.sessionStatus(),
+            isScrubPending: try opened.store.isScrubPending(), session: try opened.sessionStatus(),
             pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }
@@ -140,7 +137,6 @@ extension LocalKeychain {
             guard error.isDamage else { throw error }
             unfinished = error
         }
-        report.hasPageChecksums = try opened.store.hasPageChecksums()
         report.structuralProblems = try opened.store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try opened.store.hasDamagedPages() }
         if let unfinished { report.structuralProblems.append("not all items could be looked at: \(unfinished.reason)") }

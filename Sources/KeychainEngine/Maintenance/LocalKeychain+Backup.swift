@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// Backups: portable ones under a password of their own, and copies of the whole store for this device.

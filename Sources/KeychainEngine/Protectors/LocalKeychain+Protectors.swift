@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 extension LocalKeychain: ProtectorManaging {

@@ -1,19 +1,23 @@
-internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
 internal import KeychainSystem
 
-/// What is wrong with a store's file.
+// MARK: - Integrity of a store's file
+
 extension StoreSession {
-    /// A line for each damaged page, or where there is none what SQLite's own check finds and what SQLite cannot know; then the keybag.
+    /// Returns one line for each damaged page.
     ///
-    /// What keeps one of them from being looked at is reported, and keeps none of the others.
+    /// If there is none, one line for each finding of SQLite's integrity check and of the check of
+    /// the attribute index. Then a line if the copies of the keybag differ.
+    ///
+    /// A check that damage prevents is reported as a problem, and the other checks still run.
     func integrityProblems() throws(KeychainFailure) -> [String] {
         try beginReadTransaction()
-        // The transaction begins with the first read.
+        // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
         var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
         if let walDamage = try connection.walDamage() { problems.append(walDamage.description) }
-        // Behind a damaged page nothing can be compared with anything: more would only repeat that there is one.
+        // With a damaged page the other checks would only report its consequences.
         if problems.isEmpty {
             try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
                 var found: [String] = []
@@ -29,21 +33,18 @@ extension StoreSession {
         return problems
     }
 
-    /// As it is now: another process may have upgraded the file since it was opened.
-    func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
-
     func hasDamagedPages() throws(KeychainFailure) -> Bool {
         try beginReadTransaction()
-        // The transaction begins with the first read.
+        // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
         return try !connection.damagedPages().isEmpty
     }
 
-    /// Of a page with which a table or an index begins, which that is.
+    /// Returns the name, in parentheses, of the table or index whose root is the page.
     private func contentOfPage(_ page: Int64) -> String {
         if page == 1 { return " (the list of tables)" }
         var name: String?
-        // Only to say more.
+        // Best effort: the name only makes the message clearer.
         try? connection.query("SELECT name FROM sqlite_schema WHERE rootpage = \(page)") { name = $0.text(at: 0) }
         return name.map { " (\($0))" } ?? ""
     }
@@ -55,11 +56,11 @@ extension StoreSession {
             problems += try look()
         } catch {
             guard error.isDamage else { throw error }
-            problems.append("\(subject): not looked at whole, for \(error.reason)")
+            problems.append("\(subject): the check is incomplete: \(error.reason)")
         }
     }
 
-    /// Rows that a search by attribute would miss.
+    /// Returns one line for each row that a search by attribute would miss.
     private func searchEntryProblems() throws(KeychainFailure) -> [String] {
         let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
         var problems: [String] = []
@@ -82,30 +83,30 @@ extension StoreSession {
     }
 }
 
-/// What in a store's files is not what was written, as far as checksums tell.
+/// The damage of a store's files that checksums detect.
 package struct FileDamage: Sendable, Equatable {
     /// The numbers of damaged pages of the database.
     package var pages: [Int64] = []
-    package var log: WALDamage?
+    package var wal: WALDamage?
 
-    /// A line for people, without an end; nil where nothing is damaged.
+    /// A description for people on one line; nil if nothing is damaged.
     package var description: String? {
         var parts: [String] = []
         if !pages.isEmpty { parts.append("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))") }
-        if let log { parts.append(log.description) }
+        if let wal { parts.append(wal.description) }
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 }
 
-/// Damage in a -wal file, with changes behind it that were durable.
+/// Damage in a -wal file that makes durable changes after it unreachable.
 package struct WALDamage: Sendable, Equatable {
-    /// How many changes lie behind it.
+    /// The number of durable changes after the damage.
     package let unreachableChangeCount: Int
-    /// Up to here the file is what was written.
+    /// The offset where damage begins.
     let soundByteCount: Int64
 
     var description: String {
         let changes = unreachableChangeCount == 1 ? "1 change" : "\(unreachableChangeCount) changes"
-        return "the -wal file is damaged, and \(changes) behind the damage cannot be reached"
+        return "the -wal file is damaged, and \(changes) after the damage cannot be reached"
     }
 }

@@ -77,8 +77,6 @@ struct KeychainDescription {
     }
 
     static let damagedKeybagCopy = "one copy of the keybag is damaged; the other one serves"
-    static let withoutPageChecksums =
-        "the file has no page checksums yet: the next write adds them, if no other program has the keychain open then"
     static let repairOfKeybagCopy =
         "Make a backup, and look after the disk. `valet passcode change` (or set, where none is) writes both copies anew."
 
@@ -130,7 +128,6 @@ struct KeychainDescription {
     private static func pending(_ store: KeychainReport.Store) -> String {
         var parts: [String] = []
         if store.isScrubPending { parts.append("old bytes are to be wiped from the file's log once no other program uses it") }
-        if !store.hasPageChecksums { parts.append(withoutPageChecksums) }
         if store.pendingRewrapCount > 0 {
             parts.append("\(store.pendingRewrapCount) under earlier keys: the next unlock seals anew what is not damaged")
         }

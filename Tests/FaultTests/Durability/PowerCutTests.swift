@@ -38,7 +38,7 @@ struct PowerCutTests {
         "The same simulation finds the loss when a flush is left out",
         arguments: [
             PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
-            .noFlush(ending: "-wal"), .noFlush(ending: ".db"), .noFlushOfChecksums,
+            .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
         ])
     func detectsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)
