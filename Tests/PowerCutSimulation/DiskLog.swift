@@ -19,24 +19,6 @@ package struct DiskLog {
 
     package init(contentsOfFile path: String) throws { try self.init(Data(contentsOf: URL(filePath: path))) }
 
-    private init(root: String, rootInode: UInt64, events: [DiskEvent]) {
-        self.root = root
-        self.rootInode = rootInode
-        self.events = events
-        flushPoints = []
-    }
-
-    /// As it would be of a program that does not flush checksums before it goes on.
-    func withoutFlushesOfChecksums() -> DiskLog {
-        var order = ChecksumOrder()
-        let left = events.filter { event in
-            defer { _ = order.isBroken(by: event) }
-            guard case .flushed(let inode) = event else { return true }
-            return !order.hasPending(inode)
-        }
-        return DiskLog(root: root, rootInode: rootInode, events: left)
-    }
-
     init(_ data: Data) throws {
         var reader = Reader(data: data)
         var root = ""

@@ -13,8 +13,6 @@ package struct PowerCutSimulation: Sendable {
         ///
         /// `endsProcess`: after the failure was reported the process ends, as in a crash, and another process continues.
         case failingFlush(FlushPoint, endsProcess: Bool)
-        /// When a store of format 1 is upgraded, its pages' checksums are not flushed before it says that it has them.
-        case noFlushOfChecksums
         /// Whoever makes the keychain is killed before the store's name is flushed, and another process goes on.
         /// `failsDirectory`: which then can flush everything except for the directory with that name.
         case killedPublisher(failsDirectory: Bool)
@@ -43,8 +41,6 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private static let lossLimit = 5
-    /// Beside the others, for a moment at which checksums and what says that they are there may reach the disk in any order.
-    private static let unorderedImageCount = 40
 
     package let seed: UInt64
     private let size: WorkloadPlan.Size
@@ -66,8 +62,7 @@ package struct PowerCutSimulation: Sendable {
             let place = try WorkloadDirectories(directory)
             let log = try record(in: place)
             try expectWhole(log, in: place)
-            var report = try examine(
-                fault == .noFlushOfChecksums ? log.withoutFlushesOfChecksums() : log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            var report = try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
             if report.lossCount > 0, fault == nil { report.keptLog = try keepLog(of: place) }
             return report
         }
@@ -126,7 +121,7 @@ package struct PowerCutSimulation: Sendable {
 
     private var faultArguments: [String] {
         switch fault {
-        case nil, .noFlushOfChecksums: []
+        case nil: []
         case .killedPublisher: ["ending-link", "/keychain.db"]
         case .synchronousNormal: ["synchronous-normal"]
         case .noFlush(let ending): ["no-flush", ending]
@@ -149,7 +144,6 @@ package struct PowerCutSimulation: Sendable {
         // Spread evenly over the moments at which there is something that a power cut may take.
         let uncertainCount = try Self.uncertainMomentCount(log)
         var (seenCount, drawnCount) = (0, 0)
-        var order = ChecksumOrder()
         for (index, event) in log.events.enumerated() {
             try model.apply(event)
             if case .mark(let mark) = event {
@@ -157,9 +151,6 @@ package struct PowerCutSimulation: Sendable {
                 if mark.hasPrefix("failed ") { examination.report.refusals.append(mark) }
             }
             var survivals: [Survival] = [.nothing]
-            if order.isBroken(by: event) {
-                survivals += (0..<Self.unorderedImageCount).map { _ in .some(SeededGenerator(seed: generator.next())) }
-            }
             if model.hasUnflushedChanges {
                 seenCount += 1
                 survivals.append(.everything)

@@ -22,8 +22,6 @@ package struct KeychainReport: Sendable {
         package let leftoverKeyFile: String?
         /// Whether deleted bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
-        /// Whether the pages of the file have checksums that detect damage.
-        package let hasPageChecksums: Bool
         package let session: SessionStatus
         /// How many rows are under a class key from before the last change of keys. The next unlock reseals them.
         package let pendingRewrapCount: Int
@@ -79,7 +77,7 @@ extension LocalKeychain {
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: store.storeID),
             chip: asksChip ? chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened, configuration),
-            isScrubPending: try store.isScrubPending(), hasPageChecksums: try store.hasPageChecksums(),
+            isScrubPending: try store.isScrubPending(),
             session: try opened.sessionStatus(),
             pendingRewrapCount: try pendingRewrapCount(opened)
         )

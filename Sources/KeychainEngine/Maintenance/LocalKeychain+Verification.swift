@@ -33,7 +33,6 @@ extension LocalKeychain {
             guard error.isDamage else { throw error }
             incompleteScan = error
         }
-        report.hasPageChecksums = try store.hasPageChecksums()
         report.structuralProblems = try store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
         if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }

@@ -30,7 +30,6 @@ struct VerifyCommand: ParsableCommand {
         }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
-        if !report.hasPageChecksums { try StandardOutput.writeLine("keychain: \(KeychainDescription.withoutPageChecksums)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
                 "\(Self.items(report.quarantinedCount)) in quarantine\(purge ? ", removed" : "; remove with --purge")")

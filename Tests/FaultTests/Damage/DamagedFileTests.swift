@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainTestSupport
 import Testing
 
@@ -46,22 +47,20 @@ struct DamagedImages: Sendable {
     let bytes: [UInt8]
     private let fileName: String
     private let directory: TemporaryDirectory
-    private let verifies: Bool
+    /// Whether each page of a damaged image gets the checksum of its damaged content.
+    private let hidesDamage: Bool
 
     var pageCount: Int { bytes.count / Self.pageByteCount }
 
-    /// `formatVersion` 1: without checksums, to see what they are for.
-    init(formatVersion: Int = 2) throws {
+    /// `hidesDamage`: recomputes the checksums of damaged images, so that page checksums detect nothing.
+    init(hidesDamage: Bool = false) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
-        verifies = formatVersion > 1
+        self.hidesDamage = hidesDamage
         let home = directory.path + "/original"
         do {
             let keychain = LocalKeychain(home: home)
             for account in Self.accounts { try keychain.addItem(account, "secret of \(account)") }
-        }
-        if formatVersion < 2 {
-            try RawDatabase(home + "/keychain.db", stamps: false).execute("PRAGMA user_version = \(formatVersion)")
         }
         fileName = "keychain.db"
         bytes = try [UInt8](Data(contentsOf: URL(filePath: home + "/" + fileName)))
@@ -71,7 +70,7 @@ struct DamagedImages: Sendable {
     init(ofLogWithLastItem lastAccount: String) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
-        verifies = true
+        hidesDamage = false
         let keychain = LocalKeychain(home: directory.path + "/live")
         for account in Self.accounts + [lastAccount] { try keychain.addItem(account, "secret of \(account)") }
         // By another process: reading a database here would drop this process's locks on it.
@@ -107,6 +106,7 @@ struct DamagedImages: Sendable {
         for index in stride(from: thread, to: damages.count, by: threadCount) {
             var bytes = bytes
             damages[index].apply(&bytes)
+            if hidesDamage { Self.recomputeChecksums(&bytes) }
             // What reading a damaged file has left behind belongs to that file.
             for suffix in ["", "-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
             try FileManager.default.copyItem(atPath: directory.path + "/original/keychain.db", toPath: home + "/keychain.db")
@@ -115,6 +115,14 @@ struct DamagedImages: Sendable {
             look(at: home, damages[index], &tally)
         }
         return tally
+    }
+
+    private static func recomputeChecksums(_ bytes: inout [UInt8]) {
+        for start in stride(from: 0, to: bytes.count, by: pageByteCount) {
+            var page = Array(bytes[start..<start + pageByteCount])
+            PageChecksums.writeChecksum(into: &page, number: UInt64(start / pageByteCount) + 1)
+            bytes.replaceSubrange(start..<start + pageByteCount, with: page)
+        }
     }
 
     private func look(at home: String, _ damage: Damage, _ tally: inout Tally) {
@@ -137,7 +145,7 @@ struct DamagedImages: Sendable {
         tally.imageCount += 1
         if isRefused { tally.refusedCount += 1 }
         if isSilent { tally.silent.append(damage.name) }
-        if verifies, !isNamed(damage, by: keychain, isRefused: isRefused) { tally.unnamed.append(damage.name) }
+        if !hidesDamage, !isNamed(damage, by: keychain, isRefused: isRefused) { tally.unnamed.append(damage.name) }
     }
 
     private func isNamed(_ damage: Damage, by keychain: LocalKeychain, isRefused: Bool) -> Bool {
@@ -194,9 +202,9 @@ struct DamagedPageTests {
         Self.expectNoSilentLoss(tally)
     }
 
-    @Test("The test above can fail: without checksums flipped bits make items vanish")
+    @Test("Planted fault: flipped bits under recomputed checksums make items vanish")
     func flippedWithoutChecksums() async throws {
-        let images = try DamagedImages(formatVersion: 1)
+        let images = try DamagedImages(hidesDamage: true)
         let tally = try await images.tally(Self.flips(images, step: Scale.pick(190, full: 41)))
         #expect(!tally.silent.isEmpty)
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")

@@ -39,7 +39,7 @@ struct PowerCutTests {
         "The same simulation finds the loss when a flush is left out",
         arguments: [
             PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
-            .noFlush(ending: "-wal"), .noFlush(ending: ".db"), .noFlushOfChecksums,
+            .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
         ])
     func detectsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         // Only values so large that the -wal file is emptied in the midst of the work show a checkpoint without its flush.
