@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-// SPDX-License-Identifier: Apache-2.0
 @testable internal import Keybag
 
 /// Recovery keys as people type them.

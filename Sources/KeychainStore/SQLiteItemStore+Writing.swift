@@ -1,5 +1,5 @@
-package import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
 internal import KeychainSystem
 
 extension SQLiteItemStore {

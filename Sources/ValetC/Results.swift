@@ -110,6 +110,7 @@ extension Data {
 #if canImport(Darwin)
 internal import Darwin
 #else
+// Not KeychainCore: this module is also built for Apple platforms, where there is no engine.
 internal import CKeychainShims
 #endif
 

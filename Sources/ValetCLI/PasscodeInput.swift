@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 
 /// Where a passcode or a password comes from: the first line of a file descriptor, or a person at the terminal, without echo.
 ///
@@ -27,7 +28,7 @@ struct PasscodeInput {
     /// before: it may be the same descriptor.
     func read(from descriptor: Int32?, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
         guard let descriptor else { return nil }
-        var line = try DescriptorLine(descriptor: descriptor, option: option).read()
+        var line = try DescriptorLine(descriptor: FileDescriptor(rawValue: descriptor), option: option).read()
         defer { line?.wipe() }
         guard let line else {
             throw CommandFailure(
@@ -60,20 +61,19 @@ struct PasscodeInput {
     }
 
     private func ask() throws(CommandFailure) -> [UInt8] {
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "there is no terminal on standard input to ask for the \(name), and nothing was changed",
                 advice: "Give it in the first line of a file descriptor, such as \(option) 3 3<file."
             )
         }
-        let terminal = Terminal()
         let prompt = name.prefix(1).uppercased() + name.dropFirst() + ": "
-        var entered = try terminal.readWithoutEcho(prompt: prompt)
+        var entered = try TerminalPrompt.readWithoutEcho(prompt: prompt)
         guard isNew else { return entered }
         var again: [UInt8] = []
         defer { again.wipe() }
         do throws(CommandFailure) {
-            again = try terminal.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
+            again = try TerminalPrompt.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
             guard entered == again else {
                 throw CommandFailure(.usage, "the two entries differ, and nothing was changed", advice: "Run the command again.")
             }
@@ -87,28 +87,28 @@ struct PasscodeInput {
 
 /// The next line of a file descriptor, read byte by byte: what follows is somebody else's.
 struct DescriptorLine {
-    let descriptor: Int32
+    let descriptor: FileDescriptor
     /// The one that names the descriptor.
     let option: String
 
     /// Descriptors are waited for as long as persons are.
-    private static let patienceSeconds = 5 * 60.0
+    private static let patienceSeconds: UInt32 = 5 * 60
 
     /// The line without its end; nil where there is none any more.
     ///
     /// The caller wipes it.
     func read() throws(CommandFailure) -> [UInt8]? {
-        guard InheritedDescriptors.contains(descriptor) else { throw unreadable(EBADF) }
-        guard isatty(descriptor) == 0 else {
+        guard InheritedDescriptors.contains(descriptor) else { throw unreadable(.badDescriptor) }
+        guard !descriptor.isTerminal else {
             throw CommandFailure(
-                .usage, "descriptor \(descriptor) is a terminal, which would show what is typed",
+                .usage, "descriptor \(descriptor.rawValue) is a terminal, which would show what is typed",
                 advice: "Leave out \(option) to be asked without echo, or name a file or a pipe."
             )
         }
         var line: [UInt8] = []
         // Never moved while it grows, so that no copy is left behind; one byte more than is allowed, for a line break or to be refused.
         line.reserveCapacity(Passcode.largestByteCount + 2)
-        let deadline = Date(timeIntervalSinceNow: Self.patienceSeconds)
+        let deadline = Deadline.after(seconds: Self.patienceSeconds)
         var isEnded = false
         do throws(CommandFailure) {
             while !isEnded, line.count <= Passcode.largestByteCount + 1 {
@@ -129,28 +129,26 @@ struct DescriptorLine {
     }
 
     /// Nil at the end.
-    private func readByte(until deadline: Date) throws(CommandFailure) -> UInt8? {
-        while true {
-            // The pointers are used during the calls only.
-            var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let rest = deadline.timeIntervalSinceNow
-            let ready = rest > 0 ? unsafe poll(&request, 1, Int32(rest * 1000)) : 0
-            guard ready != 0 else {
-                throw CommandFailure(
-                    .unavailable, "nothing came from descriptor \(descriptor), and nothing was changed", advice: "Check what writes to it.")
-            }
-            var byte: UInt8 = 0
-            let count = ready > 0 ? unsafe Foundation.read(descriptor, &byte, 1) : -1
-            if count > 0 { return byte }
-            if count == 0 { return nil }
-            if errno == EINTR || errno == EAGAIN { continue }
-            throw unreadable(errno)
+    private func readByte(until deadline: Deadline) throws(CommandFailure) -> UInt8? {
+        let result: FileDescriptor.ByteRead
+        do throws(Errno) {
+            result = try descriptor.readByte(until: deadline)
+        } catch {
+            throw unreadable(error)
+        }
+        switch result {
+        case .byte(let byte): return byte
+        case .endOfFile: return nil
+        case .timedOut:
+            throw CommandFailure(
+                .unavailable, "nothing came from descriptor \(descriptor.rawValue), and nothing was changed",
+                advice: "Check what writes to it.")
         }
     }
 
-    private func unreadable(_ errorNumber: Int32) -> CommandFailure {
+    private func unreadable(_ error: Errno) -> CommandFailure {
         CommandFailure(
-            .usage, "descriptor \(descriptor) cannot be read: \(FileDescriptor.message(errorNumber))",
+            .usage, "descriptor \(descriptor.rawValue) cannot be read: \(error)",
             advice: "Open it for the command, such as \(option) 3 3<file."
         )
     }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainSystem
 import Logging
 import Synchronization
 
 /// Standard output, written whole or not at all as far as the caller is told.
 enum StandardOutput {
-    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+    static var isTerminal: Bool { FileDescriptor.standardOutput.isTerminal }
 
     static func write(_ data: Data) throws(CommandFailure) {
-        guard let errorNumber = FileDescriptor.write(data, to: STDOUT_FILENO) else { return }
-        throw CommandFailure(
-            .unavailable, "standard output cannot be written: \(FileDescriptor.message(errorNumber))",
-            advice: "Not everything was written out; check where the output goes."
-        )
+        do throws(Errno) {
+            try FileDescriptor.standardOutput.writeAll(data)
+        } catch {
+            throw CommandFailure(
+                .unavailable, "standard output cannot be written: \(error)",
+                advice: "Not everything was written out; check where the output goes."
+            )
+        }
     }
 
     /// Tells what was done: a failure to tell it must not look as if it were not.
@@ -35,7 +39,7 @@ enum StandardOutput {
 /// If it cannot be written there is nobody left to tell.
 enum StandardError {
     static func write(_ text: String) {
-        _ = FileDescriptor.write(Data((text + "\n").utf8), to: STDERR_FILENO)
+        try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
     }
 }
 

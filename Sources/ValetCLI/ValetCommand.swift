@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import CKeychainShims
 import Foundation
+import KeychainSystem
 
 /// The command `valet` itself: parses, runs the subcommand, and turns what went wrong into two lines and an exit code.
 @main
@@ -95,19 +95,15 @@ enum ArgumentText {
     /// Replaces this process by the command after the first `--`, byte for byte as it was given.
     ///
     /// Returns the error number, only if that failed.
-    static func executeCommandAfterTerminator() -> Int32 {
-        guard let terminator, terminator + 1 < count else { return ENOENT }
-        // The system ends the arguments with a null pointer.
-        return unsafe keychain_execute(CommandLine.unsafeArgv + terminator + 1)
+    static func executeCommandAfterTerminator() -> Errno {
+        guard let terminator else { return .notFound }
+        return Execution.replaceProcess(withArgumentsFrom: terminator + 1)
     }
 
-    private static var count: Int { Int(CommandLine.argc) }
+    private static var count: Int { ProcessArguments.count }
 
     private static var terminator: Int? { (0..<count).first { text($0) == "--" } }
 
     /// Nil: not UTF-8.
-    private static func text(_ index: Int) -> String? {
-        // The system keeps the arguments in place for as long as the process lives.
-        unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
-    }
+    private static func text(_ index: Int) -> String? { ProcessArguments.text(at: index) }
 }

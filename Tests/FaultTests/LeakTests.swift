@@ -1,5 +1,5 @@
-import CSQLite
 // SPDX-License-Identifier: Apache-2.0
+import CSQLite
 import Crypto
 import Foundation
 import Glibc

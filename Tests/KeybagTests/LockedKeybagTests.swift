@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 import KeychainCore
 import KeychainTesting
 import Testing
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import Keybag
 
 @Suite("A keybag with a passcode")

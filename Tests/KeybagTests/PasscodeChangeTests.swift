@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 import KeychainCore
 import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import Keybag
 
 @Suite("Changing a keybag's passcode")

@@ -1,5 +1,5 @@
-internal import Foundation
 // SPDX-License-Identifier: Apache-2.0
+internal import Foundation
 import KeychainSystem
 package import KeychainTestSupport
 

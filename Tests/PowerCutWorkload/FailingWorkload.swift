@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 import CDiskRecorder
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
-// SPDX-License-Identifier: Apache-2.0
 import KeychainSystem
 import KeychainTestSupport
 import PowerCutSimulation

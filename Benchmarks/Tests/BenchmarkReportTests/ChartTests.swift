@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 import FoundationXML
 import Testing
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import BenchmarkReport
 
 struct ChartTests {

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-// SPDX-License-Identifier: Apache-2.0
 @testable internal import Keybag
 
 /// The same keys in every run, so that an input means the same in every run.

@@ -1,5 +1,5 @@
-internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
 internal import KeychainSystem
 
 /// Makes a store of format 1 one whose pages have checksums.

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CSQLiteShims
 package import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// The layer below SQLite that gives each page of a store's file a checksum, and refuses a page that has not the right one.

@@ -1,7 +1,6 @@
-internal import CKeychainShims
+// SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
 internal import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// An open database file with its prepared statements.
@@ -60,7 +59,7 @@ internal import KeychainSystem
     deinit {
         statements.removeAll()
         // In a forked child the locks belong to the parent, and closing would act on its files.
-        guard !keychain_process_is_forked() else { return }
+        guard !CurrentProcess.isForked else { return }
         configureCheckpointBeforeClose()
         unsafe sqlite3_close_v2(handle)
     }

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
 internal import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// A result code of SQLite that is not success, and what was being done.

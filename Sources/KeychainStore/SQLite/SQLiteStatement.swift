@@ -1,7 +1,6 @@
-internal import CKeychainShims
+// SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
 internal import KeychainCore
-// SPDX-License-Identifier: Apache-2.0
 internal import KeychainSystem
 
 /// A statement prepared once and run many times.
@@ -32,7 +31,7 @@ internal import KeychainSystem
 
     deinit {
         // In a forked child SQLite's memory is a stale copy: leave it alone.
-        if !keychain_process_is_forked() { unsafe sqlite3_finalize(handle) }
+        if !CurrentProcess.isForked { unsafe sqlite3_finalize(handle) }
         unsafe identifierStorage.deallocate()
     }
 

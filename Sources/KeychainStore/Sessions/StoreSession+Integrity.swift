@@ -1,5 +1,5 @@
-internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
 internal import KeychainSystem
 
 /// What is wrong with a store's file.

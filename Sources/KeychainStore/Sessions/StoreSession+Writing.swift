@@ -1,5 +1,5 @@
-internal import KeychainCore
 // SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
 internal import KeychainSystem
 
 extension StoreSession: ItemWriting {

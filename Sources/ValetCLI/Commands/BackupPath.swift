@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainSystem
 
 /// Where a backup is or will be.
 enum BackupPath {
@@ -21,22 +22,17 @@ enum BackupPath {
     ///
     /// Where that cannot be seen, writing will tell.
     static func requireWritable(_ path: String, replacing: Bool) throws(CommandFailure) {
-        var information = stat()
-        // `information` is ours and outlives the call.
-        let isThere = unsafe lstat(path, &information) == 0
-        let kind = information.st_mode & S_IFMT
-        if path.hasSuffix("/") || (isThere && kind == S_IFDIR) { throw unsuitablePath(path, "a directory") }
-        guard isThere else { return }
-        if kind == S_IFLNK { throw unsuitablePath(path, "a symbolic link") }
-        guard kind == S_IFREG else { throw unsuitablePath(path, "not a regular file") }
+        let kind = (try? FileStatus(of: path))?.kind
+        if path.hasSuffix("/") || kind == .directory { throw unsuitablePath(path, "a directory") }
+        guard let kind else { return }
+        if kind == .symbolicLink { throw unsuitablePath(path, "a symbolic link") }
+        guard kind == .regularFile else { throw unsuitablePath(path, "not a regular file") }
         guard replacing else { throw BackupFailure.alreadyThere(path) }
     }
 
     /// Throws for a pipe and the like.
     static func requireReadable(_ path: String) throws(CommandFailure) {
-        var information = stat()
-        // As above.
-        guard unsafe stat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
+        guard let status = try? FileStatus(of: path, followsLinks: true), status.kind != .regularFile else { return }
         throw CommandFailure(
             .usage, "\(ItemListing.printable(path)) is not a regular file",
             advice: "Nothing was restored. A backup is read more than once: save what comes from a pipe in a file first.")

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainCore
+import KeychainSystem
 
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -143,12 +144,12 @@ struct PasscodeRemoveCommand: ParsableCommand {
 
     private func isWanted(_ removal: PasscodeRemoval) throws(CommandFailure) -> Bool {
         if yes { return true }
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "there is no terminal on standard input to ask on, and the passcode was not removed",
                 advice: "Add --yes if you mean it.")
         }
-        return try Terminal().confirm("Remove the passcode\(removal.items.isEmpty ? "" : ", and delete \(Self.count(removal))")?")
+        return try TerminalPrompt.confirm("Remove the passcode\(removal.items.isEmpty ? "" : ", and delete \(Self.count(removal))")?")
     }
 
     private static func count(_ removal: PasscodeRemoval) -> String {

@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 
 struct RecoveryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -86,26 +87,14 @@ enum RecoveryKeyOutput {
     static func write(_ key: SharedSecretBytes, afterAction done: String) throws(CommandFailure) {
         StandardError.write("This recovery key restores access when what protects the keychain is lost. Write it down and keep it apart:")
         // Whoever was to read it may be gone, and that must be said.
-        _ = signal(SIGPIPE, SIG_IGN)
-        guard let errorNumber = write(key) else { return }
-        throw CommandFailure(
-            .unavailable, "\(done), but its recovery key cannot be written out: \(FileDescriptor.message(errorNumber))",
-            advice: "Nobody has that key. Make another with `valet recovery create --replace`.")
-    }
-
-    /// Nil when all of it was written; the bytes go out of the memory for keys, and nowhere else.
-    private static func write(_ key: SharedSecretBytes) -> Int32? {
-        // The bytes are read within the closure.
-        let failure = unsafe key.secret.withBytes { bytes -> Int32? in
-            var written = 0
-            while written < bytes.count {
-                let count = unsafe Foundation.write(STDOUT_FILENO, bytes.baseAddress?.advanced(by: written), bytes.count - written)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return errno }
-                written += count
-            }
-            return nil
+        CurrentProcess.ignoreBrokenPipeSignal()
+        do throws(Errno) {
+            try FileDescriptor.standardOutput.writeAll(key.secret)
+            try FileDescriptor.standardOutput.writeAll("\n".utf8)
+        } catch {
+            throw CommandFailure(
+                .unavailable, "\(done), but its recovery key cannot be written out: \(error)",
+                advice: "Nobody has that key. Make another with `valet recovery create --replace`.")
         }
-        return failure ?? FileDescriptor.write(Data("\n".utf8), to: STDOUT_FILENO)
     }
 }

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainCore
+import KeychainSystem
 import Valet
 
 struct RemoveCommand: ParsableCommand {
@@ -56,10 +57,10 @@ struct RemoveCommand: ParsableCommand {
 
     private func isWanted() throws(CommandFailure) -> Bool {
         if yes { return true }
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "there is no terminal on standard input to ask on, and nothing was removed", advice: "Add --yes if you mean it.")
         }
-        return try Terminal().confirm("Remove every secret of this valet?")
+        return try TerminalPrompt.confirm("Remove every secret of this valet?")
     }
 }

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainEngine
+import KeychainSystem
 
 struct RepairCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -85,11 +86,11 @@ struct RepairCommand: ParsableCommand {
 
     private func isWanted() throws(CommandFailure) -> Bool {
         if yes { return true }
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "there is no terminal on standard input to ask on, and nothing was changed", advice: "Add --yes if you mean it.")
         }
         let change = withoutUnreachable ? "Go on without what cannot be reached" : "Give the pages new checksums"
-        return try Terminal().confirm("\(change), and keep the file as it was beside it?")
+        return try TerminalPrompt.confirm("\(change), and keep the file as it was beside it?")
     }
 }

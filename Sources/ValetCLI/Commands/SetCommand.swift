@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import Valet
 
 struct SetCommand: ParsableCommand {
@@ -50,19 +52,20 @@ enum SecretInput {
     /// The limit keeps an endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
-    static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 }
+    static var isInteractive: Bool { FileDescriptor.standardInput.isTerminal }
 
     static func read() throws(CommandFailure) -> Data {
         isInteractive ? try ask() : try readStandardInput()
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {
-        let secret: Data?
-        do {
-            secret = try FileDescriptor.readToEnd(of: STDIN_FILENO, limit: maximumByteCount)
+        var secret: [UInt8]?
+        defer { secret?.wipe() }
+        do throws(Errno) {
+            secret = try FileDescriptor.standardInput.readToEnd(byteLimit: maximumByteCount)
         } catch {
             throw CommandFailure(
-                .usage, "standard input cannot be read: \(FileDescriptor.message(error.number))",
+                .usage, "standard input cannot be read: \(error)",
                 advice: "Nothing was stored. Give the secret through a pipe, or run `valet set` on a terminal."
             )
         }
@@ -72,13 +75,12 @@ enum SecretInput {
                 advice: "Keep large files elsewhere, encrypted, and store their key here."
             )
         }
-        return secret
+        return Data(secret)
     }
 
     private static func ask() throws(CommandFailure) -> Data {
-        let terminal = Terminal()
-        var secret = try terminal.readWithoutEcho(prompt: "Secret: ")
-        var again = try terminal.readWithoutEcho(prompt: "Again:  ")
+        var secret = try TerminalPrompt.readWithoutEcho(prompt: "Secret: ")
+        var again = try TerminalPrompt.readWithoutEcho(prompt: "Again:  ")
         defer {
             secret.wipe()
             again.wipe()

@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 import KeychainCore
 import KeychainTesting
 import Synchronization
 import Testing
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import Keybag
 
 /// A store with a passcode, and everything that is known of it.

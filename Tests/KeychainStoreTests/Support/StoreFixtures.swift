@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 import CSQLite
 import Foundation
 import KeychainCore
 import KeychainStore
-// SPDX-License-Identifier: Apache-2.0
 import KeychainSystem
 import KeychainTesting
 import Testing
