@@ -67,8 +67,8 @@ let package = Package(
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainSystem", "KeychainCore",
-                "CTPMShims", "CFuzzer",
+                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainSystem",
+                "KeychainCore", "CTPMShims", "CFuzzer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Targets",

@@ -3,7 +3,7 @@ internal import CKeychainShims
 internal import Glibc
 package import KeychainCore
 
-/// A file descriptor that somebody else opened and will close.
+/// A file descriptor that its user neither opens nor closes.
 package struct FileDescriptor: Hashable, Sendable {
     package let rawValue: Int32
 
@@ -193,7 +193,9 @@ package struct OpenFile: ~Copyable, Sendable {
 
     package let descriptor: FileDescriptor
 
-    /// Opens a file. Unless `followsLinks`, fails with `.symbolicLinkLoop` if the path is a symbolic link.
+    /// Opens a file.
+    ///
+    /// Unless `followsLinks`, fails with `.symbolicLinkLoop` if the path is a symbolic link.
     package init(_ path: String, _ access: Access, followsLinks: Bool = false) throws(Errno) {
         let flags: Int32 =
             switch access {

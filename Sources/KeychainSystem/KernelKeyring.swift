@@ -25,7 +25,7 @@ package enum KernelKeyring {
     /// The readable keys in the user's keyring whose descriptions satisfy a condition.
     package static func serials(where isIncluded: (String) -> Bool) throws(Errno) -> [Serial] {
         var all = [Serial](repeating: 0, count: 256)
-        while true {
+        for attempt in 1...growthLimit {
             // As many as there is room for.
             let capacity = all.count
             let answer = unsafe all.withUnsafeMutableBufferPointer { unsafe keychain_keyring_list($0.baseAddress, capacity) }
@@ -34,6 +34,7 @@ package enum KernelKeyring {
                 all.removeLast(capacity - count)
                 break
             }
+            guard attempt < growthLimit else { throw .wouldBlock }
             all = [Serial](repeating: 0, count: count + 64)
         }
         return all.filter { description(of: $0).map(isIncluded) ?? false }
@@ -55,7 +56,7 @@ package enum KernelKeyring {
         of serial: Serial, _ body: (UnsafeRawBufferPointer) throws(KeychainFailure) -> Result
     ) throws(Errno) -> Result {
         var capacity = 512
-        while true {
+        for _ in 1...growthLimit {
             var answer: Int32 = 0
             do throws(KeychainFailure) {
                 let buffer = try unsafe SecretBytes(byteCount: capacity) { buffer in
@@ -73,7 +74,11 @@ package enum KernelKeyring {
             }
             capacity = Int(try checked(answer))
         }
+        throw .wouldBlock
     }
+
+    /// How often a buffer is enlarged if the keyring, or a key, grows while it is read.
+    private static let growthLimit = 8
 
     /// Stores `content` under a description, replacing what it held, readable by every process of the user.
     ///

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 
-/// A buffer for bytes on their way to `SecretBytes`, in memory that never moves. Removed bytes are wiped.
+/// A buffer for bytes on their way to `SecretBytes`, in memory that never moves.
+///
+/// Removed bytes are wiped.
 @safe package struct SecretBuffer: ~Copyable {
     // The region of `capacity` bytes belongs to this buffer until `deinit`; every access stays below `capacity`.
     private let base: UnsafeMutableRawPointer

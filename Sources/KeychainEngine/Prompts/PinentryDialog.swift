@@ -142,7 +142,7 @@ package struct PinentryError: Hashable, Sendable {
         // GPG_ERR_CANCELED, GPG_ERR_FULLY_CANCELED, GPG_ERR_NOT_CONFIRMED, GPG_ERR_ASS_CANCELED
         case 99, 198, 114, 277: canShow ? .canceled : .promptUnavailable("the pinentry program has neither a terminal nor a display")
         // GPG_ERR_TIMEOUT
-        case 62: isEarly ? (canShow ? .canceled : .promptUnavailable("the pinentry program waits for nobody")) : .timedOut
+        case 62: isEarly ? (canShow ? .canceled : .promptUnavailable("the pinentry program did not wait for an answer")) : .timedOut
         // GPG_ERR_NO_PIN_ENTRY, GPG_ERR_MISSING_ENVVAR, ENOTTY, ENXIO, ENODEV, EIO, EBADF, and the system's own ENOTTY
         case 85, 303, 32_768 + 102, 32_768 + 104, 32_768 + 80, 32_768 + 49, 32_768 + 11, 32_768 + 25:
             .promptUnavailable("the pinentry program finds no terminal and no display (error \(code))")

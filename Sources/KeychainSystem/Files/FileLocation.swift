@@ -42,7 +42,9 @@ package struct FileLocation: Equatable, Sendable {
         }
     }
 
-    /// The target of a dangling link may only be missing for now, such as a disk that is not mounted. So it does not prove absence.
+    /// Throws `.notAvailable` if a symbolic link on the way is dangling.
+    ///
+    /// Its target may only be missing for now, such as a disk that is not mounted, so absence is not proved.
     private static func refuseDanglingLink(above directory: String) throws(KeychainFailure) {
         var path = directory
         while path != "/" {
@@ -51,7 +53,7 @@ package struct FileLocation: Equatable, Sendable {
                 continue
             }
             guard status.kind == .symbolicLink, (try? FileSystem.resolve(path)) == nil else { return }
-            throw KeychainFailure(.notAvailable, "\(path) is a symbolic link that leads nowhere; is a disk not mounted?")
+            throw KeychainFailure(.notAvailable, "\(path) is a symbolic link that leads nowhere; is a disk not mounted?", path: path)
         }
     }
 }

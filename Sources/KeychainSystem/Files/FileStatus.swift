@@ -37,7 +37,9 @@ package struct FileStatus: Equatable, Sendable {
         modificationNanoseconds = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
     }
 
-    /// Examines a name without opening the file. Unless `followsLinks`, a symbolic link is examined itself.
+    /// Examines a name without opening the file.
+    ///
+    /// Unless `followsLinks`, a symbolic link is examined itself.
     package init(of path: String, followsLinks: Bool = false) throws(Errno) {
         var status = stat()
         // `status` is ours and outlives the calls.
@@ -45,7 +47,7 @@ package struct FileStatus: Equatable, Sendable {
         self.init(status)
     }
 
-    /// Examines a name; nil if it does not exist. Symbolic links are not followed.
+    /// Examines a name without following a symbolic link; nil if the name does not exist.
     ///
     /// Throws `.notAvailable` if the name cannot be examined.
     package static func ifPresent(at path: String) throws(KeychainFailure) -> FileStatus? {

@@ -170,9 +170,11 @@ package enum FileSystem {
 
     /// The failure of creating a file in a directory.
     package static func creationFailure(_ error: Errno, in directory: String) -> KeychainFailure {
-        if error.isDiskFull { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
+        if error.isDiskFull {
+            return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)", path: directory, cause: .diskFull)
+        }
         let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "nothing can be made in \(directory): \(error)")
+        return KeychainFailure(status, "nothing can be made in \(directory): \(error)", path: directory)
     }
 }
 

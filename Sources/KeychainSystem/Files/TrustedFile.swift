@@ -2,7 +2,7 @@
 internal import Glibc
 package import KeychainCore
 
-/// Files that another program or person wrote: the administrator's policy, a program's entitlements, a backup.
+/// Files that another program or person wrote: the administrator's policy, a program's entitlements.
 ///
 /// `subject` is the noun that errors begin with, such as "the policy".
 package enum TrustedFile {

@@ -68,7 +68,9 @@ package enum InheritedDescriptors {
 package struct SealedMemoryFile: Sendable {
     package let descriptor: FileDescriptor
 
-    /// Reserves the descriptor. Do it while low numbers are free: some shells accept only one digit.
+    /// Reserves the descriptor.
+    ///
+    /// Call while low numbers are free: some shells accept only one digit.
     package init() throws(Errno) {
         descriptor = FileDescriptor(rawValue: try Errno.check { keychain_memory_file_create() })
     }

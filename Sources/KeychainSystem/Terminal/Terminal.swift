@@ -105,7 +105,7 @@ package struct Terminal: ~Copyable {
 
     /// Runs `body`, which asks the person, with signals recorded and the mode of the terminal changed.
     ///
-    /// Runs `body` again after a stop, or after a signal whose handler returned. `interrupt` also tells whether the process must be in the
+    /// Runs `body` again after a stop, or after a signal whose handler returned. With `.cancels` the process must be in the
     /// foreground: a library may not stop its program.
     package borrowing func dialog<Answer>(
         echo: Bool = false, interrupt: Interrupt, patience: Patience,

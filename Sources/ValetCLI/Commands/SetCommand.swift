@@ -59,23 +59,23 @@ enum SecretInput {
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {
-        var secret: [UInt8]?
-        defer { secret?.wipe() }
+        var bytes: [UInt8]?
         do throws(Errno) {
-            secret = try FileDescriptor.standardInput.readToEnd(byteLimit: maximumByteCount)
+            bytes = try FileDescriptor.standardInput.readToEnd(byteLimit: maximumByteCount)
         } catch {
             throw CommandFailure(
                 .usage, "standard input cannot be read: \(error)",
                 advice: "Nothing was stored. Give the secret through a pipe, or run `valet set` on a terminal."
             )
         }
-        guard let secret else {
+        defer { bytes?.wipe() }
+        guard let secret = bytes.map({ Data($0) }) else {
             throw CommandFailure(
                 .usage, "the secret is larger than \(maximumByteCount >> 20) MiB, and nothing was stored",
                 advice: "Keep large files elsewhere, encrypted, and store their key here."
             )
         }
-        return Data(secret)
+        return secret
     }
 
     private static func ask() throws(CommandFailure) -> Data {

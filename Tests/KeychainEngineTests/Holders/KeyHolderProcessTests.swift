@@ -71,7 +71,8 @@ struct KeyHolderProcessTests {
         func shared() throws {
             let holder = keys.holder()
             let child = try ChildHolder(of: keys.storeID)
-            #expect(try child("kind") == "\(CurrentProcess.isInInitialUserNamespace ? KeyHolderKind.kernelKeyring : .kernelKeyringOfUserNamespace)")
+            let isInitial = CurrentProcess.isInInitialUserNamespace
+            #expect(try child("kind") == "\(isInitial ? KeyHolderKind.kernelKeyring : .kernelKeyringOfUserNamespace)")
             try holder.hold(Array("first".utf8), timeoutSeconds: 600)
             #expect(try child("load unlocked") == "held first")
             #expect(try child("hold unlocked second 600") == "done")
