@@ -213,7 +213,7 @@ struct FileKeychainBackend: KeychainBackend {
         }
         switch outcome {
         case .created: try keyFile.confirm(for: storeID)
-        case .alreadyThere: keyFile.discard(for: storeID)
+        case .alreadyExists: keyFile.discard(for: storeID)
         }
     }
 

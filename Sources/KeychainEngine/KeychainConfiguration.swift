@@ -2,6 +2,7 @@
 internal import Foundation
 package import KeychainCore
 package import KeychainStore
+internal import KeychainSystem
 
 /// The location of a keychain and its settings.
 package struct KeychainConfiguration: Sendable {
@@ -143,7 +144,7 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     /// The kind of the holder that `makeHolder` returns.
     package var holderKindForNewStore: KeyHolderKind {
         guard self != .processMemory, KernelKeyring.refusal == nil else { return .processMemory }
-        return UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
+        return CurrentProcess.isInInitialUserNamespace ? .kernelKeyring : .kernelKeyringOfUserNamespace
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainSystem
 internal import Logging
 internal import Synchronization
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
 package import KeychainSystem
 internal import Synchronization
@@ -42,7 +41,7 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Throws `.notAvailable` for a file that is absent, damaged, not private, not a store, or of another format. The reason says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         opener = StoreOpener(path: path, options: options)
         try opener.requireStore()
         let session = try opener.openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil)
@@ -58,17 +57,13 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Later calls fail.
     package func close() {
-        guard !keychain_process_is_forked() else { return }
+        guard !CurrentProcess.isForked else { return }
         pool.withLock { $0.isClosed = true }
         closeConnections()
     }
 
-    static var forkedChildFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec", subject: .store)
-    }
-
     func refuseForkedChild() throws(KeychainFailure) {
-        guard !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        guard !CurrentProcess.isForked else { throw CurrentProcess.forkedChildFailure }
     }
 
     // MARK: Reading
@@ -93,7 +88,7 @@ package final class SQLiteItemStore: ItemStore {
 
     /// Finds the damaged pages of a store's files by their checksums, even if the store is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         return try StoreOpener(path: path, options: options).findDamage()
     }
 

@@ -24,7 +24,7 @@ extension SQLiteItemStore {
                 try copy(session.connection, to: temporary, in: file.directory)
             }
         }
-        if outcome == .alreadyThere {
+        if outcome == .alreadyExists {
             throw KeychainFailure(
                 .duplicateItem, "\(file.path) already exists; it was not changed", path: file.path, subject: .snapshot)
         }
@@ -33,13 +33,13 @@ extension SQLiteItemStore {
     /// Throws if a snapshot at the path would replace the store, or be combined by SQLite with a -wal file of another database.
     private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
         let source = sourceFile.location.path
-        let isSource = try POSIX.factsIfPresent(of: path)?.identity == sourceFile.facts.identity
+        let isSource = try FileStatus.ifPresent(at: path)?.identity == sourceFile.facts.identity
         if isSource || FileLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
             throw KeychainFailure(
                 .notAvailable, "\(path) is the store itself; choose another place for the snapshot", path: path, subject: .snapshot,
                 cause: .isKeychainFile)
         }
-        for suffix in FileLocation.companionSuffixes where try POSIX.factsIfPresent(of: path + suffix) != nil {
+        for suffix in FileLocation.companionSuffixes where try FileStatus.ifPresent(at: path + suffix) != nil {
             throw KeychainFailure(
                 .notAvailable, "\(path)\(suffix) exists: it belongs to a database in use, or was left by one; choose another place",
                 path: path + suffix, subject: .snapshot)

@@ -114,6 +114,13 @@ extension Data {
     }
 }
 
+#if canImport(Darwin)
+internal import Darwin
+#else
+// Not KeychainCore: this module is also built for Apple platforms, where there is no engine.
+internal import CKeychainShims
+#endif
+
 /// Overwrites memory with zeros.
 ///
 /// The compiler does not remove the call although the memory is not read afterward.

@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import KeychainTesting
 import Testing

@@ -66,7 +66,7 @@ struct CreationTests {
         let id = StoreID.random()
         try directory.create(storeID: id)
         let before = try directory.contents
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
         #expect(try directory.contents == before)
     }
 
@@ -153,7 +153,7 @@ struct AtomicFileTests {
     @Test("An existing file is not changed", arguments: [true, false])
     func notReplaced(supportsHardLinks: Bool) throws {
         try write("first").mustBeCreated()
-        #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyThere)
+        #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyExists)
         #expect(text == "first")
         #expect(try directory.names == ["backup"])
     }
@@ -165,7 +165,7 @@ struct AtomicFileTests {
             try writer.append([1])
             _ = FileManager.default.createFile(atPath: path, contents: Data("another's".utf8))
         }
-        #expect(outcome == .alreadyThere)
+        #expect(outcome == .alreadyExists)
         #expect(text == "another's")
         #expect(try directory.names == ["backup"])
     }
@@ -196,7 +196,7 @@ struct AtomicFileTests {
     func notAFile() throws {
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "elsewhere")
         #expect(failure { () throws(KeychainFailure) in _ = try write("x", replacingExisting: true) }?.status == .notAvailable)
-        #expect(try write("x") == .alreadyThere)
+        #expect(try write("x") == .alreadyExists)
         #expect(try directory.names == ["backup"])
     }
 

@@ -55,7 +55,7 @@ struct FileRuleTests {
         try setMode(0o600, of: directory.storePath)
         try expectRefusal(mentioning: ["empty", directory.storePath])
         #expect(throws: KeychainFailure.self) { try SQLiteItemStore.inspect(directory.storePath) }
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
     }
 
     @Test("A file that is not a SQLite database is refused", arguments: [1, 100, 512, 4_096, 100_000])
@@ -113,7 +113,7 @@ struct FileRuleTests {
         try makeFormat1(reservedByteCount: reservedByteCount)
         try expectRefusal(mentioning: ["format 1", "not supported", "nothing was changed"], cause: .unsupportedVersion)
         #expect(try SQLiteItemStore.inspect(directory.storePath) == .present)
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
         let before = try directory.contents
         #expect(
             failure { () throws(KeychainFailure) in
@@ -178,7 +178,7 @@ struct FileRuleTests {
         try other.create()
         try FileManager.default.createSymbolicLink(atPath: directory.storePath, withDestinationPath: other.storePath)
         try expectRefusal(mentioning: ["symbolic link", directory.storePath])
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
     }
 
     @Test("A path through a dangling symbolic link is refused: the disk with the store may not be mounted")

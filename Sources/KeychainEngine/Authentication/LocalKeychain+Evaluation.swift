@@ -2,6 +2,7 @@
 internal import Foundation
 internal import Keybag
 package import KeychainCore
+internal import KeychainSystem
 
 /// Authentication without an item: the evaluation of an `LAContext`.
 extension LocalKeychain: KeychainAuthenticating {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Glibc
 internal import KeychainCore
+internal import KeychainSystem
 internal import Synchronization
 
 /// The authentication contexts of this process that hold released keys.
@@ -59,48 +59,12 @@ protocol ExpiringSecrets: AnyObject, Sendable {
 /// It starts with the first key and ends after the last.
 enum ExpiryWatcher {
     /// The pause between two checks. Together with the check itself it is shorter than half a second.
-    private static let pauseNanoseconds = 400_000_000
+    private static let pauseNanoseconds: UInt64 = 400_000_000
 
     /// Returns false if the system cannot create a thread.
     static func start(watching keys: any ExpiringSecrets) -> Bool {
-        // Signals belong to the program: the new thread inherits a mask that blocks all of them. Both sets are ours.
-        var every = sigset_t()
-        var previous = sigset_t()
-        unsafe sigfillset(&every)
-        guard unsafe pthread_sigmask(SIG_SETMASK, &every, &previous) == 0 else { return false }
-        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        var thread = pthread_t()
-        // The thread takes this reference over.
-        let context = unsafe Unmanaged.passRetained(Watched(keys))
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                ExpiryWatcher.watch(unsafe Unmanaged<Watched>.fromOpaque(context).takeRetainedValue().keys)
-                return nil
-            }, context.toOpaque())
-        guard result == 0 else {
-            unsafe context.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
-    }
-
-    /// Carries the reference into the thread.
-    private final class Watched: Sendable {
-        let keys: any ExpiringSecrets
-
-        init(_ keys: any ExpiringSecrets) {
-            self.keys = keys
-        }
-    }
-
-    private static func watch(_ keys: any ExpiringSecrets) {
-        while keys.removeExpired() {
-            var pause = timespec(tv_sec: 0, tv_nsec: pauseNanoseconds)
-            // Cannot return early, since all signals are blocked.
-            _ = unsafe nanosleep(&pause, nil)
+        BackgroundThread.start {
+            while keys.removeExpired() { MonotonicClock.sleep(nanoseconds: pauseNanoseconds) }
         }
     }
 }

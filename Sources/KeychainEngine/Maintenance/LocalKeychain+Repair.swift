@@ -3,6 +3,7 @@ internal import FoundationEssentials
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
+internal import KeychainSystem
 
 /// The findings of a repair that gives pages new checksums.
 package struct RepairReport: Sendable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Glibc
 package import KeychainCore
 internal import KeychainSystem
 
@@ -17,7 +16,7 @@ package struct KeyFile: DeviceProtector {
     private static let version: UInt8 = 1
     private static let fixedByteCount = 8 + 1 + 16 + DeviceSecret.byteCount + 2
     private static let byteLimit = fixedByteCount + 4_096
-    private static let what = "the key file"
+    private static let subject = "the key file"
 
     private let directory: String
     private let storePath: String
@@ -45,29 +44,29 @@ package struct KeyFile: DeviceProtector {
     }
 
     private func storedSecret(for storeID: StoreID, _ path: String) throws(KeychainFailure) -> SecretBytes {
-        if !PrivateFile.exists(atPath: path), PrivateFile.exists(atPath: newPath(for: storeID)) {
+        if !FileSystem.exists(path), FileSystem.exists(newPath(for: storeID)) {
             do throws(KeychainFailure) {
                 // The creating process died between publishing the store and renaming the key file. Rename it now.
                 let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
                 // Flush the store's name first: after a power cut, a final key file name must not exist without its store.
-                if (try? PrivateFile.synchronizeDirectory(of: storePath, what: "the keychain")) != nil {
-                    try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+                if (try? PrivateFile.flushDirectory(of: storePath, subject: "the keychain")) != nil {
+                    try? PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path, subject: Self.subject)
                 }
                 return secret
             } catch {
                 // The creating process may have renamed it in the meantime.
-                guard PrivateFile.exists(atPath: path) else { throw error }
+                guard FileSystem.exists(path) else { throw error }
             }
         }
         let secret = try contents(atPath: path).secret(of: storeID)
         // An interrupted rename leaves a second name of the file.
-        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, what: Self.what)
+        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, subject: Self.subject)
         return secret
     }
 
     /// Creates the directory of key files, if necessary.
     func createDirectory() throws(KeychainFailure) {
-        do throws(KeychainFailure) { try PrivateDirectory.make(directory) } catch { throw error.about(.keyFile, directory) }
+        do throws(KeychainFailure) { try FileSystem.createPrivateDirectories(directory) } catch { throw error.about(.keyFile, directory) }
     }
 
     /// Writes the secret of a store that is about to be published, under the provisional name.
@@ -77,8 +76,8 @@ package struct KeyFile: DeviceProtector {
         let record = try Self.encode(secret, storeID: storeID, storePath: storePath)
         let path = newPath(for: storeID)
         do throws(KeychainFailure) {
-            try PrivateFile.create(atPath: path, contents: record, what: Self.what)
-            try PrivateFile.synchronizeDirectory(of: path, what: Self.what)
+            try PrivateFile.create(path, contents: record, subject: Self.subject)
+            try PrivateFile.flushDirectory(of: path, subject: Self.subject)
         } catch {
             throw error.about(.keyFile, path)
         }
@@ -86,18 +85,18 @@ package struct KeyFile: DeviceProtector {
 
     /// Gives the key file its final name after its store was published.
     package func confirm(for storeID: StoreID) throws(KeychainFailure) {
-        guard !PrivateFile.exists(atPath: path(for: storeID)) else { return }
+        guard !FileSystem.exists(path(for: storeID)) else { return }
         do throws(KeychainFailure) {
-            try PrivateFile.rename(newPath(for: storeID), to: path(for: storeID), what: Self.what)
+            try PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path(for: storeID), subject: Self.subject)
         } catch {
             // A reader of the new store may have renamed it first.
-            guard PrivateFile.exists(atPath: path(for: storeID)) else { throw error.about(.keyFile, path(for: storeID)) }
+            guard FileSystem.exists(path(for: storeID)) else { throw error.about(.keyFile, path(for: storeID)) }
         }
     }
 
     /// Removes the provisional key file of a store that was not published: the secret never protected anything.
     package func discard(for storeID: StoreID) {
-        _ = unsafe unlink(newPath(for: storeID))
+        FileSystem.tryUnlink(newPath(for: storeID))
     }
 
     /// Writes the secret of a store that is about to move to this protector. Call `confirm` after the move.
@@ -106,7 +105,7 @@ package struct KeyFile: DeviceProtector {
     /// With `keepsUnusableFile` the store's protector is a key file that is unusable; it is kept under another name.
     package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, keepsUnusableFile: Bool) throws(KeychainFailure) {
         discard(for: storeID)
-        if PrivateFile.exists(atPath: path(for: storeID)) {
+        if FileSystem.exists(path(for: storeID)) {
             if keepsUnusableFile { try renameUnusable(storeID) } else { try remove(for: storeID) }
         }
         try prepare(secret, for: storeID)
@@ -116,9 +115,9 @@ package struct KeyFile: DeviceProtector {
         let path = path(for: storeID)
         for number in 1...99 {
             let name = "\(path).unusable\(number)"
-            guard !PrivateFile.exists(atPath: name) else { continue }
+            guard !FileSystem.exists(name) else { continue }
             do throws(KeychainFailure) {
-                return try PrivateFile.rename(path, to: name, what: Self.what)
+                return try PrivateFile.renameWithoutReplacing(path, to: name, subject: Self.subject)
             } catch {
                 throw error.about(.keyFile, name)
             }
@@ -133,30 +132,28 @@ package struct KeyFile: DeviceProtector {
     package func remove(for storeID: StoreID) throws(KeychainFailure) {
         discard(for: storeID)
         let path = path(for: storeID)
-        guard PrivateFile.exists(atPath: path) else { return }
-        do throws(KeychainFailure) { try PrivateFile.remove(path, what: Self.what) } catch { throw error.about(.keyFile, path) }
+        guard FileSystem.exists(path) else { return }
+        do throws(KeychainFailure) { try PrivateFile.remove(path, subject: Self.subject) } catch { throw error.about(.keyFile, path) }
     }
 
     /// Returns the path of a key file that remained although the store has another protector; nil if there is none.
     package func leftoverPath(of storeID: StoreID) -> String? {
-        [path(for: storeID), newPath(for: storeID)].first(where: PrivateFile.exists)
+        [path(for: storeID), newPath(for: storeID)].first(where: FileSystem.exists)
     }
 
     /// Returns the path of the key file of a store that was at `storePath` and is gone; nil if there is none.
     ///
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? {
-        guard let stream = unsafe opendir(directory) else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw PrivateFile.readFailure(code, "the directory of key files", directory).about(.keyFile, directory)
+        let names: [String]
+        do throws(Errno) {
+            names = try FileSystem.names(in: directory)
+        } catch .notFound {
+            return nil
+        } catch {
+            throw PrivateFile.readFailure(error, "the directory of key files", directory).about(.keyFile, directory)
         }
-        defer { unsafe closedir(stream) }
-        // readdir's entry is valid until the next call; the name is copied at once.
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-            }
+        for name in names {
             let path = "\(directory)/\(name)"
             if name.hasSuffix(".key"), try contents(atPath: path).isFor(storePath: storePath) { return path }
         }
@@ -165,7 +162,7 @@ package struct KeyFile: DeviceProtector {
 
     private func contents(atPath path: String) throws(KeychainFailure) -> Contents {
         do throws(KeychainFailure) {
-            return Contents(bytes: try PrivateFile.secretContents(atPath: path, byteLimit: Self.byteLimit, what: Self.what), path: path)
+            return Contents(bytes: try PrivateFile.read(path, byteLimit: Self.byteLimit, subject: Self.subject), path: path)
         } catch {
             throw error.about(.keyFile, path)
         }
@@ -227,7 +224,7 @@ package struct KeyFile: DeviceProtector {
             }
             guard let recorded else { return false }
             return recorded.hasSameBytes(as: storePath)
-                || PrivateFile.resolved(recorded).hasSameBytes(as: PrivateFile.resolved(storePath))
+                || FileSystem.resolveExistingPart(of: recorded).hasSameBytes(as: FileSystem.resolveExistingPart(of: storePath))
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 package import KeychainCore
+internal import KeychainSystem
 internal import KeychainTPM
 
 /// The protectors of one configuration.
@@ -99,7 +100,7 @@ package struct SystemdCredential: DeviceProtector {
     package func isPresent() throws(KeychainFailure) -> Bool {
         guard let path else { return false }
         do throws(KeychainFailure) {
-            return try PrivateFile.isPresent(atPath: path, what: "the systemd credential")
+            return try PrivateFile.isPresent(path, subject: "the systemd credential")
         } catch {
             throw error.about(.credential, path)
         }
@@ -113,8 +114,8 @@ package struct SystemdCredential: DeviceProtector {
                 subject: .credential)
         }
         do throws(KeychainFailure) {
-            let secret = try PrivateFile.secretContents(
-                atPath: path, byteLimit: DeviceSecret.byteCount + 1, what: "the systemd credential", checkingPermissions: false)
+            let secret = try PrivateFile.read(
+                path, byteLimit: DeviceSecret.byteCount + 1, subject: "the systemd credential", requiresPrivateMode: false)
             guard secret.byteCount == DeviceSecret.byteCount else {
                 throw KeychainFailure(
                     .notAvailable, "the systemd credential at \(path) must hold exactly \(DeviceSecret.byteCount) bytes", cause: .malformed)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
-internal import Glibc
 internal import Keybag
 internal import KeychainCore
+internal import KeychainSystem
 
 /// Resealing rows under the current class keys, and dropping the older ones.
 extension LocalKeychain {
@@ -61,9 +60,7 @@ package enum RewrappingPause {
 
     /// Sleeps after a batch that began at `startNanoseconds` and has just ended.
     static func take(afterBatchFrom startNanoseconds: UInt64) {
-        let batchLength = keychain_monotonic_nanoseconds() &- startNanoseconds
-        var pause = timespec(tv_sec: 0, tv_nsec: Int(Self.length(afterNanoseconds: batchLength)))
-        // A signal may end the pause early, which is harmless.
-        _ = unsafe nanosleep(&pause, nil)
+        let batchLength = MonotonicClock.nowNanoseconds() &- startNanoseconds
+        MonotonicClock.sleep(nanoseconds: length(afterNanoseconds: batchLength))
     }
 }

@@ -12,7 +12,7 @@ package enum StorePresence: Equatable, Sendable {
 /// Inspected with lstat only: opening and closing the file would drop the locks of every connection that this process has on it.
 struct StoreFile {
     let location: FileLocation
-    let facts: POSIX.FileStatus
+    let facts: FileStatus
 
     /// Returns the file at a path, or nil if there is none.
     ///
@@ -20,7 +20,7 @@ struct StoreFile {
     static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
         guard let location = try FileLocation(path) else { return nil }
         try checkDirectory(location.directory, fileSystem: fileSystem)
-        guard let facts = try POSIX.factsIfPresent(of: location.path) else { return nil }
+        guard let facts = try FileStatus.ifPresent(at: location.path) else { return nil }
         let path = location.path
         switch facts.kind {
         case .regularFile: break
@@ -28,8 +28,8 @@ struct StoreFile {
         case .directory, .other: throw refusal(path, "is not a regular file; move it away")
         }
         try checkOwner(facts, path)
-        guard facts.mode & 0o7177 == 0 else {
-            throw refusal(path, "can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
+        guard facts.permissions & 0o7177 == 0 else {
+            throw refusal(path, "can be used by others (mode \(octal(facts.permissions))); run: chmod 600 \(path)")
         }
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
@@ -41,13 +41,13 @@ struct StoreFile {
 
     /// Checks the directory a store is in or will be made in.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
-        guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal(directory, "is gone") }
+        guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal(directory, "is gone") }
         guard facts.kind == .directory else { throw refusal(directory, "is not a directory") }
         try checkOwner(facts, directory)
-        guard facts.mode & 0o077 == 0 else {
+        guard facts.permissions & 0o077 == 0 else {
             throw refusal(
                 directory,
-                "can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)")
+                "can be used by others (mode \(octal(facts.permissions))); choose a folder for the keychain alone, or run: chmod 700 \(directory)")
         }
         guard let type = fileSystem.typeNumber(directory) else {
             throw refusal(directory, "is on an unknown file system; choose a local directory")
@@ -57,8 +57,8 @@ struct StoreFile {
         }
     }
 
-    private static func checkOwner(_ facts: POSIX.FileStatus, _ path: String) throws(KeychainFailure) {
-        let user = POSIX.effectiveUser
+    private static func checkOwner(_ facts: FileStatus, _ path: String) throws(KeychainFailure) {
+        let user = CurrentProcess.effectiveUserID
         guard facts.owner == user else {
             throw refusal(path, "belongs to user \(facts.owner), not to user \(user); run as that user, or choose another place")
         }
@@ -79,12 +79,12 @@ struct StoreFile {
 /// The directory may be read-only for this process only. So each read checks that the file is unchanged.
 struct ImmutableFile {
     let location: FileLocation
-    let facts: POSIX.FileStatus
+    let facts: FileStatus
 
     /// Returns nil if the store can be opened with locks: the directory is writable, or another process has a -wal file there.
     init?(_ file: StoreFile) throws(KeychainFailure) {
-        guard !POSIX.canCreateFiles(in: file.location.directory) else { return nil }
-        guard try POSIX.factsIfPresent(of: file.location.walPath) == nil else { return nil }
+        guard !FileSystem.canCreateFiles(in: file.location.directory) else { return nil }
+        guard try FileStatus.ifPresent(at: file.location.walPath) == nil else { return nil }
         location = file.location
         facts = file.facts
     }
@@ -93,12 +93,12 @@ struct ImmutableFile {
     ///
     /// A writer creates a -wal file or changes the file itself.
     var isUnchanged: Bool {
-        guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
-        do throws(POSIX.SystemError) {
-            _ = try POSIX.facts(of: location.walPath)
+        guard let now = try? FileStatus(of: location.path), now == facts else { return false }
+        do throws(Errno) {
+            _ = try FileStatus(of: location.walPath)
             return false
         } catch {
-            return error == .noEntry
+            return error == .notFound
         }
     }
 }

@@ -10,10 +10,10 @@ extension SQLiteConnection {
     /// flush its name. Requires a write transaction, which ensures that the -wal file exists. The file remains while the connection is open.
     func makeWALDurable(in directory: String) throws(KeychainFailure) {
         try rewriteWAL()
-        do throws(POSIX.SystemError) {
-            try POSIX.flush(directory)
+        do throws(Errno) {
+            try FileSystem.flush(directory)
         } catch {
-            throw PrivateDirectory.failure(error, directory)
+            throw FileSystem.creationFailure(error, in: directory)
         }
         try setCheckpointsOnClose(true)
     }

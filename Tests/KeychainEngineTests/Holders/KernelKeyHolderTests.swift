@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import Synchronization
 import Testing
