@@ -146,12 +146,13 @@ struct MatchRequestTests {
         #expect(query.attributes.isEmpty)
     }
 
-    @Test("Which twin is searched is said by the synchronizable attribute")
+    @Test("The synchronizable attribute selects local items, synchronizable ones, or both")
     func twins() throws {
         #expect(try request(genericPassword([kSecAttrSynchronizable: true])).query.synchronizability == .synchronizable)
         #expect(try request(genericPassword([kSecAttrSynchronizable: false])).query.synchronizability == .local)
         #expect(try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).query.synchronizability == .either)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])).query.synchronizability == .either)
+        let any = genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])
+        #expect(try request(any).query.synchronizability == .either)
     }
 
     @Test("Tombstones are found only when asked for")
