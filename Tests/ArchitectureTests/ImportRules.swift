@@ -48,6 +48,9 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CDiskRecorder", ["PowerCutWorkload"], "it replaces functions of the C library in every program that links it"),
 ]
 
+/// The programs that tests start, and the targets that they link.
+private let childPrograms: Set<String> = ["KeychainTestChild", "KeychainTestSupport", "PowerCut", "PowerCutSimulation", "PowerCutWorkload"]
+
 let importRules: [Rule] = [
     Rule(
         "A target imports only what its row allows",
@@ -85,6 +88,23 @@ let importRules: [Rule] = [
                 file.imports.filter { $0.module == module && !targets.contains(file.target ?? "") }
                     .map { file.violation(line: $0.line, "imports \(module): \(reason)") }
             }
+        }
+    ),
+    Rule(
+        "Programs that tests start as a second process import neither Testing nor KeychainTesting",
+        because: "KeychainTesting changes which keychain a process uses, and these programs must behave as programs of users do",
+        caught: [
+            SourceFile(path: "Tests/KeychainTestChild/A.swift", text: "import KeychainTesting"),
+            SourceFile(path: "Tests/KeychainTestSupport/A.swift", text: "import Testing"),
+        ],
+        passed: [
+            SourceFile(path: "Tests/KeychainTestChild/A.swift", text: "import KeychainTestSupport"),
+            SourceFile(path: "Tests/Contracts/A.swift", text: "import KeychainTesting"),
+        ],
+        eachFile: { file in
+            guard childPrograms.contains(file.target ?? "") else { return [] }
+            return file.imports.filter { ["Testing", "KeychainTesting", "KeychainTestingTraits", "Contracts"].contains($0.module) }
+                .map { file.violation(line: $0.line, "imports \($0.module)") }
         }
     ),
     Rule(
