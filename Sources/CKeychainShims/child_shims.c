@@ -33,7 +33,7 @@ static void close_if_open(int *descriptor) {
     *descriptor = -1;
 }
 
-/* Both ends above the standard descriptors, which the caller may have closed. */
+/* Opens a pipe. Neither end gets the number of a standard descriptor, which the caller may have closed. */
 static bool open_pipe(int ends[2]) {
     if (pipe2(ends, O_CLOEXEC) != 0) {
         ends[0] = ends[1] = -1;
@@ -58,7 +58,7 @@ static int close_others(posix_spawn_file_actions_t *actions) {
 #ifdef HAS_CLOSE_FROM
     return posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FREE_DESCRIPTOR);
 #else
-    /* What another thread opens from here on without close-on-exec is missed; such a C library offers nothing better. */
+    /* Misses descriptors that another thread opens from now on without close-on-exec. Older C libraries offer no better way. */
     DIR *directory = opendir("/proc/self/fd");
     if (!directory) return errno;
     int code = 0;
@@ -119,7 +119,7 @@ int keychain_child_start(
         return code;
     }
     child->process = process;
-    /* Close-on-exec by its nature. */
+    /* A pidfd is always close-on-exec. */
     child->end = (int)syscall(SYS_pidfd_open, process, 0);
     child->input = input[1];
     child->output = output[0];
@@ -128,7 +128,7 @@ int keychain_child_start(
 }
 
 ptrdiff_t keychain_pipe_write(int descriptor, const void *bytes, size_t byte_count) {
-    /* SIGPIPE goes to the thread that writes: it is held back there, and taken away if this write raised it. */
+    /* SIGPIPE is sent to the writing thread. It is blocked there, and consumed if this write raised it. */
     sigset_t broken, before, pending;
     sigemptyset(&broken);
     sigaddset(&broken, SIGPIPE);
@@ -148,13 +148,13 @@ ptrdiff_t keychain_pipe_write(int descriptor, const void *bytes, size_t byte_cou
 }
 
 bool keychain_child_has_ended(const keychain_child *child) {
-    /* An error is ECHILD: where SIGCHLD is ignored, or somebody waits for every child, it is gone by itself. */
+    /* The only error is ECHILD: the child was reaped, because SIGCHLD is ignored or other code waits for every child. */
     return waitpid(child->process, NULL, WNOHANG) != 0;
 }
 
 void keychain_child_signal(const keychain_child *child, int signal) {
     if (child->end >= 0) {
-        /* Never another process that got the number in the meantime. */
+        /* Unlike kill(2), this never signals another process that has got the same number. */
         if (syscall(SYS_pidfd_send_signal, child->end, signal, NULL, 0) != 0) return;
     } else {
         (void)kill(child->process, signal);

@@ -26,7 +26,7 @@ static void make_mark(void) {
     void *page = mmap(NULL, byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return;
     writable_mark = page;
-    /* The kernel clears the page in every child, however it was made. Kernels before 4.14 cannot: then libc tells. */
+    /* The kernel zeroes the page in every child, however it was created. Kernels before 4.14 cannot, so pthread_atfork is the fallback. */
     if (madvise(page, byte_count, MADV_WIPEONFORK) != 0 && pthread_atfork(NULL, NULL, clear_mark) != 0) {
         (void)munmap(page, byte_count);
         return;
@@ -50,8 +50,8 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
 }
 
 int keychain_file_try_lock(int descriptor) {
-    /* The bytes that SQLite locks: pending, reserved, and 510 that readers share. Source: SQLite, "Database File Format", section 1.3.2.
-       A lock of the open file, not of the process: it also meets connections of this process, and closing another descriptor keeps it. */
+    /* The bytes that SQLite locks: pending, reserved, and 510 shared by readers. Source: SQLite, "Database File Format", section 1.3.2.
+       An open file description lock also conflicts with connections of this process, and closing another descriptor does not drop it. */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
     while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
         if (errno != EINTR) return errno;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "process_shims.h"
+#include "testing_scope_shims.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,7 +39,7 @@ void keychain_process_end_on_crash(void) {
 }
 
 int keychain_memory_file_create(void) {
-    /* The name shows in /proc; it tells nothing. Kernels before 6.3 do not know MFD_NOEXEC_SEAL. */
+    /* The name is visible in /proc and discloses nothing. Kernels before 6.3 do not support MFD_NOEXEC_SEAL. */
     int descriptor = memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (descriptor < 0 && errno == EINVAL) descriptor = memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return descriptor;
@@ -55,7 +57,7 @@ bool keychain_close_on_exec_from(int first) {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, (unsigned)first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
 #endif
-    /* Kernels before 5.11. */
+    /* The fallback for kernels before 5.11. */
     DIR *directory = opendir("/proc/self/fd");
     if (!directory) return false;
     bool all = true;
@@ -98,3 +100,9 @@ int keychain_execute(char *const *arguments) {
     (void)execvp(arguments[0], arguments);
     return errno;
 }
+
+static atomic_bool scope_is_required;
+
+void keychain_require_testing_scope(void) { atomic_store_explicit(&scope_is_required, true, memory_order_relaxed); }
+
+bool keychain_testing_scope_is_required(void) { return atomic_load_explicit(&scope_is_required, memory_order_relaxed); }

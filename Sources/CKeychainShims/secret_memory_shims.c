@@ -18,7 +18,7 @@ void *keychain_secret_memory_map(size_t byte_count, bool *is_locked) {
     void *base = mmap(NULL, byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return NULL;
     *is_locked = mlock(base, byte_count) == 0;
-    /* Best effort: an old kernel refuses the advice, the memory works all the same. */
+    /* Best effort: old kernels reject the advice, but the memory is usable. */
     (void)madvise(base, byte_count, MADV_DONTDUMP);
     (void)madvise(base, byte_count, MADV_WIPEONFORK);
     return base;
@@ -31,7 +31,7 @@ void keychain_secret_memory_unmap(void *base, size_t byte_count) {
 
 void keychain_wipe(void *base, size_t byte_count) { explicit_bzero(base, byte_count); }
 
-/* Not inlined: then it would be the caller's frame that grows, and the wipe would reach less far down. */
+/* Not inlined: otherwise the caller's frame would grow, and the wipe would not reach as far. */
 __attribute__((noinline)) void keychain_stack_wipe(void) {
     unsigned char below[32 * 1024];
     explicit_bzero(below, sizeof(below));

@@ -11,7 +11,7 @@
 static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 #define NOTED_COUNT (sizeof noted / sizeof *noted)
 
-/* Never closed: a handler may run in another thread at any time, and the number could be another file's by then. */
+/* Never closed: a handler may run in another thread at any time, when the number could belong to another file. */
 static volatile sig_atomic_t note_end = -1;
 static int read_end = -1;
 static pid_t owner;
@@ -21,13 +21,13 @@ static bool is_replaced[NOTED_COUNT];
 static void note(int signal) {
     int saved = errno;
     unsigned char number = (unsigned char)signal;
-    if (write(note_end, &number, 1) < 0) { /* Full: there is enough to read. */
+    if (write(note_end, &number, 1) < 0) { /* The pipe is full, so a signal is already recorded. */
     }
     errno = saved;
 }
 
 static bool open_pipe(void) {
-    /* A forked child must not share its parent's. */
+    /* A forked child must not share its parent's pipe. */
     if (read_end >= 0 && owner == getpid()) return true;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
@@ -70,14 +70,14 @@ bool keychain_terminal_signals_restore(void) {
         if (!is_replaced[index]) continue;
         is_replaced[index] = false;
         struct sigaction now;
-        /* Whoever set another handler meanwhile wants that one. */
+        /* Keeps a handler that other code has installed meanwhile. */
         if (sigaction(noted[index], NULL, &now) != 0 || now.sa_handler != note) continue;
         (void)sigaction(noted[index], &before[index], NULL);
     }
     bool is_ending = false;
     for (int number; (number = next_noted()) != 0;) {
         if (number != SIGTSTP) is_ending = true;
-        /* In this thread, so that nothing else happens on the terminal before it has had its effect. */
+        /* Raised in this thread, so that it takes effect before this thread uses the terminal again. */
         sigset_t raised, previous;
         sigemptyset(&raised);
         sigaddset(&raised, number);

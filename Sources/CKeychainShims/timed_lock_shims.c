@@ -21,7 +21,7 @@ keychain_timed_lock *keychain_timed_lock_create(void) {
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
-    /* Setting the wall clock shortens or stretches no wait. */
+    /* With CLOCK_MONOTONIC, setting the wall clock does not change waits. */
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&lock->released, &attributes);
     pthread_condattr_destroy(&attributes);
@@ -43,7 +43,7 @@ bool keychain_timed_lock_acquire(keychain_timed_lock *lock, uint64_t deadline_na
     };
     bool is_late = false;
     pthread_mutex_lock(&lock->mutex);
-    /* Late and yet free: the wake-up may have been ours, and nobody else would get it. */
+    /* If the lock is free at the deadline it is acquired: the wakeup may have been for this waiter, and would be lost. */
     while (lock->is_taken && !is_late) {
         is_late = pthread_cond_timedwait(&lock->released, &lock->mutex, &deadline) == ETIMEDOUT;
     }

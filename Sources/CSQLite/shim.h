@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-/* Swift cannot call variadic functions. Sets a yes-or-no option of sqlite3_db_config. */
+/* Sets a Boolean option with sqlite3_db_config, a variadic function that Swift cannot call. */
 static inline int keychain_sqlite3_set_flag(sqlite3 *database, int option, int is_on) {
     return sqlite3_db_config(database, option, is_on, (int *)0);
 }

@@ -1,44 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store asks of the layer. */
+/* The VFS, which wraps main database files and their -wal files and passes everything else on, and the functions for its users. */
 #include "page_checksums.h"
 
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "log_frames.h"
-#include "page_checksums_file.h"
+#include "database_file.h"
+#include "wal_file.h"
+
+/* MARK: The VFS */
+
+#define NAME "keychain-checksums"
+
+/* Our part of a file. The base VFS's part follows it, aligned for any type. */
+typedef union {
+    keychain_checksummed_file main;
+    keychain_wal_file wal;
+} head;
+#define HEAD_BYTE_COUNT (((int)sizeof(head) + 15) / 16 * 16)
+
+static sqlite3_vfs *below(sqlite3_vfs *vfs) { return vfs->pAppData; }
+
+static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, int flags) {
+    if (flags & SQLITE_OPEN_MAIN_DB) {
+        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real);
+        return;
+    }
+    sqlite3_file *main_file = sqlite3_database_file_object(name);
+    bool is_ours = keychain_checksummed_file_is_ours(main_file);
+    keychain_wal_file_wrap((keychain_wal_file *)file, real, is_ours ? &((keychain_checksummed_file *)main_file)->wal : NULL);
+}
+
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened_flags) {
+    if (!(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL))) return below(vfs)->xOpen(below(vfs), name, file, flags, opened_flags);
+    sqlite3_file *real = (sqlite3_file *)((char *)file + HEAD_BYTE_COUNT);
+    memset(file, 0, (size_t)vfs->szOsFile);
+    int code = below(vfs)->xOpen(below(vfs), name, real, flags, opened_flags);
+    /* SQLite closes a file that has methods, even if opening it failed. */
+    if (real->pMethods) wrap(file, real, name, flags);
+    return code;
+}
+
+static int delete_file(sqlite3_vfs *vfs, const char *name, int syncs) { return below(vfs)->xDelete(below(vfs), name, syncs); }
+static int access_file(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+    return below(vfs)->xAccess(below(vfs), name, flags, result);
+}
+static int full_path(sqlite3_vfs *vfs, const char *name, int byte_count, char *path) {
+    return below(vfs)->xFullPathname(below(vfs), name, byte_count, path);
+}
+static int randomness(sqlite3_vfs *vfs, int byte_count, char *bytes) { return below(vfs)->xRandomness(below(vfs), byte_count, bytes); }
+static int sleep_for(sqlite3_vfs *vfs, int microseconds) { return below(vfs)->xSleep(below(vfs), microseconds); }
+static int current_time(sqlite3_vfs *vfs, double *days) { return below(vfs)->xCurrentTime(below(vfs), days); }
+static int last_error(sqlite3_vfs *vfs, int byte_count, char *text) { return below(vfs)->xGetLastError(below(vfs), byte_count, text); }
+static int current_time_milliseconds(sqlite3_vfs *vfs, sqlite3_int64 *time) {
+    sqlite3_vfs *base = below(vfs);
+    if (base->iVersion >= 2 && base->xCurrentTimeInt64) return base->xCurrentTimeInt64(base, time);
+    double days = 0;
+    int code = base->xCurrentTime(base, &days);
+    *time = (sqlite3_int64)(days * 86400000.0);
+    return code;
+}
+
+static sqlite3_vfs *make(sqlite3_vfs *base, const char *name) {
+    sqlite3_vfs *vfs = calloc(1, sizeof *vfs);
+    if (!vfs) return NULL;
+    /* Without the methods that load extensions: a store loads none. */
+    *vfs = (sqlite3_vfs){
+        .iVersion = 2, .szOsFile = HEAD_BYTE_COUNT + base->szOsFile, .mxPathname = base->mxPathname, .zName = name, .pAppData = base,
+        .xOpen = open_file, .xDelete = delete_file, .xAccess = access_file, .xFullPathname = full_path, .xRandomness = randomness,
+        .xSleep = sleep_for, .xCurrentTime = current_time, .xGetLastError = last_error,
+        .xCurrentTimeInt64 = current_time_milliseconds};
+    return vfs;
+}
+
+const char *keychain_page_checksums_vfs(const char *base_name) {
+    /* The VFS and its name are never freed: SQLite and open connections keep pointers to them. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char name[256];
+    int length = base_name ? snprintf(name, sizeof name, NAME ":%s", base_name) : snprintf(name, sizeof name, NAME);
+    if (length < 0 || (size_t)length >= sizeof name) return NULL;
+    pthread_mutex_lock(&lock);
+    sqlite3_vfs *vfs = sqlite3_vfs_find(name);
+    sqlite3_vfs *base = vfs ? NULL : sqlite3_vfs_find(base_name);
+    if (base) {
+        char *kept_name = strdup(name);
+        vfs = kept_name ? make(base, kept_name) : NULL;
+        if (!vfs || sqlite3_vfs_register(vfs, 0) != SQLITE_OK) {
+            free(vfs);
+            free(kept_name);
+            vfs = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return vfs ? vfs->zName : NULL;
+}
+
+/* MARK: Functions for users of a connection */
 
 int keychain_page_checksums_check(sqlite3 *database) {
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_CHECK, NULL);
-}
-
-int keychain_page_checksums_stamp(sqlite3 *database) {
-    return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_STAMP, NULL);
 }
 
 static int64_t big_endian(const uint8_t *bytes) {
     return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The -wal file that SQLite has open, past our layer, or NULL. */
-static int find_log(sqlite3 *database, sqlite3_file **log) {
-    *log = NULL;
-    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, log);
-    *log = code == SQLITE_OK && *log && (*log)->pMethods ? keychain_wal_file_base(*log) : NULL;
+/* Gets the base VFS's file of the -wal file that SQLite has open, or NULL. */
+static int find_wal(sqlite3 *database, sqlite3_file **wal) {
+    *wal = NULL;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, wal);
+    *wal = code == SQLITE_OK && *wal && (*wal)->pMethods ? keychain_wal_file_base(*wal) : NULL;
     return code;
 }
 
-/* Whether the -wal file has that page: then the one in the database is out of date, and may be half written just now. */
-static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
-    sqlite3_file *log;
+/* Whether the -wal file has a version of that page. Then the one in the database is obsolete, and a checkpoint may be writing it now. */
+static int find_in_wal(sqlite3 *database, int64_t page, bool *is_there) {
+    sqlite3_file *wal;
     uint8_t header[KEYCHAIN_WAL_HEADER_BYTE_COUNT], frame[KEYCHAIN_FRAME_HEADER_BYTE_COUNT];
     *is_there = false;
-    int code = find_log(database, &log);
-    if (!log) return code;
-    code = log->pMethods->xRead(log, header, sizeof header, 0);
+    int code = find_wal(database, &wal);
+    if (!wal) return code;
+    code = wal->pMethods->xRead(wal, header, sizeof header, 0);
     if (code == SQLITE_OK && memcmp(header, "\x37\x7f\x06", 3) != 0) return SQLITE_OK;
     for (sqlite3_int64 number = 1; code == SQLITE_OK; number++) {
-        code = log->pMethods->xRead(log, frame, sizeof frame, keychain_frame_offset(number));
-        /* Behind the last frame lie those of an earlier log, which have other salts. */
+        code = wal->pMethods->xRead(wal, frame, sizeof frame, keychain_frame_offset(number));
+        /* After the last frame come leftover frames from before the file was restarted. They have other salts. */
         if (code != SQLITE_OK || memcmp(frame + 8, header + 16, 8) != 0) break;
         if (big_endian(frame) == page) {
             *is_there = true;
@@ -49,13 +137,14 @@ static int find_in_log(sqlite3 *database, int64_t page, bool *is_there) {
 }
 
 int keychain_wal_damage(sqlite3 *database, int64_t *unreachable_count, int64_t *sound_byte_count) {
-    sqlite3_file *log;
+    sqlite3_file *wal;
     *unreachable_count = *sound_byte_count = 0;
-    int code = find_log(database, &log);
-    /* Somebody may write to the file during the look at it, or begin it anew. Damage stays where it is; an end that was mistaken for it moves. */
+    int code = find_wal(database, &wal);
+    /* Another process may append to or restart the file during the scan. Damage is found at the same offset twice; the moving end of the file
+       is not. */
     int64_t earlier_byte_count = -1;
-    for (int attempt = 0; log && code == SQLITE_OK && attempt < 10; attempt++) {
-        code = keychain_wal_count_unreachable(log, unreachable_count, sound_byte_count);
+    for (int attempt = 0; wal && code == SQLITE_OK && attempt < 10; attempt++) {
+        code = keychain_wal_count_unreachable(wal, unreachable_count, sound_byte_count);
         if (code != SQLITE_OK || *unreachable_count == 0 || *sound_byte_count == earlier_byte_count) break;
         earlier_byte_count = *sound_byte_count;
         *unreachable_count = 0;
@@ -69,13 +158,13 @@ int keychain_page_checksums_next_damaged(sqlite3 *database, int64_t after, int64
         int code = sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED, &number);
         *page = number;
         if (code != SQLITE_OK || number == 0) return code;
-        bool is_in_log = false;
-        code = find_in_log(database, number, &is_in_log);
+        bool is_in_wal = false;
+        code = find_in_wal(database, number, &is_in_wal);
         if (code != SQLITE_OK) return code;
-        /* Looked at once more, now that it is known that nobody has reason to write it. */
+        /* Verified again: if the -wal file has no version of the page, no checkpoint can be writing it. */
         again = number - 1;
-        if (!is_in_log) code = sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED, &again);
-        if (code != SQLITE_OK || (!is_in_log && again == number)) return code;
+        if (!is_in_wal) code = sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED, &again);
+        if (code != SQLITE_OK || (!is_in_wal && again == number)) return code;
         after = number;
     }
 }

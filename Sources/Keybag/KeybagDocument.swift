@@ -49,7 +49,9 @@ package struct KeybagDocument: Sendable {
         }
     }
 
-    /// The key that wraps a class key. The raw values are part of the on-disk format.
+    /// The key that wraps a class key.
+    ///
+    /// The raw values are part of the on-disk format.
     enum Wrapping: UInt8 {
         case deviceKey = 1
         case passcodeKey = 2

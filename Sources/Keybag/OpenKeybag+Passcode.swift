@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A new keybag that replaces the current one. It must be stored before it is used.
+/// A new keybag that replaces the current one.
+///
+/// It must be stored before it is used.
 package struct KeybagChange: Sendable {
     package let document: KeybagDocument
     /// The class keys of `document`; nil if the change was made without them.

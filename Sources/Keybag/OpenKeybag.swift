@@ -2,7 +2,9 @@
 internal import Crypto
 package import KeychainCore
 
-/// A keybag with its device-bound keys unwrapped. It lends class keys and has the cipher for rows.
+/// A keybag with its device-bound keys unwrapped.
+///
+/// It lends class keys and has the cipher for rows.
 ///
 /// The initializer uses the device secret and does not keep it.
 package final class OpenKeybag: Sendable {
@@ -10,7 +12,9 @@ package final class OpenKeybag: Sendable {
     /// How many of the stored copies are unusable: absent, altered, or not the keybag in use.
     package let damagedCopyCount: Int
     package let cipher: RowCipher
-    /// The keys that the device key wraps. The keys under a passcode are in the holder.
+    /// The keys that the device key wraps.
+    ///
+    /// The keys under a passcode are in the holder.
     let deviceBoundKeys: [ClassKeyID: SharedClassKey]
     /// The keys that a holder has while the keychain is unlocked.
     let heldIDs: Set<ClassKeyID>
@@ -124,7 +128,9 @@ extension OpenKeybag {
         document.classKeys.contains { $0.id.generation != document.newestGeneration(of: $0.id.accessibility) }
     }
 
-    /// The state of the lock, as the holder reports it. Does not extend an unlock.
+    /// The state of the lock, as the holder reports it.
+    ///
+    /// Does not extend an unlock.
     ///
     /// Throws `.interactionNotAllowed` if the holder fails.
     package func lockState() throws(KeychainFailure) -> LockState {

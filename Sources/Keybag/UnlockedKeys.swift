@@ -89,7 +89,9 @@ extension UnlockedKeys: KeyProvider {
     package func scopedToCall() -> any KeyProvider { self }
 }
 
-/// A class key with several owners. The key itself is noncopyable and cannot be an element of an array.
+/// A class key with several owners.
+///
+/// The key itself is noncopyable and cannot be an element of an array.
 final class SharedClassKey: Sendable {
     let classKey: ClassKey
 

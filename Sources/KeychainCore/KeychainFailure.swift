@@ -55,13 +55,17 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let cause: Cause?
     /// Whether the open connection or keybag is no longer the store's: the same call may succeed once the store is reopened.
     package let requiresReopening: Bool
-    /// Whether the store as a whole is damaged. The status then is only `.notAvailable`.
+    /// Whether the store as a whole is damaged.
+    ///
+    /// The status then is only `.notAvailable`.
     package let isDamage: Bool
     /// The remedy, where the status does not imply it.
     ///
     /// With some remedies the request was carried out in part, so "nothing was changed" would be wrong.
     package private(set) var remedy: KeychainRemedy?
-    /// The authentication that the same call requires to succeed. The status is that of a call that may not show a prompt.
+    /// The authentication that the same call requires to succeed.
+    ///
+    /// The status is that of a call that may not show a prompt.
     package private(set) var needs: AuthenticationNeeds?
     /// Why authentication failed, where the status does not tell.
     package private(set) var refusal: AuthenticationRefusal?

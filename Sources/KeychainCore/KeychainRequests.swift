@@ -55,7 +55,9 @@ package struct AddRequest: Sendable {
     package var itemClass: ItemClass
     /// The caller's attributes, with `sync` and `tomb` as 0 or 1; without `pdmn`, which is in `accessControl`.
     package var attributes: ItemAttributes
-    /// The secret. Nil adds an item without one, which differs from an item with an empty secret.
+    /// The secret.
+    ///
+    /// Nil adds an item without one, which differs from an item with an empty secret.
     package var secret: Data?
     /// The protection; nil: the default of the class and group.
     package var accessControl: AccessControl?
@@ -80,7 +82,9 @@ package struct MatchRequest: Sendable {
     package var limit: Int?
     /// Whether the secrets are opened and returned.
     package var includesSecrets: Bool
-    /// Which attributes are returned. With none, a search for secrets leaves the attributes sealed.
+    /// Which attributes are returned.
+    ///
+    /// With none, a search for secrets leaves the attributes sealed.
     package var attributes: AttributeSelection
     /// Whether an item that cannot be read fails the search.
     ///
@@ -104,7 +108,9 @@ package struct MatchRequest: Sendable {
 /// A `SecItemUpdate` request.
 package struct UpdateRequest: Sendable {
     package var query: ItemQuery
-    /// The new values. May include `agrp`, `sync`, and `cdat`; never `pdmn`, `mdat`, `sha1`, `tomb`, or `musr`.
+    /// The new values.
+    ///
+    /// May include `agrp`, `sync`, and `cdat`; never `pdmn`, `mdat`, `sha1`, `tomb`, or `musr`.
     package var changes: ItemAttributes
     /// The new secret; nil keeps the old one.
     package var secret: Data?

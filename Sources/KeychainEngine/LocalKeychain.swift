@@ -44,30 +44,30 @@ package final class LocalKeychain: Keychain {
     }
 
     private func add(_ request: AddRequest, creating: Bool) throws(KeychainFailure) -> KeychainItem {
-        try perform(creating: creating, .add, request) { open, request throws(KeychainFailure) in
-            try open.keychain.add(request)
+        try perform(creating: creating, .add, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.add(request)
         }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         try requireAccess(.read, to: request.query)
-        return try perform(creating: false, .read, request) { open, request throws(KeychainFailure) in
-            try open.keychain.copyMatching(request)
+        return try perform(creating: false, .read, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.copyMatching(request)
         }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
-        try perform(creating: false, .change, request) { open, request throws(KeychainFailure) in
-            try open.keychain.update(request)
+        try perform(creating: false, .change, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.update(request)
         }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        try perform(creating: false, .delete, request) { open, request throws(KeychainFailure) in
-            try open.keychain.delete(request)
+        try perform(creating: false, .delete, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.delete(request)
         }
     }
 
@@ -161,9 +161,9 @@ package final class LocalKeychain: Keychain {
     func performOnCurrentKeybag<Result>(
         _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try perform(creating: false) { open throws(KeychainFailure) in
-            if try open.isOutdated() { throw SealedKeychain.keybagChanged }
-            return try body(open)
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+            return try body(opened)
         }
     }
 

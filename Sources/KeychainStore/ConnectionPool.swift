@@ -3,27 +3,29 @@ internal import KeychainSystem
 
 /// The open connections of a store.
 ///
-/// Guarded by the store's mutex.
+/// The store's mutex guards it.
 struct ConnectionPool {
-    /// More readers than this may be at work, but only so many wait for the next call.
+    /// The number of readers kept for reuse.
+    ///
+    /// More may be checked out at the same time.
     private static let idleReaderLimit = 8
     private static let checkIntervalNanoseconds: UInt64 = 1_000_000_000
 
     private var idleReaders: [StoreSession]
     private(set) var writer: StoreSession?
-    /// Rises when all connections have to be opened anew.
-    private(set) var epoch: UInt64 = 0
+    /// Increases each time all connections must be reopened.
+    private(set) var generation: UInt64 = 0
     var isClosed = false
-    /// A commit ended without an answer from the disk.
+    /// Whether the last commit failed with an unknown outcome.
     private(set) var lastOutcomeIsUnknown = false
     private var lastCheckNanoseconds: UInt64
 
     enum Reader {
         case ready(StoreSession)
-        /// Ready, but the last look at the file is a while ago.
+        /// Ready, but the path must first be checked: the last check is out of date.
         case unchecked(StoreSession)
-        /// None idle: open one.
-        case open(epoch: UInt64)
+        /// No reader is idle: open one.
+        case open(generation: UInt64)
         case closed
     }
 
@@ -34,7 +36,7 @@ struct ConnectionPool {
 
     mutating func checkOutReader(nowNanoseconds now: UInt64) -> Reader {
         guard !isClosed else { return .closed }
-        guard let session = idleReaders.popLast() else { return .open(epoch: epoch) }
+        guard let session = idleReaders.popLast() else { return .open(generation: generation) }
         guard session.immutableFile != nil || now &- lastCheckNanoseconds > Self.checkIntervalNanoseconds else {
             return .ready(session)
         }
@@ -42,19 +44,20 @@ struct ConnectionPool {
         return .unchecked(session)
     }
 
-    mutating func put(writer session: StoreSession) {
+    /// Keeps the writer for reuse, unless the pool was closed or invalidated since the writer was opened.
+    mutating func setWriter(_ session: StoreSession) {
         lastOutcomeIsUnknown = false
-        guard session.epoch == epoch, !isClosed else { return }
+        guard session.poolGeneration == generation, !isClosed else { return }
         writer = session
     }
 
-    /// Parts from all sessions and gives them to the caller, who lets go of them.
+    /// Removes all idle sessions and returns them to be closed outside the lock.
     ///
-    /// Only once for each epoch that failed.
+    /// `failed` is the generation of the session that failed. Sessions of one generation are invalidated once, however many fail.
     mutating func invalidateSessions(after failed: UInt64?, outcomeIsUnknown: Bool) -> [StoreSession] {
         if outcomeIsUnknown { lastOutcomeIsUnknown = true }
-        guard failed == nil || failed == epoch else { return [] }
-        epoch += 1
+        guard failed == nil || failed == generation else { return [] }
+        generation += 1
         defer {
             idleReaders = []
             writer = nil
@@ -62,9 +65,11 @@ struct ConnectionPool {
         return idleReaders + [writer].compactMap(\.self)
     }
 
-    /// Keeps the session for the next call, unless its time is over: then it is closed when its last user lets go of it.
-    mutating func giveBack(reader session: StoreSession) {
-        guard session.epoch == epoch, !isClosed, idleReaders.count < Self.idleReaderLimit else { return }
+    /// Keeps the reader for reuse.
+    ///
+    /// A reader of an earlier generation, or one too many, is closed when the caller releases it.
+    mutating func returnReader(_ session: StoreSession) {
+        guard session.poolGeneration == generation, !isClosed, idleReaders.count < Self.idleReaderLimit else { return }
         idleReaders.append(session)
     }
 }

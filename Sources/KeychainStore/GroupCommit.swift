@@ -3,15 +3,15 @@ internal import KeychainCore
 internal import KeychainSystem
 internal import Synchronization
 
-/// Whose turn it is to write: one at a time, in the order in which they came.
+/// A FIFO queue that admits one writer of this process at a time.
 ///
-/// Who comes while another one writes leaves a request. The other one may run it in its own transaction; else the turn is handed on
-/// to whoever has waited longest. Nobody is woken but those who are meant.
+/// A thread that finds the queue taken leaves a request. The current writer may run the request in its own transaction (a group commit).
+/// Otherwise the request that has waited longest is admitted next. Only the thread that a change concerns is woken.
 final class WriterQueue: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [WriteRequest] = []
-        /// Whether the one whose turn it is sleeps until somebody comes.
+        /// Whether the current writer sleeps until a request arrives.
         var leaderIsWaiting = false
     }
 
@@ -22,9 +22,10 @@ final class WriterQueue: Sendable {
         _ = requestArrival.acquire(withinSeconds: 0)
     }
 
-    /// How many wait.
+    /// The number of requests that wait.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
+    /// Admits the caller if no writer is admitted.
     func tryAcquire() -> Bool {
         state.withLock { state in
             guard !state.isTaken else { return false }
@@ -33,9 +34,10 @@ final class WriterQueue: Sendable {
         }
     }
 
-    /// Queues the request, and waits for what becomes of it.
+    /// Queues the request and waits for its answer.
     ///
-    /// Before somebody runs it, it leaves the queue at its deadline. Afterwards the flush is waited for, as if it were its own.
+    /// At its deadline the request leaves the queue, unless a writer already runs it. Then its flush is awaited without a deadline, like
+    /// the flush of a transaction of its own.
     func wait(with request: WriteRequest, untilNanoseconds deadline: UInt64) -> WriteRequest.Answer {
         let (mustWait, leaderIsWaiting) = state.withLock { state in
             guard state.isTaken else {
@@ -46,20 +48,20 @@ final class WriterQueue: Sendable {
             defer { state.leaderIsWaiting = false }
             return (true, state.leaderIsWaiting)
         }
-        guard mustWait else { return .turn }
+        guard mustWait else { return .acquired }
         if leaderIsWaiting { requestArrival.release() }
         if let answer = request.waitForAnswer(untilNanoseconds: deadline) { return answer }
-        let isLate = state.withLock { state in
+        let isWithdrawn = state.withLock { state in
             guard let place = state.waiting.firstIndex(where: { $0 === request }) else { return false }
             state.waiting.remove(at: place)
             return true
         }
-        return isLate ? .late : request.waitForAnswer(untilNanoseconds: .max) ?? .late
+        return isWithdrawn ? .timedOut : request.waitForAnswer(untilNanoseconds: .max) ?? .timedOut
     }
 
-    /// The request that has waited longest, if it may join the transaction of whoever holds the turn and asks.
+    /// Removes and returns the request that has waited longest, if it may join the current writer's transaction.
     ///
-    /// Where nobody waits, one that comes until the deadline.
+    /// If the queue is empty, waits until the deadline for a request to arrive.
     func dequeueShareable(untilNanoseconds deadline: UInt64) -> WriteRequest? {
         while true {
             let (found, isEmpty) = state.withLock { state -> (WriteRequest?, Bool) in
@@ -70,7 +72,7 @@ final class WriterQueue: Sendable {
                 state.leaderIsWaiting = false
                 return (first.sharesFlush ? state.waiting.removeFirst() : nil, false)
             }
-            // One that must be alone ends the group: it is not passed over.
+            // A request that may not share a transaction ends the group. Later requests do not overtake it.
             guard isEmpty else { return found }
             guard requestArrival.acquire(untilNanoseconds: deadline) else {
                 state.withLock { $0.leaderIsWaiting = false }
@@ -79,43 +81,44 @@ final class WriterQueue: Sendable {
         }
     }
 
-    /// The same, without waiting.
+    /// Removes and returns the request that has waited longest, if it may join the current writer's transaction.
     func dequeueShareable() -> WriteRequest? {
         state.withLock { $0.waiting.first?.sharesFlush == true ? $0.waiting.removeFirst() : nil }
     }
 
-    func giveBack() {
+    /// Ends the current writer's admission and admits the request that has waited longest.
+    func release() {
         let next = state.withLock { state -> WriteRequest? in
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
             state.isTaken = false
             return nil
         }
-        next?.answer(.turn)
+        next?.answer(.acquired)
     }
 }
 
-/// One caller's write that waits until another caller runs it, or until it is its own turn to write.
+/// A write that waits until another caller runs it, or until the queue admits its own caller.
 final class WriteRequest: @unchecked Sendable {
-    // Unchecked: it belongs to its caller until it is queued, then to who holds the writer's turn, and to its caller again once it was
-    // answered. The locks of the queue and of the answer lie between them.
+    // Unchecked: one thread at a time uses the request. It belongs to its caller until it is queued, then to the current writer, and to
+    // its caller again once it was answered. The locks of the queue and of the answer order these uses.
     typealias Body = (StoreSession) throws(KeychainFailure) -> Void
 
     enum Answer {
-        /// The caller now holds the writer's turn.
-        case turn
-        /// What was written is durable.
+        /// The queue has admitted the caller.
+        case acquired
+        /// The write is durable.
         case written
         case failed(KeychainFailure)
-        /// Undone through no fault of its own: it is to be written in a transaction of its own.
+        /// The write was rolled back because of another request, and must be written in a transaction of its own.
         case retryAlone
-        /// Nobody has looked at it until its deadline.
-        case late
+        /// No writer ran the request before its deadline.
+        case timedOut
     }
 
-    /// Whether it may be one of several in a transaction.
+    /// Whether the request may share a transaction with others.
     let sharesFlush: Bool
     private var body: Body?
-    private var answer = Answer.late
+    private var answer = Answer.timedOut
     private let isAnswered = TimedLock()
 
     init(sharesFlush: Bool, _ body: @escaping Body) {
@@ -124,13 +127,15 @@ final class WriteRequest: @unchecked Sendable {
         _ = isAnswered.acquire(withinSeconds: 0)
     }
 
-    /// Hands the body over: what is lent by a caller must not be kept when that caller goes on.
+    /// Moves the closure out of the request.
+    ///
+    /// It belongs to the caller and must not be kept once the request is answered.
     func takeBody() -> Body? {
         defer { body = nil }
         return body
     }
 
-    /// Lets go of what was lent: nobody asks for it any more.
+    /// Releases the closure; the request has left the queue.
     func withdraw() { body = nil }
 
     func answer(_ answer: Answer) {
@@ -139,56 +144,59 @@ final class WriteRequest: @unchecked Sendable {
         isAnswered.release()
     }
 
-    /// Nil when there is no answer until the deadline.
+    /// Waits for the answer.
+    ///
+    /// Returns nil at the deadline.
     func waitForAnswer(untilNanoseconds deadline: UInt64) -> Answer? {
         isAnswered.acquire(untilNanoseconds: deadline) ? answer : nil
     }
 }
 
-/// The requests that one caller writes together with its own: one transaction, one flush.
+/// A group commit: requests from several callers that share one transaction and one flush.
 ///
-/// None is answered before the outcome of all is known, failures included: what a request found may rest on what another one of the
-/// group wrote.
+/// No request is answered before the outcome of the transaction is known, not even with a failure: a request may have failed because
+/// of uncommitted changes of another member of the group.
 struct WriteGroup {
     private static let countLimit = 64
-    /// How long the first may be kept waiting for the others.
+    /// The longest time that collecting requests may delay the first one.
     private static let nanosecondLimit: UInt64 = 2_000_000
 
+    /// The outcome of the transaction.
     enum Outcome {
         case committed
-        /// Nothing was written: everybody tries alone, but for the one who is told why.
-        case undone
-        /// The same for all.
+        /// Nothing was written. Every member retries alone, except the one that aborted the transaction.
+        case rolledBack
+        /// Failed, with the same failure for every member.
         case failed(KeychainFailure)
     }
 
-    private enum Ending {
+    private enum MemberResult {
         case written
-        /// Undone alone.
+        /// Only this member was rolled back.
         case failed(KeychainFailure)
-        /// It took the whole transaction with it.
+        /// This member's failure ended the whole transaction.
         case abortedTransaction(KeychainFailure)
     }
 
-    private var members: [(request: WriteRequest, ending: Ending)] = []
+    private var members: [(request: WriteRequest, result: MemberResult)] = []
 
     var count: Int { members.count }
 
-    /// Runs each request that waits, in a savepoint of its own, and those that come as long as more are expected.
+    /// Runs each waiting request in a savepoint of its own, and those that arrive while more are expected.
     ///
-    /// False: the transaction is lost.
-    mutating func join(_ session: StoreSession, from turns: WriterQueue) -> Bool {
-        var first = turns.dequeueShareable()
-        // A lone writer looks at no clock.
+    /// Returns false if the transaction was lost.
+    mutating func join(_ session: StoreSession, from queue: WriterQueue) -> Bool {
+        var first = queue.dequeueShareable()
+        // Without other writers, skip reading the clock.
         guard first != nil || session.pacing.expectedCount > 0 else { return true }
         let start = MonotonicClock.nowNanoseconds()
-        let waitEnd = start + min(session.pacing.patienceNanoseconds, Self.nanosecondLimit)
+        let waitEnd = start + min(session.pacing.groupWaitNanoseconds, Self.nanosecondLimit)
         while members.count < Self.countLimit {
-            guard let request = first ?? next(from: turns, session.pacing, waitEndNanoseconds: waitEnd) else { break }
+            guard let request = first ?? next(from: queue, session.pacing, waitEndNanoseconds: waitEnd) else { break }
             first = nil
             switch session.runInSavepoint(request.takeBody()) {
-            case .kept: members.append((request, .written))
-            case .undone(let failure): members.append((request, .failed(failure)))
+            case .released: members.append((request, .written))
+            case .rolledBack(let failure): members.append((request, .failed(failure)))
             case .transactionLost(let failure):
                 members.append((request, .abortedTransaction(failure)))
                 return false
@@ -198,33 +206,32 @@ struct WriteGroup {
         return true
     }
 
-    private func next(from turns: WriterQueue, _ pacing: GroupCommitPacing, waitEndNanoseconds: UInt64) -> WriteRequest? {
-        members.count < pacing.expectedCount ? turns.dequeueShareable(untilNanoseconds: waitEndNanoseconds) : turns.dequeueShareable()
+    private func next(from queue: WriterQueue, _ pacing: GroupCommitPacing, waitEndNanoseconds: UInt64) -> WriteRequest? {
+        members.count < pacing.expectedCount ? queue.dequeueShareable(untilNanoseconds: waitEndNanoseconds) : queue.dequeueShareable()
     }
 
     func answer(_ outcome: Outcome) {
-        for (request, ending) in members {
-            switch (ending, outcome) {
+        for (request, result) in members {
+            switch (result, outcome) {
             case (.written, .committed): request.answer(.written)
             case (.failed(let failure), .committed), (.abortedTransaction(let failure), _), (_, .failed(let failure)):
                 request.answer(.failed(failure))
-            case (_, .undone): request.answer(.retryAlone)
+            case (_, .rolledBack): request.answer(.retryAlone)
             }
         }
     }
 }
 
-/// What the last writes on a connection tell about the next ones.
+/// A prediction of group size and wait time from the last writes on a connection.
 struct GroupCommitPacing {
-    /// How many came together beside the first.
+    /// The number of requests that joined the last write.
     private(set) var expectedCount = 0
     private var flushNanoseconds: UInt64 = 0
 
-    /// How long it pays to wait for those who were answered together and are about to come again: a part of what a flush of their own
-    /// would cost them.
-    var patienceNanoseconds: UInt64 { flushNanoseconds / 4 }
+    /// How long the next writer waits for that many requests to arrive: a fraction of the flush that each would need alone.
+    var groupWaitNanoseconds: UInt64 { flushNanoseconds / 4 }
 
-    /// Runs `commit`, and remembers how many it was for and how long it took.
+    /// Runs `commit`, and records the group's size and the duration of its flush.
     mutating func note(_ group: WriteGroup, _ commit: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
         expectedCount = group.count
         guard group.count > 0 else { return try commit() }

@@ -28,46 +28,48 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Makes what `body` does durable, or undoes it when `body` throws.
+    /// Runs `body` in a transaction that is durable when this returns, and rolled back if `body` throws.
     ///
-    /// With `sharesFlush` it may run on another caller's thread, and a second time after what it did was undone.
+    /// With `sharesFlush`, `body` may run on another caller's thread, and a second time after a rollback.
     private func perform(sharesFlush: Bool, _ body: WriteRequest.Body) throws(KeychainFailure) {
         let deadline = writeDeadline()
-        if sharesFlush, try attempt(sharesFlush: true, deadlineNanoseconds: deadline, body) { return }
-        _ = try attempt(sharesFlush: false, deadlineNanoseconds: deadline, body)
+        if sharesFlush, try writeOnce(sharesFlush: true, deadlineNanoseconds: deadline, body) { return }
+        _ = try writeOnce(sharesFlush: false, deadlineNanoseconds: deadline, body)
     }
 
-    /// False when it was undone because of another caller's write in the same transaction.
-    private func attempt(
+    /// Returns false if the write was rolled back because of another caller's write in the same transaction.
+    private func writeOnce(
         sharesFlush: Bool, deadlineNanoseconds: UInt64, _ body: WriteRequest.Body
     ) throws(KeychainFailure) -> Bool {
-        if turns.tryAcquire() { return try lead(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body) }
-        // The caller waits here for as long as anybody may run its body, and the request lets go of it before it is answered.
+        if writerQueue.tryAcquire() {
+            return try writeAsLeader(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body)
+        }
+        // The request releases `body` before it is answered, and this caller waits until then. So `body` does not escape.
         return try withoutActuallyEscaping(body) { body throws(KeychainFailure) -> Bool in
             let request = WriteRequest(sharesFlush: sharesFlush, body)
-            switch turns.wait(with: request, untilNanoseconds: deadlineNanoseconds) {
-            case .turn: return try lead(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body)
+            switch writerQueue.wait(with: request, untilNanoseconds: deadlineNanoseconds) {
+            case .acquired: return try writeAsLeader(sharesFlush: sharesFlush, deadlineNanoseconds: deadlineNanoseconds, body)
             case .written: return true
             case .failed(let failure): throw failure
             case .retryAlone: return false
-            case .late:
+            case .timedOut:
                 request.withdraw()
                 throw writeTimeoutFailure
             }
         }
     }
 
-    /// Writes, having the writer's turn, and takes along the requests of others.
+    /// Writes as the admitted writer, together with the requests that wait in the queue.
     ///
-    /// The own body needs no savepoint: when it fails nobody else has run yet, and all is undone.
-    private func lead(
+    /// The leader's body runs first and needs no savepoint: if it fails, the whole transaction is rolled back.
+    private func writeAsLeader(
         sharesFlush: Bool, deadlineNanoseconds: UInt64, _ body: WriteRequest.Body
     ) throws(KeychainFailure) -> Bool {
         var group = WriteGroup()
-        var outcome = WriteGroup.Outcome.undone
+        var outcome = WriteGroup.Outcome.rolledBack
         defer {
-            // The next writer first: it is the one that all others wait for.
-            turns.giveBack()
+            // The next writer is admitted before the members are answered: all other callers wait for it.
+            writerQueue.release()
             group.answer(outcome)
         }
         return try withSession(deadlineNanoseconds: deadlineNanoseconds) { session throws(KeychainFailure) in
@@ -75,25 +77,25 @@ extension SQLiteItemStore {
             do throws(KeychainFailure) {
                 try session.checkFormat()
                 try body(session)
-                if sharesFlush, session.health.transactionFailure == nil, !group.join(session, from: turns) {
-                    session.undo()
+                if sharesFlush, session.health.transactionFailure == nil, !group.join(session, from: writerQueue) {
+                    session.rollBack()
                     return false
                 }
-                // A file without a name is gone when it is closed: nothing in it is durable.
+                // The system deletes a file without a name when it is closed, so nothing in it is durable.
                 guard session.pathStillMatchesFile else {
                     session.health.markBroken()
                     throw KeychainFailure(
                         .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
-                        requiresReopening: true)
+                        subject: .store, requiresReopening: true)
                 }
                 var pacing = session.pacing
                 try pacing.note(group) { () throws(KeychainFailure) in try session.commit() }
                 session.pacing = pacing
                 outcome = .committed
             } catch {
-                session.undo()
+                session.rollBack()
                 if session.outcomeIsUnknown { outcome = .failed(error) }
-                // One that is too large for the disk, say, must not fail the others.
+                // The failure of one member, such as a row too large for the disk, must not fail the others: each retries alone.
                 if group.count > 0, !session.outcomeIsUnknown { return false }
                 throw error
             }
@@ -102,11 +104,11 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Runs `body` with the writer's connection while nobody else writes in this process.
+    /// Runs `body` with the writer's connection, if no other thread is writing.
     func withWriter(_ body: (_ session: StoreSession) -> Void) throws(KeychainFailure) {
         let deadline = writeDeadline()
-        guard turns.tryAcquire() else { throw writeTimeoutFailure }
-        defer { turns.giveBack() }
+        guard writerQueue.tryAcquire() else { throw writeTimeoutFailure }
+        defer { writerQueue.release() }
         try withSession(deadlineNanoseconds: deadline) { session in body(session) }
     }
 
@@ -115,14 +117,17 @@ extension SQLiteItemStore {
     ) throws(KeychainFailure) -> Result {
         let session = try checkOutWriter(deadlineNanoseconds: deadlineNanoseconds)
         defer {
-            if session.health.isBroken { drop(ifEpoch: session.epoch, outcomeIsUnknown: session.outcomeIsUnknown) }
+            if session.health.isBroken {
+                closeConnections(ifGeneration: session.poolGeneration, outcomeIsUnknown: session.outcomeIsUnknown)
+            }
         }
         do throws(KeychainFailure) {
             return try body(session)
         } catch {
             guard session.health.transactionFailure?.isBusy == true else { throw error }
             throw KeychainFailure(
-                .notAvailable, "another process has held the store's write lock for \(options.busyTimeoutMilliseconds) ms")
+                .notAvailable, "another process has held the store's write lock for \(options.busyTimeoutMilliseconds) ms",
+                subject: .store, cause: .timedOut(milliseconds: options.busyTimeoutMilliseconds))
         }
     }
 
@@ -131,18 +136,20 @@ extension SQLiteItemStore {
     }
 
     private var writeTimeoutFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "another thread has been writing to the store for \(options.busyTimeoutMilliseconds) ms")
+        KeychainFailure(
+            .notAvailable, "another thread has been writing to the store for \(options.busyTimeoutMilliseconds) ms",
+            subject: .store, cause: .timedOut(milliseconds: options.busyTimeoutMilliseconds))
     }
 }
 
 extension SQLiteItemStore {
-    /// How long a change of keys waits for readers of the state before it.
+    /// How long a replacement of the keybag waits for readers of the previous state.
     private static let scrubWaitNanoseconds: UInt64 = 250_000_000
 
-    /// Finishes what a change of keys left to do: nothing of an old keybag must stay in the -wal file.
+    /// Empties the -wal file after a replacement of the keybag, so that no bytes of the old keybag remain in it.
     ///
-    /// The change itself is durable already, so what fails here fails no call: the mark stays, and a later write or opening tries
-    /// again. The caller has the writer's turn.
+    /// Best effort: the replacement is already durable, so a failure here fails no call. The mark in the store stays, and a later write
+    /// or open retries. The caller must be the admitted writer.
     func finishScrub(on session: StoreSession) {
         guard session.mayNeedScrub, !session.health.isBroken else { return }
         let deadline = session.waitsForScrub ? MonotonicClock.nowNanoseconds() + Self.scrubWaitNanoseconds : 0
@@ -159,7 +166,7 @@ extension SQLiteItemStore {
                 try session.clearScrubPending(pending)
                 try session.commit()
             } catch {
-                session.undo()
+                session.rollBack()
                 throw error
             }
         }

@@ -6,46 +6,65 @@ internal import Synchronization
 
 /// A store in one SQLite file, shared by any number of threads and processes.
 ///
-/// Reads run side by side on a few connections; writes run one at a time on one more, and those that come at once share one flush.
-/// Every wait ends at a deadline.
-/// Should the file be replaced or removed, writes notice before they commit and reads within a second.
+/// Reads run concurrently, each on a connection of a pool. Writes run one at a time on a connection of their own, and concurrent writes
+/// share one flush. If the file is replaced or removed, writes notice before they commit, and reads within a second.
+///
+/// ## Retries
+///
+/// Every wait for a lock in one call ends at the deadline of that call, `StoreOptions.busyTimeoutMilliseconds` after it began to write,
+/// or after its first wait to read. These are the loops that retry, and the reason each ends:
+///
+/// | Loop | Retries | Ends because |
+/// |---|---|---|
+/// | `BusyHandler.wait` (called by SQLite) | a lock of another connection | the deadline passes |
+/// | `SQLiteConnection.copyDatabase` | the copy, while the source is locked | `BusyHandler.wait` returns false at the deadline |
+/// | `WriterQueue.wait` | the wait for an answer, if a writer already runs the request at the deadline | that writer answers after its flush |
+/// | `WriterQueue.dequeueShareable` | waits for one more request | its deadline is at most 2 ms away |
+/// | `WriteGroup.join` | runs one request each time | at most 64 requests and 2 ms |
+/// | `SQLiteItemStore.perform` | a write that was rolled back because of its group | runs at most twice: the second time it is alone |
+/// | `LockedDatabase.lock` | the lock on a file to repair | the deadline passes |
+/// | `StoreRepair.unusedName` | the next number for a file name | each existing file is skipped once |
+/// | `keychain_wal_damage` (C) | a scan during which the -wal file changed | at most 10 scans |
+/// | `keychain_page_checksums_next_damaged` (C) | a page that a checkpoint was writing | the page number increases each time |
+///
+/// Nothing else retries: a broken connection is closed, and the next call opens another.
 package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
-    private let opening: StoreOpener
-    let turns = WriterQueue()
+    private let opener: StoreOpener
+    let writerQueue = WriterQueue()
     private let pool: Mutex<ConnectionPool>
 
-    var options: StoreOptions { opening.options }
+    var options: StoreOptions { opener.options }
 
     /// Opens an existing store.
     ///
     /// Never creates one.
     ///
-    /// Throws `.notAvailable` for a file that is absent, foreign, newer, damaged or not private, and says which.
+    /// Throws `.notAvailable` for a file that is absent, damaged, not private, not a store, or of another format. The reason says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
-        opening = StoreOpener(path: path, options: options)
-        try opening.examine()
-        let session = try opening.openSession(.reader, epoch: 0, deadlineNanoseconds: nil)
+        opener = StoreOpener(path: path, options: options)
+        try opener.requireStore()
+        let session = try opener.openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil)
         storeID = try session.storeID()
         let scrubPending = try session.scrubPending() != nil
         pool = Mutex(ConnectionPool(first: session))
         guard scrubPending else { return }
-        // Who cannot now, leaves it to a later write or opening.
+        // Best effort: a later write or open retries.
         try? withWriter { session in finishScrub(on: session) }
     }
 
-    /// Closes every connection as soon as its call has ended.
+    /// Closes idle connections now and the rest when their calls end.
     ///
-    /// Later calls are refused.
+    /// Later calls fail.
     package func close() {
         guard !keychain_process_is_forked() else { return }
         pool.withLock { $0.isClosed = true }
-        drop()
+        closeConnections()
     }
 
     static var forkedChildFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
+        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec", subject: .store)
     }
 
     func refuseForkedChild() throws(KeychainFailure) {
@@ -60,22 +79,22 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try body(session) }
     }
 
-    /// The keybag as stored, with both its copies.
+    /// Returns the stored keybag, with both copies.
     package func keybag() throws(KeychainFailure) -> StoredKeybag {
         try withReader { session throws(KeychainFailure) in try session.keybag() }
     }
 
-    /// Whether the -wal file may still hold what a change of keys was to remove; a later opening finishes that.
+    /// Whether the -wal file may still contain bytes of an old keybag.
+    ///
+    /// A later write or open removes them.
     package func isScrubPending() throws(KeychainFailure) -> Bool {
         try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
     }
 
-
-
-    /// What of a store's files is not what was written, also of one that is too damaged to be opened.
+    /// Finds the damaged pages of a store's files by their checksums, even if the store is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
-        return try StoreOpener(path: path, options: options).damage()
+        return try StoreOpener(path: path, options: options).findDamage()
     }
 
     /// Returns the problems of the file itself; empty if it is sound.
@@ -83,12 +102,7 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 
-    /// Whether the file's pages have checksums: those of format 1 get them with the first write that nobody else is in the way of.
-    package func hasPageChecksums() throws(KeychainFailure) -> Bool {
-        try withReader { session throws(KeychainFailure) in try session.formatVersion() >= StoreSchema.formatVersion }
-    }
-
-    /// Whether pages of the file are not what was written, as far as their checksums tell.
+    /// Whether any page of the file has a wrong checksum.
     package func hasDamagedPages() throws(KeychainFailure) -> Bool {
         try withReader { session throws(KeychainFailure) in try session.hasDamagedPages() }
     }
@@ -98,11 +112,11 @@ package final class SQLiteItemStore: ItemStore {
     ) throws(KeychainFailure) -> Result {
         try refuseForkedChild()
         let session = try checkOutReader()
-        defer { giveBack(session) }
+        defer { returnReader(session) }
         let result = try body(session)
         if let file = session.immutableFile, !file.isUnchanged {
-            drop()
-            throw KeychainFailure(.notAvailable, "the store was changed while it was read without locks; try again")
+            closeConnections()
+            throw KeychainFailure(.notAvailable, "the store was changed while it was read without locks; try again", subject: .store)
         }
         return result
     }
@@ -112,101 +126,95 @@ package final class SQLiteItemStore: ItemStore {
         let found = pool.withLock { $0.checkOutReader(nowNanoseconds: now) }
         switch found {
         case .closed: throw Self.closedFailure
-        case .open(let epoch): return try openSession(.reader, epoch: epoch)
+        case .open(let generation): return try openSession(.reader, poolGeneration: generation)
         case .ready(let session):
             session.startReading()
             return session
         case .unchecked(let session):
-            guard session.pathStillMatchesFile else { return try openSession(.reader, epoch: drop(ifEpoch: session.epoch)) }
+            guard session.pathStillMatchesFile else {
+                return try openSession(.reader, poolGeneration: closeConnections(ifGeneration: session.poolGeneration))
+            }
             session.startReading()
             return session
         }
     }
 
-    private func giveBack(_ session: StoreSession) {
+    private func returnReader(_ session: StoreSession) {
         session.finishReading()
-        if session.health.isBroken { drop(ifEpoch: session.epoch) }
-        pool.withLock { $0.giveBack(reader: session) }
+        if session.health.isBroken { closeConnections(ifGeneration: session.poolGeneration) }
+        pool.withLock { $0.returnReader(session) }
     }
 
     // MARK: Connections
 
-    /// The writer's connection.
+    /// Returns the writer's connection, which is opened if necessary.
     ///
-    /// The caller has the writer's turn.
+    /// The caller must be the admitted writer.
     func checkOutWriter(deadlineNanoseconds: UInt64) throws(KeychainFailure) -> StoreSession {
-        let (existing, epoch, isClosed, mustRewrite) = pool.withLock { ($0.writer, $0.epoch, $0.isClosed, $0.lastOutcomeIsUnknown) }
+        let (existing, generation, isClosed, mustCheckpoint) = pool.withLock {
+            ($0.writer, $0.generation, $0.isClosed, $0.lastOutcomeIsUnknown)
+        }
         if isClosed { throw Self.closedFailure }
         if let existing { return existing }
-        let session = try openWriter(epoch: epoch, mayUpgrade: !mustRewrite, deadlineNanoseconds: deadlineNanoseconds)
+        let session = try openSession(.writer, poolGeneration: generation, deadlineNanoseconds: deadlineNanoseconds)
         try session.makeDurable(deadlineNanoseconds: deadlineNanoseconds)
-        if mustRewrite {
-            // What a failed flush left in the -wal may look written and not be on the disk. Behind it nothing would be durable,
-            // so it is copied out and flushed elsewhere first.
+        if mustCheckpoint {
+            // After a failed flush the kernel may consider frames of the -wal file clean that never reached the disk. No later frame
+            // would be durable. So the content is first copied into the database and flushed there.
             guard try session.connection.checkpointAndTruncate() else {
                 throw KeychainFailure(
-                    .notAvailable, "after a disk failure the store must be flushed first, and another process is reading it")
+                    .notAvailable, "after a disk failure the store must be flushed first, and another process is reading it",
+                    subject: .store)
             }
         }
-        pool.withLock { $0.put(writer: session) }
+        pool.withLock { $0.setWriter(session) }
         return session
     }
 
-    /// A store of an older format becomes one of the newest first, if nobody is at work on it.
-    private func openWriter(
-        epoch: UInt64, mayUpgrade: Bool, deadlineNanoseconds: UInt64
-    ) throws(KeychainFailure) -> StoreSession {
-        var session: StoreSession? = try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
-        if let session, !(session.isOldFormat && mayUpgrade) { return session }
-        // For the upgrade nobody may have the file open, this process neither.
-        session = nil
-        let epoch = drop(ifEpoch: epoch)
-        opening.upgradeFormat()
-        return try openSession(.writer, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
-    }
-
-    /// Another thread found that the store has to be opened anew, and closed this one meanwhile.
+    /// The failure after another thread found that the store must be reopened, and closed it.
     private static var closedFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "the store was closed", requiresReopening: true)
+        KeychainFailure(.notAvailable, "the store was closed", subject: .store, requiresReopening: true)
     }
 
     private func openSession(
-        _ role: StoreOpener.Role, epoch: UInt64, deadlineNanoseconds: UInt64? = nil
+        _ role: StoreOpener.Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64? = nil
     ) throws(KeychainFailure) -> StoreSession {
-        let session = try opening.openSession(role, epoch: epoch, deadlineNanoseconds: deadlineNanoseconds)
+        let session = try opener.openSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
         guard try session.storeID() == storeID else {
             throw KeychainFailure(
-                .notAvailable, "another store has taken the place of the one at \(opening.path)", requiresReopening: true)
+                .notAvailable, "the store at \(opener.path) was replaced by another one", path: opener.path, subject: .store,
+                requiresReopening: true)
         }
         return session
     }
 
-    /// Closes all connections that are idle, and the others when they are given back.
+    /// Closes idle connections now and the rest when they are returned to the pool.
     ///
-    /// The next call opens new ones, of the epoch that is answered.
+    /// With `ifGeneration`, does nothing if that generation was already closed. Returns the generation of the connections that the next
+    /// calls open.
     @discardableResult
-    func drop(ifEpoch failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
-        let (dropped, epoch) = pool.withLock { pool in
-            (pool.invalidateSessions(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.epoch)
+    func closeConnections(ifGeneration failed: UInt64? = nil, outcomeIsUnknown: Bool = false) -> UInt64 {
+        let (closed, generation) = pool.withLock { pool in
+            (pool.invalidateSessions(after: failed, outcomeIsUnknown: outcomeIsUnknown), pool.generation)
         }
-        // Closed here, outside the lock.
-        withExtendedLifetime(dropped) {}
-        return epoch
+        // The connections are closed here, outside the lock.
+        withExtendedLifetime(closed) {}
+        return generation
     }
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 ///
-/// The defaults are what the engine uses.
+/// The engine uses the defaults.
 package struct StoreOptions: Sendable {
-    /// How long a call may wait for locks, all its waits together.
+    /// The longest time that one call waits for locks, all its waits taken together.
     package var busyTimeoutMilliseconds: Int
     package var fileSystem: FileSystemProbe
-    /// For tests only: anything but `.full` loses acknowledged writes when the power fails.
+    /// For tests only: any mode but `.full` loses acknowledged writes in a power failure.
     package var synchronous: SynchronousMode
-    /// SQLite's layer below, by name; nil is the system's own.
+    /// The name of the base VFS, SQLite's interface to the file system; nil is the default VFS.
     ///
-    /// Tests put one there that fails on purpose.
+    /// Tests inject failures with a VFS of their own.
     package var vfsName: String?
 
     package init(

@@ -4,21 +4,20 @@ package import KeychainCore
 internal import KeychainSystem
 
 extension SQLiteItemStore {
-    /// Copies the whole store, as it is at one moment, into a new file that opens as this store does.
+    /// Copies a consistent state of the whole store into a new file, which can be opened like this store.
     ///
-    /// Others may go on writing. Damaged rows are copied as they are; with a damaged page there is no copy, for in the copy it would
-    /// look sound. The copy is published whole or not at all, and durable when
-    /// this returns.
+    /// Other threads and processes may write meanwhile. Damaged rows are copied unchanged. A damaged page makes the copy fail: the copy's
+    /// page would get a valid checksum, which would hide the damage. The copy is published atomically and is durable when this returns.
     ///
-    /// Throws `.duplicateItem` when the file is there and `replacingExisting` is not said, `.readOnly` or `.notAvailable` where
-    /// nothing can be written, and `.notAvailable` for a path that belongs to a store in use.
+    /// Throws `.duplicateItem` if the file exists and `replacingExisting` is false, `.readOnly` or `.notAvailable` if the file cannot be
+    /// written, and `.notAvailable` for a path that belongs to a store in use.
     package func snapshot(to path: String, replacingExisting: Bool = false) throws(KeychainFailure) {
         let file = try AtomicFile(path)
         let outcome = try withReader { session throws(KeychainFailure) in
             guard session.pathStillMatchesFile else {
                 session.health.markBroken()
                 throw KeychainFailure(
-                    .notAvailable, "the store's file was removed or replaced while it was open", requiresReopening: true)
+                    .notAvailable, "the store's file was removed or replaced while it was open", subject: .store, requiresReopening: true)
             }
             try refusePlaceOfStore(file.path, sourceFile: session.file)
             return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
@@ -26,25 +25,28 @@ extension SQLiteItemStore {
             }
         }
         if outcome == .alreadyThere {
-            throw KeychainFailure(.duplicateItem, "\(file.path) is there already, and is left as it is")
+            throw KeychainFailure(
+                .duplicateItem, "\(file.path) already exists; it was not changed", path: file.path, subject: .snapshot)
         }
     }
 
-    /// A snapshot in the place of the store would take from it what was written since; beside a -wal file of another state SQLite
-    /// would mix the two.
+    /// Throws if a snapshot at the path would replace the store, or be combined by SQLite with a -wal file of another database.
     private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
         let source = sourceFile.location.path
         let isSource = try POSIX.factsIfPresent(of: path)?.identity == sourceFile.facts.identity
         if isSource || FileLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
-            throw KeychainFailure(.notAvailable, "\(path) is the store itself; choose another place for the snapshot")
+            throw KeychainFailure(
+                .notAvailable, "\(path) is the store itself; choose another place for the snapshot", path: path, subject: .snapshot,
+                cause: .isKeychainFile)
         }
         for suffix in FileLocation.companionSuffixes where try POSIX.factsIfPresent(of: path + suffix) != nil {
             throw KeychainFailure(
-                .notAvailable, "there is \(path)\(suffix): a database in use, or what is left of one; choose another place")
+                .notAvailable, "\(path)\(suffix) exists: it belongs to a database in use, or was left by one; choose another place",
+                path: path + suffix, subject: .snapshot)
         }
     }
 
-    /// Until the copy is whole nobody knows it, so it needs no journal and no flush.
+    /// Needs neither a rollback journal nor flushes: no other process opens the copy before it is complete.
     private func copy(_ source: SQLiteConnection, to temporary: String, in directory: String) throws(KeychainFailure) {
         let copy = try SQLiteConnection(
             path: temporary, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
@@ -52,18 +54,18 @@ extension SQLiteItemStore {
         do throws(KeychainFailure) {
             try source.copyDatabase(to: copy)
         } catch {
-            // A reader must not take the store for what is full.
-            throw error.remedy == .writeElsewhere ? error.prefixed(by: "nothing was made in \(directory)") : error
+            // The reason must say that the destination's disk is full, and not the store's.
+            throw error.remedy == .writeElsewhere ? error.prefixed(by: "nothing was created in \(directory)") : error
         }
     }
 }
 
 extension SQLiteConnection {
-    /// Copies the whole database as it is at one moment into that of another connection, in the place of what is there.
+    /// Replaces the content of another connection's database with a consistent copy of this one.
     ///
-    /// All pages go in one step, within one read: others may write meanwhile, and the copy need not begin again.
+    /// Copies all pages in one step within one read transaction, so writes by others do not restart the copy.
     func copyDatabase(to other: SQLiteConnection) throws(KeychainFailure) {
-        // Both connections outlive the copy, and the one thread here uses them for nothing else until it is finished.
+        // Both connections outlive the copy, and this thread uses them for nothing else until it is finished.
         guard let copy = unsafe sqlite3_backup_init(other.handle, "main", handle, "main") else {
             throw other.health.record(SQLiteFailure(code: SQLITE_ERROR, action: "copying the store"))
         }
@@ -76,7 +78,7 @@ extension SQLiteConnection {
         let finished = unsafe sqlite3_backup_finish(copy)
         guard code == SQLITE_DONE, finished == SQLITE_OK else {
             let failure = SQLiteFailure(code: code == SQLITE_DONE ? finished : code, action: "copying the store")
-            // Only the copy is written.
+            // A write failure concerns the copy: the source is only read.
             guard !failure.isWriteFailure else { throw failure.keychainFailure.withRemedy(.writeElsewhere) }
             throw health.record(failure)
         }

@@ -3,29 +3,31 @@ internal import CKeychainShims
 package import KeychainCore
 internal import KeychainSystem
 
-/// Gives a store its page checksums back after a program that does not know them has written to its file, and goes on without changes that
-/// damage in the -wal file has cut off.
+/// Repairs a store: recomputes page checksums after a program that does not know them has written to the file, and discards changes that
+/// damage in the -wal file has made unreachable.
 ///
-/// A checksum is no proof of anything but that nothing changed since it was computed. So a new one is only given where something stronger
-/// shows that the content is what was written: whoever asks judges a copy, which then takes the store's place. The file as it was stays
-/// beside it.
+/// A checksum only proves that a page is unchanged since it was computed. So new checksums are computed for a copy, which the caller
+/// authenticates with stronger means. The accepted copy replaces the store. The original file remains beside it under another name.
 package struct StoreRepair {
-    /// What is to be judged.
+    /// A copy for the caller to authenticate.
     package struct Copy {
-        /// Opens as the store would; what the -wal file held is in it.
+        /// The path of the copy, which can be opened like the store.
+        ///
+        /// It includes the changes of the -wal file.
         package let path: String
         package let pageCount: Int
-        /// Pages that are refused as the store is.
+        /// The number of the store's pages with wrong checksums.
         package let refusedPageCount: Int
-        /// Changes stored last that are not in the copy, because the -wal file is damaged before them.
+        /// The number of the latest changes that are missing from the copy, because the -wal file is damaged before them.
         package let unreachableChangeCount: Int
     }
 
     package enum Outcome: Equatable {
-        /// Nothing is refused.
+        /// No checksum is wrong.
         case notNeeded
+        /// The caller rejected the copy. The store is unchanged.
         case declined
-        /// The path of the file as it was.
+        /// The copy has replaced the store. `original` is the path of the original file.
         case done(original: String)
     }
 
@@ -37,36 +39,38 @@ package struct StoreRepair {
         self.options = options
     }
 
-    /// Lets `accepts` judge a copy with new checksums, and puts it in the store's place if it answers true.
+    /// Creates a copy with new checksums, passes it to `accepts`, and replaces the store with it if that returns true.
     ///
-    /// Nothing in this process may have the store open, and nobody else: throws `.notAvailable` when somebody has past the deadline.
-    /// `originalSuffix` tells the file as it was from others like it; where the name is taken it gets a number. Until the copy takes the
-    /// store's place nothing of the store is changed, and whatever interrupts this leaves the store as it was, or repaired.
+    /// No connection to the store may be open in this process. Throws `.notAvailable` if another process still has the store open at the
+    /// deadline. The original file gets its name plus `originalSuffix`, and a number if that name is taken. An interruption leaves the
+    /// store either unchanged or repaired.
     package func run(
         originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
-        let opening = StoreOpener(path: path, options: options)
-        try opening.examine()
-        let refused = try opening.damage()
+        let opener = StoreOpener(path: path, options: options)
+        try opener.requireStore()
+        let refused = try opener.findDamage()
         guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
         let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
         let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
         RepairCopy.removeLeftovers(in: location)
         let copy = try RepairCopy(of: original, in: location)
         let unreachableChangeCount = try truncateUnreachableChanges(copy)
-        try settle(copy)
+        try checkpointCopy(copy)
         let isAccepted = try accepts(
             Copy(
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
                 unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
-        let publication = StoreReplacement(location: location, copy: copy, originalPath: try unusedName(location.path + originalSuffix))
-        try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(deadlineNanoseconds: deadline) }
-        return .done(original: publication.originalPath)
+        let replacement = StoreReplacement(location: location, copy: copy, originalPath: try unusedName(location.path + originalSuffix))
+        try withExtendedLifetime(original) { () throws(KeychainFailure) in try replacement.run(deadlineNanoseconds: deadline) }
+        return .done(original: replacement.originalPath)
     }
 
-    /// One that was interrupted may have left a second name of the store's file a moment ago.
+    /// Returns the path, with a number if it is taken.
+    ///
+    /// An interrupted repair may have left a second name of the store's file.
     private func unusedName(_ path: String) throws(KeychainFailure) -> String {
         var name = path
         var number = 1
@@ -77,9 +81,11 @@ package struct StoreRepair {
         return name
     }
 
-    /// Ends the copy's -wal file where damage begins in it, if there are changes behind that, and tells how many.
+    /// Truncates the copy's -wal file where damage begins, if there are changes after the damage.
+    ///
+    /// Returns the number of those changes.
     private func truncateUnreachableChanges(_ copy: RepairCopy) throws(KeychainFailure) -> Int {
-        guard let damage = try StoreOpener(path: copy.path, options: options).damage().log else { return 0 }
+        guard let damage = try StoreOpener(path: copy.path, options: options).findDamage().wal else { return 0 }
         do throws(POSIX.SystemError) {
             try POSIX.truncate(copy.path + "-wal", toByteCount: damage.soundByteCount)
         } catch {
@@ -88,24 +94,25 @@ package struct StoreRepair {
         return damage.unreachableChangeCount
     }
 
-    /// Brings what is in the copy's -wal file into the copy.
-    private func settle(_ copy: RepairCopy) throws(KeychainFailure) {
+    /// Copies the content of the copy's -wal file into the copy's database.
+    private func checkpointCopy(_ copy: RepairCopy) throws(KeychainFailure) {
         let connection = try SQLiteConnection(
             path: copy.path, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
         try connection.enablePageVerification()
         try connection.applySafetySettings()
         try connection.apply(options.synchronous)
-        // SQLite finds the -wal file, or a journal, with the first read.
+        // The first read makes SQLite recover the -wal file or a rollback journal.
         _ = try connection.integer(of: "PRAGMA user_version")
         guard try connection.checkpointAndTruncate() else {
-            throw KeychainFailure(.notAvailable, "another program has the copy \(copy.path) open; nothing was changed")
+            throw KeychainFailure(
+                .notAvailable, "another program has the copy \(copy.path) open; nothing was changed", path: copy.path, subject: .store)
         }
     }
 }
 
-/// A database file that nobody else can use until this is let go of: SQLite has it open in no process.
+/// A database file locked exclusively until this object is released: no process has it open with SQLite.
 ///
-/// Read past SQLite. Nothing in this process may use the file meanwhile: letting go of this would drop its locks.
+/// The file is read without SQLite. Nothing else in this process may use the file meanwhile: closing this descriptor would drop its locks.
 final class LockedDatabase {
     let path: String
     let descriptor: Int32
@@ -113,14 +120,16 @@ final class LockedDatabase {
 
     private static let pauseNanoseconds: UInt64 = 2_000_000
 
-    /// Waits until the deadline for whoever has it open.
+    /// Locks the file, waiting for other processes to close it.
     ///
-    /// Throws `.notAvailable` when somebody still has, and `.readOnly` for a file that cannot be written.
+    /// Throws `.notAvailable` if a process still has it open at the deadline, and `.readOnly` for a file that cannot be written.
     convenience init(_ path: String, deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         do throws(POSIX.SystemError) {
             try self.init(opening: path, deadlineNanoseconds)
         } catch  where error == .isLocked {
-            throw KeychainFailure(.notAvailable, "another program has \(path) open; nothing was changed", remedy: .closeElsewhere)
+            throw KeychainFailure(
+                .notAvailable, "another program has \(path) open; nothing was changed", path: path, subject: .store,
+                remedy: .closeElsewhere)
         } catch {
             throw Self.failure(error, path)
         }
@@ -140,42 +149,46 @@ final class LockedDatabase {
 
     deinit { POSIX.closeDescriptor(descriptor) }
 
-    /// Gives the file's size.
+    /// Waits for the lock and returns the size of the file.
     private static func lock(_ descriptor: Int32, _ path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.SystemError) -> Int64 {
         while try !POSIX.lockDatabase(descriptor) {
             guard MonotonicClock.nowNanoseconds() < deadlineNanoseconds else { throw .isLocked }
             MonotonicClock.sleep(nanoseconds: pauseNanoseconds)
         }
         let (identity, byteCount) = try POSIX.identityAndByteCount(of: descriptor)
-        // Another file may have been given the name before the lock was there.
+        // Another file may have taken the name before the file was locked.
         guard try POSIX.facts(of: path).identity == identity else { throw .noEntry }
         return byteCount
     }
 
     static func failure(_ error: POSIX.SystemError, _ path: String) -> KeychainFailure {
         let status: KeychainStatus = error.isPermissionError ? .readOnly : error.isIOError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "\(path) cannot be copied: \(error.message); nothing was changed")
+        return KeychainFailure(
+            status, "\(path) cannot be copied: \(error.message); nothing was changed", path: path, subject: .store,
+            cause: error.isOutOfSpace ? .diskFull : nil)
     }
 }
 
-/// A copy of a store's files in which every page of the database has the right checksum, whatever is in it.
+/// A copy of a store's files in which every page of the database has a valid checksum, whatever its content.
 ///
-/// Removed when this is let go of, unless it was given the store's name.
+/// The files are removed when this object is released, unless the copy has replaced the store.
 final class RepairCopy {
     let path: String
     let pageCount: Int
 
     private static let chunkByteCount = 1 << 20
-    /// What SQLite may have left beside a database that belongs to its content.
+    /// The suffixes of files that SQLite may have left beside a database and that contain a part of its content.
     static let logSuffixes = ["-wal", "-journal"]
 
-    /// Throws, calling it damage, for a file that is not a whole number of pages of a store.
+    /// Copies the files.
+    ///
+    /// Throws a failure with `isDamage` for a file whose size is not a multiple of the page size.
     init(of original: LockedDatabase, in location: FileLocation) throws(KeychainFailure) {
         guard original.byteCount > 0, original.byteCount % Int64(StoreSchema.pageByteCount) == 0 else {
             throw KeychainFailure(
-                .notAvailable, "the store is damaged: its file is cut off in the midst of a page; nothing was changed", isDamage: true)
+                .notAvailable, "the store is damaged: its file ends within a page; nothing was changed", subject: .store, isDamage: true)
         }
-        // A name that nobody can guess or have left behind.
+        // A random name cannot be guessed and cannot exist already.
         path = location.directory + "/" + Self.prefix(location) + Identifier128.random().hexadecimal + Self.suffix
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
         do throws(POSIX.SystemError) {
@@ -186,9 +199,9 @@ final class RepairCopy {
         }
     }
 
-    /// Removes what repairs that were killed have left behind.
+    /// Removes files that interrupted repairs have left behind.
     ///
-    /// The caller has locked the store, so none is under way.
+    /// The caller has locked the store, so no other repair is running.
     static func removeLeftovers(in location: FileLocation) {
         for name in POSIX.names(inDirectory: location.directory) where name.hasPrefix(prefix(location)) {
             let isOurs = ([""] + FileLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
@@ -224,35 +237,37 @@ final class RepairCopy {
         while true {
             let count = try POSIX.read(into: &buffer, from: original, at: offset)
             if count == 0 { break }
-            if writingChecksums { PageChecksums.stamp(&buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1) }
+            if writingChecksums {
+                PageChecksums.writeChecksum(into: &buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1)
+            }
             try POSIX.write(count == buffer.count ? buffer : Array(buffer[..<count]), to: copy)
             offset += Int64(count)
         }
     }
 }
 
-/// Puts a copy in the place of a store, which keeps its files under other names.
+/// Replaces a store with a copy, and keeps the original files under other names.
 ///
-/// There is no moment without a store: the old file gets a second name, and the new one takes its first in one step. Between that step and
-/// the removal of the old -wal file the new file has the old one's log; its changes are in the file already, so applying them again changes
-/// nothing.
+/// The replacement is atomic: the original file gets a second name, and a rename gives its first name to the copy. Until the original -wal
+/// file is removed, the new file has the original's -wal file. The new file already contains those changes, so applying them again has no
+/// effect.
 struct StoreReplacement {
     let location: FileLocation
     let copy: RepairCopy
-    /// The second name of the old file.
+    /// The second name of the original file.
     let originalPath: String
 
     /// The caller has locked the store.
     func run(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         if let log = try POSIX.factsIfPresent(of: copy.path + "-wal"), log.byteCount > 0 {
-            throw KeychainFailure(.notAvailable, "the copy is not whole; nothing was changed")
+            throw KeychainFailure(.notAvailable, "the copy is incomplete; nothing was changed", subject: .store)
         }
-        try naming { () throws(POSIX.SystemError) in try POSIX.flush(copy.path) }
-        // Whoever opens the new file has to wait until the old one's log is out of its way.
+        try throwingFailure { () throws(POSIX.SystemError) in try POSIX.flush(copy.path) }
+        // Processes that open the new file must wait until the original -wal file is removed.
         let lock = try LockedDatabase(copy.path, deadlineNanoseconds: deadlineNanoseconds)
         do throws(KeychainFailure) {
-            try naming { () throws(POSIX.SystemError) in try linkOriginal() }
-            try naming { () throws(POSIX.SystemError) in try POSIX.rename(copy.path, to: location.path) }
+            try throwingFailure { () throws(POSIX.SystemError) in try linkOriginal() }
+            try throwingFailure { () throws(POSIX.SystemError) in try POSIX.rename(copy.path, to: location.path) }
         } catch {
             for suffix in [""] + RepairCopy.logSuffixes where isOriginal(suffix) { POSIX.removeFile(originalPath + suffix) }
             throw error
@@ -263,8 +278,8 @@ struct StoreReplacement {
             try POSIX.flush(location.directory)
         } catch {
             throw KeychainFailure(
-                .inputOutput,
-                "the repaired file is in its place, but the disk failed (\(error.message)): after a restart it may be the old one again")
+                .inputOutput, "the store was repaired, but the disk failed (\(error.message)): a restart may undo the repair",
+                subject: .store, cause: .outcomeUnknown)
         }
         withExtendedLifetime(lock) {}
     }
@@ -277,7 +292,7 @@ struct StoreReplacement {
         try POSIX.flush(location.directory)
     }
 
-    /// Whether the second name is one that was given here: it stands for the same file as the first.
+    /// Whether the second name was created here: it leads to the same file as the first.
     private func isOriginal(_ suffix: String) -> Bool {
         guard let first = try? POSIX.facts(of: location.path + suffix), let second = try? POSIX.facts(of: originalPath + suffix) else {
             return false
@@ -285,7 +300,7 @@ struct StoreReplacement {
         return first.identity == second.identity
     }
 
-    private func naming(_ body: () throws(POSIX.SystemError) -> Void) throws(KeychainFailure) {
+    private func throwingFailure(_ body: () throws(POSIX.SystemError) -> Void) throws(KeychainFailure) {
         do throws(POSIX.SystemError) {
             try body()
         } catch {

@@ -32,7 +32,9 @@ extension keychain_tpm_object {
 }
 
 extension SealingAuthorization {
-    /// Calls `body` with the bytes, or nil if there are none. `body` must not keep or copy them.
+    /// Calls `body` with the bytes, or nil if there are none.
+    ///
+    /// `body` must not keep or copy them.
     borrowing func withPointer(_ body: (UnsafeRawPointer?) throws(SealingFailure) -> Void) throws(SealingFailure) {
         switch self {
         case .none: try body(nil)

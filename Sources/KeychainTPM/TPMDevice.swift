@@ -17,7 +17,9 @@ package struct TPMDevice: SealingDevice {
     private let timeoutSeconds: UInt32
     private let lock: TimedLock
 
-    /// A TPM named by a TCTI of tpm2-tss, "module:configuration". No other TPM is tried.
+    /// A TPM named by a TCTI of tpm2-tss, "module:configuration".
+    ///
+    /// No other TPM is tried.
     ///
     /// A call waits at most `timeoutSeconds` for other calls of this process, and then at most as long for the TPM.
     package init(tcti: String = defaultTCTI, timeoutSeconds: UInt32 = 30) throws(SealingFailure) {

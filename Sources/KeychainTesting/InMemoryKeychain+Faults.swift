@@ -93,16 +93,16 @@ extension InMemoryKeychain {
     ///
     /// Throws `.itemNotFound` if no item has that account.
     private func damage(account: String?, secretsOnly: Bool = false) throws(KeychainFailure) {
-        try control.perform(creating: true) { open throws(KeychainFailure) in
+        try control.perform(creating: true) { opened throws(KeychainFailure) in
             var queries = [RowQuery(isTombstone: false)]
             if let account {
                 queries.removeAll()
                 for itemClass in [ItemClass.genericPassword, .internetPassword] {
-                    let digest = try open.keybag.cipher.digest(of: .string(account), for: .account, in: itemClass)
+                    let digest = try opened.keybag.cipher.digest(of: .string(account), for: .account, in: itemClass)
                     queries.append(RowQuery(itemClass: itemClass, accountDigest: digest, isTombstone: false))
                 }
             }
-            try open.keychain.write { writing throws(KeychainFailure) in
+            try opened.keychain.write { writing throws(KeychainFailure) in
                 var rows: [SealedRow] = []
                 for query in queries {
                     try writing.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C library's functions for what is in files: noted when they change something below the root, and then the kernel's.
-   They ask the kernel themselves, so that nothing stands behind them. */
+/* Replacements for the C library's functions on the content of files: each records a change below the root, and then makes the system call.
+   They make system calls directly, so no function of the C library is involved. */
 #define _GNU_SOURCE
 #include "disk_recorder.h"
 
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* `large` names are those of the same functions with 64-bit offsets, which are the only ones here. */
+/* Defines `large`, the name of the same function with 64-bit offsets. All offsets here have 64 bits. */
 #define ALSO_CALLED(large, type, name, ...) type large(__VA_ARGS__) __attribute__((alias(#name)))
 
 static int open_at(int directory, const char *name, int flags, unsigned mode) {
@@ -62,7 +62,7 @@ ALSO_CALLED(openat64, int, openat, int, const char *, int, ...);
 
 static size_t half(size_t byte_count) { return byte_count > 1 ? byte_count / 2 : byte_count; }
 
-/* Negative `offset`: where the descriptor stands. */
+/* A negative `offset` stands for the descriptor's current position. */
 static ssize_t write_at(int descriptor, const void *data, size_t byte_count, off_t offset, const char *name) {
     disk_path path;
     bool is_positioned = offset >= 0;
@@ -106,7 +106,7 @@ ssize_t pwrite(int descriptor, const void *data, size_t byte_count, off_t offset
 
 ALSO_CALLED(pwrite64, ssize_t, pwrite, int, const void *, size_t, off_t);
 
-/* Negative `offset`: where the descriptor stands. */
+/* A negative `offset` stands for the descriptor's current position. */
 static ssize_t read_at(int descriptor, void *buffer, size_t byte_count, off_t offset, const char *name) {
     disk_path path;
     if (disk_descriptor_is_below(descriptor, path)) {
@@ -153,7 +153,7 @@ static int flush(int descriptor, long number, const char *name) {
     int result = 0;
     if (!disk_flush_is_ignored(path)) {
         bool fails = disk_fate_of(DISK_FLUSHES, name, path) == DISK_FAILS || disk_flush_fails(path);
-        /* Where the kernel flushes is of no interest: the log says what would have been on the disk. */
+        /* No system call: the log alone determines the content of the simulated disk. */
         disk_note(fails ? DISK_FLUSH_FAILED : DISK_FLUSHED, disk_inode(descriptor), 0, path, "", "", 0);
         result = fails ? -1 : 0;
     }
@@ -176,12 +176,12 @@ int close(int descriptor) {
     int error = errno;
     int result = (int)syscall(SYS_close, descriptor);
     if (!fails) return result;
-    /* Linux closes the descriptor also when it answers an error. */
+    /* Linux closes the descriptor even if it returns an error. */
     errno = error;
     return -1;
 }
 
-/* What nothing here is known to use: noted, so that a log which lacks a change cannot pass for a whole one. */
+/* Records a call that no tested code is known to use, so that an incomplete log cannot be mistaken for a complete one. */
 static void note_unknown(int descriptor, const char *name) {
     disk_path path;
     if (!disk_descriptor_is_below(descriptor, path)) return;

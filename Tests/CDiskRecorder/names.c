@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C library's functions for names: noted when they change something below the root, and then the kernel's. */
+/* Replacements for the C library's functions on names: each records a change below the root, and then makes the system call. */
 #define _GNU_SOURCE
 #include "disk_recorder.h"
 
@@ -42,7 +42,7 @@ int renameat2(int from_directory, const char *from, int to_directory, const char
     int result = -1;
     if (disk_fate_of(DISK_CHANGES, "rename", new_path) != DISK_FAILS) {
         result = (int)syscall(SYS_renameat2, from_directory, from, to_directory, to, flags);
-        /* Neither an exchange nor a move into or out of the root is modelled. */
+        /* The model has neither exchanges nor moves into or out of the root. */
         bool is_known = is_below && comes_from_below && (flags & ~1u) == 0;
         if (result == 0) disk_note(is_known ? DISK_RENAMED : DISK_UNKNOWN_CHANGE, 0, 0, old_path, new_path, "", 0);
     }

@@ -68,6 +68,9 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
         UnusableState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
             try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
         },
+        UnusableState("the unreleased format 1", mentions: ["STORE", "format 1", "not supported", "Move it away"]) { home, _ in
+            try RawDatabase(store(home), stamps: false).execute("PRAGMA user_version = 1")
+        },
         UnusableState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
         UnusableState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
         UnusableState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
@@ -126,9 +129,9 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
 
     /// Needs root, who alone can give files away.
     static let ownedByAnother = [
-        UnusableState("another user's file", mentions: ["STORE", "belongs to user 12345", "ask as"]) { home, _ in try giveAway(store(home))
+        UnusableState("another user's file", mentions: ["STORE", "belongs to user 12345", "run as"]) { home, _ in try giveAway(store(home))
         },
-        UnusableState("another user's directory", mentions: ["HOME", "belongs to user 12345", "ask as that"]) { home, _ in
+        UnusableState("another user's directory", mentions: ["HOME", "belongs to user 12345", "run as that"]) { home, _ in
             try giveAway(home)
         },
         UnusableState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
@@ -158,7 +161,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("A keychain that cannot be used is said to be so, and left as it is")
+@Suite("A keychain that cannot be used is said to be so, and left as it is", .blocking)
 struct BadStateTests {
     /// What a program may ask of a keychain.
     enum Call: CaseIterable {

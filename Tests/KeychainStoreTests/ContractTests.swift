@@ -4,7 +4,7 @@ import KeychainCore
 import KeychainTesting
 import Testing
 
-/// A good store with one fault put in front of it.
+/// A correct store behind a wrapper that adds one fault.
 struct BrokenStore: ItemStore {
     enum Fault: CaseIterable {
         case reversesRows, handsOutSecrets, passesOverStop, ignoresGroups, ignoresAttributes, ignoresKeybag, keepsFailedWrites
@@ -158,20 +158,20 @@ private struct BrokenWriting: ItemWriting {
     }
 }
 
-@Suite("Both stores keep every rule of a store")
+@Suite("Every store obeys the contract of ItemStore")
 struct ContractTests {
-    @Test("The store in a file", arguments: ItemStoreContract.rules)
+    @Test("SQLite store", arguments: ItemStoreContract.rules)
     func fileStore(rule: ItemStoreContract) throws {
         let directory = try TemporaryDirectory()
         #expect(rule.violations(of: try directory.makeStore()) == [])
     }
 
-    @Test("The store in memory", arguments: ItemStoreContract.rules)
+    @Test("In-memory store", arguments: ItemStoreContract.rules)
     func memoryStore(rule: ItemStoreContract) {
         #expect(rule.violations(of: InMemoryItemStore(keybag: ItemStoreContract.keybag)) == [])
     }
 
-    @Test("A store that breaks a rule is found out", arguments: BrokenStore.Fault.allCases)
+    @Test("Planted fault: a store that violates a rule fails", arguments: BrokenStore.Fault.allCases)
     func brokenStore(fault: BrokenStore.Fault) {
         #expect(
             ItemStoreContract.rules.contains { rule in
@@ -179,7 +179,7 @@ struct ContractTests {
             })
     }
 
-    @Test("A store that does nothing wrong behind the same wrapper is not")
+    @Test("The same wrapper without a fault passes")
     func wrappedStore() {
         for rule in ItemStoreContract.rules {
             #expect(rule.violations(of: BrokenStore(InMemoryItemStore(keybag: ItemStoreContract.keybag), nil)) == [])

@@ -7,13 +7,13 @@ import KeychainSystem
 import Synchronization
 import Testing
 
-@Suite("Making a store")
+@Suite("Creating a store")
 struct CreationTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test("A new store holds its identifier and its keybag twice, and reserves room on each page")
+    @Test("A new store contains its identifier and two copies of its keybag, and reserves bytes on each page")
     func content() throws {
         let id = StoreID.random()
         let keybag = [UInt8](repeating: 0xAB, count: 3_000)
@@ -30,7 +30,7 @@ struct CreationTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A value may have 64 MiB, and one beyond every bound is refused as a bad parameter")
+    @Test("A value of 64 MiB is stored; a value beyond SQLite's limit fails with a parameter error")
     func largeValues() throws {
         let store = try directory.makeStore()
         var row = SampleRows.row(account: 1)
@@ -43,7 +43,7 @@ struct CreationTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("Directories that are missing are made, for the owner alone")
+    @Test("Missing directories are created, accessible only to the owner")
     func directories() throws {
         let path = directory.path + "/a/b/c/keychain.db"
         #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1) == .created)
@@ -54,14 +54,14 @@ struct CreationTests {
         #expect(try SQLiteItemStore.inspect(path) == .present)
     }
 
-    @Test("The path may go up on its way")
+    @Test("The path may contain ..")
     func parentDirectory() throws {
         let path = directory.path + "/a/../b/./keychain.db"
         #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1) == .created)
         #expect(try SQLiteItemStore.inspect(directory.path + "/b/keychain.db") == .present)
     }
 
-    @Test("A store that is there is left alone")
+    @Test("An existing store is not changed")
     func alreadyThere() throws {
         let id = StoreID.random()
         try directory.create(storeID: id)
@@ -70,7 +70,7 @@ struct CreationTests {
         #expect(try directory.contents == before)
     }
 
-    @Test("What an interrupted attempt left behind is in nobody's way")
+    @Test("Files left by an interrupted attempt do not prevent another one")
     func leftovers() throws {
         for name in [".keychain.db.0123456789abcdef0123456789abcdef.new", ".keychain.db.0123456789abcdef0123456789abcdef.new-wal"] {
             try Data("left over".utf8).write(to: URL(fileURLWithPath: directory.path + "/" + name))
@@ -80,7 +80,7 @@ struct CreationTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("Of many who make a store at once exactly one succeeds, and all open the same one")
+    @Test("Of many concurrent creations exactly one succeeds, and all callers open that store")
     func race() async throws {
         for _ in 1...10 {
             let directory = try TemporaryDirectory()
@@ -95,19 +95,21 @@ struct CreationTests {
             }
             #expect(results.count { $0.0 == .created } == 1)
             #expect(Set(results.map(\.1)).count == 1)
-            // Of two that close the store at the same moment neither tidies up its -wal file, which is harmless.
+            // If two connections close at the same moment, neither removes the -wal file, which is harmless.
             let left = try directory.names.filter { !["keychain.db", "keychain.db-shm", "keychain.db-wal"].contains($0) }
             #expect(left == [], "an attempt left something behind")
         }
     }
 
-    @Test("A place where nothing can be made is named", arguments: ["/proc/keychain/keychain.db", "/sys/keychain/keychain.db"])
+    @Test(
+        "The failure names a directory in which nothing can be created",
+        arguments: ["/proc/keychain/keychain.db", "/sys/keychain/keychain.db"])
     func impossible(path: String) {
         let failure = failure { () throws(KeychainFailure) in
             _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1)
         }
         #expect([.notAvailable, .readOnly].contains(failure?.status))
-        #expect(failure?.reason.contains(String(path.dropLast("/keychain.db".count))) == true)
+        #expect(failure?.path == String(path.dropLast("/keychain.db".count)))
     }
 }
 
@@ -117,7 +119,7 @@ extension TemporaryDirectory {
     }
 }
 
-@Suite("A file is published whole or not at all", .serialized)
+@Suite("Publishing a file atomically", .serialized)
 struct AtomicFileTests {
     let directory: TemporaryDirectory
     let path: String
@@ -139,7 +141,7 @@ struct AtomicFileTests {
 
     private var text: String? { FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } }
 
-    @Test("It is there afterwards, for its owner alone, and nothing beside it", arguments: [true, false])
+    @Test("The file exists, accessible only to its owner, and no other file remains", arguments: [true, false])
     func published(supportsHardLinks: Bool) throws {
         #expect(try write("whole", supportsHardLinks: supportsHardLinks) == .created)
         #expect(text == "whole")
@@ -148,7 +150,7 @@ struct AtomicFileTests {
         #expect(mode == 0o600)
     }
 
-    @Test("A file that is there is left as it is", arguments: [true, false])
+    @Test("An existing file is not changed", arguments: [true, false])
     func notReplaced(supportsHardLinks: Bool) throws {
         try write("first").mustBeCreated()
         #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyThere)
@@ -156,7 +158,7 @@ struct AtomicFileTests {
         #expect(try directory.names == ["backup"])
     }
 
-    @Test("Nor is one that came meanwhile", arguments: [true, false])
+    @Test("A file created meanwhile is not changed", arguments: [true, false])
     func notReplacedLate(supportsHardLinks: Bool) throws {
         let file = try AtomicFile(path, supportsHardLinks: supportsHardLinks)
         let outcome = try file.write { writer throws(KeychainFailure) in
@@ -168,7 +170,7 @@ struct AtomicFileTests {
         #expect(try directory.names == ["backup"])
     }
 
-    @Test("Asked to replace it, it does so at once and wholly")
+    @Test("With replacingExisting the file is replaced atomically")
     func replaced() throws {
         try write("a first and longer one").mustBeCreated()
         #expect(try write("second", replacingExisting: true) == .created)
@@ -176,7 +178,7 @@ struct AtomicFileTests {
         #expect(try directory.names == ["backup"])
     }
 
-    @Test("A failure on the way leaves what was there, and nothing else", arguments: [true, false])
+    @Test("A failure leaves the previous file and no temporary file", arguments: [true, false])
     func failed(replacingExisting: Bool) throws {
         if replacingExisting { try write("first").mustBeCreated() }
         let failure = failure { () throws(KeychainFailure) in
@@ -198,12 +200,12 @@ struct AtomicFileTests {
         #expect(try directory.names == ["backup"])
     }
 
-    @Test("A path that leads nowhere is refused", arguments: ["relative", "/", "/nowhere at all/backup", ""])
+    @Test("A path without an existing directory is refused", arguments: ["relative", "/", "/nowhere at all/backup", ""])
     func badPath(path: String) {
         #expect(failure { () throws(KeychainFailure) in _ = try AtomicFile(path) }?.status == .notAvailable)
     }
 
-    @Test("On a full disk nothing is left", .enabled(if: TemporaryMount.isPossible))
+    @Test("On a full disk no file remains", .enabled(if: TemporaryMount.isPossible))
     func full() throws {
         let mount = try TemporaryMount(byteCount: 64 * 1024)
         let file = try AtomicFile(mount.directory.path + "/backup")
@@ -213,7 +215,7 @@ struct AtomicFileTests {
             }
         }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("disk is full") == true)
+        #expect(failure?.cause == .diskFull && failure?.path == mount.directory.path)
         #expect(try mount.directory.names == [])
     }
 }

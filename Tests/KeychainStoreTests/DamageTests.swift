@@ -5,19 +5,19 @@ import KeychainCore
 import KeychainStore
 import Testing
 
-@Suite("Damaged stores, and what must not stay behind")
+@Suite("Damaged stores, and removal of old content")
 struct DamageTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Changes the file behind the store's back, past its own checks.
+    /// Changes the file without the store's checks.
     private func damage(_ sql: String) throws {
         try RawDatabase(directory.storePath).run("PRAGMA ignore_check_constraints = ON; " + sql)
     }
 
     @Test(
-        "A row whose columns make no sense is handed over in a form that cannot open",
+        "A row with malformed columns is read in a form that cannot be opened",
         arguments: [
             "class = 77", "class = -1", "format_version = 300", "accessibility = 99", "class_key_generation = -1", "is_synchronizable = 2",
             "is_tombstone = 7", "revision = x'00'", "access_group_digest = x''", "attribute_digests = x'01'", "id = x'0011'",
@@ -47,7 +47,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A row of a newer version stays one, whatever it holds that this version does not understand",
+        "A row of a newer version keeps its version, whatever unknown values it has",
         arguments: ["class = 77", "accessibility = 99", "is_tombstone = 7", "attribute_digests = x'FF000102030405060708090A0B0C0D0E0F'"])
     func newerRow(change: String) throws {
         let store = try directory.makeStore()
@@ -56,7 +56,7 @@ struct DamageTests {
         #expect(try store.rows().map(\.header.formatVersion) == [2])
     }
 
-    @Test("A damaged row can be replaced, and is then found again by everything")
+    @Test("A damaged row can be replaced, and every search then finds it")
     func replacedAfterDamage() throws {
         let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
         let store = try directory.makeStore()
@@ -67,7 +67,7 @@ struct DamageTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A row missing from the search index of its attributes is reported")
+    @Test("A row missing from the attribute index is reported")
     func missingSearchEntry() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])])
@@ -76,7 +76,7 @@ struct DamageTests {
         #expect(try store.integrityProblems() == [.missingFromIndex(row: 1)])
     }
 
-    @Test("One unreadable copy of the keybag leaves the other")
+    @Test("If one copy of the keybag is unreadable, the other is used")
     func keybagCopy() throws {
         let store = try directory.makeStore()
         try damage("DELETE FROM keybag")
@@ -104,7 +104,7 @@ struct DamageTests {
         #expect(problem?.status == .notAvailable)
     }
 
-    @Test("What was overwritten or removed is not in any file afterwards")
+    @Test("Overwritten and removed content remains in no file")
     func remanence() throws {
         let marks = (1...3).map { [UInt8](repeating: UInt8($0) * 17, count: 64) + Array("mark \($0)".utf8) }
         func found() throws -> [Bool] {
@@ -132,9 +132,9 @@ struct DamageTests {
         #expect(try found() == [false, false, true])
     }
 
-    @Test("A pending scrub is done at the next opening: the -wal file is emptied, then the mark is taken away")
+    @Test("The next opening finishes a pending scrub: it empties the -wal file, then clears the mark")
     func scrub() throws {
-        // Somebody else keeps the store open, so that closing does not empty the -wal file anyway.
+        // Another connection stays open, so that closing does not empty the -wal file.
         let other = try directory.makeStore()
         try other.insert([SampleRows.row(account: 1)])
         try damage("UPDATE meta SET scrub_pending = 42")
@@ -142,7 +142,7 @@ struct DamageTests {
         #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 0)
     }
 
-    @Test("A scrub that a reader keeps from being done stays pending")
+    @Test("A scrub stays pending while a reader prevents it")
     func scrubPostponed() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])

@@ -11,7 +11,7 @@ import Testing
 final class TemporaryMount: Sendable {
     let directory: TemporaryDirectory
 
-    /// Whether this process may mount at all: root outside most containers.
+    /// Whether this process may mount: it must be root, outside most containers.
     static let isPossible: Bool = {
         guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
         guard run("/bin/mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", directory.path) else { return false }
@@ -46,7 +46,7 @@ final class TemporaryMount: Sendable {
     }
 }
 
-@Suite("When the disk fails")
+@Suite("Disk failures")
 struct DiskFailureTests {
     let directory: TemporaryDirectory
     let disk: FaultyDisk
@@ -72,7 +72,7 @@ struct DiskFailureTests {
         }
     }
 
-    @Test("The test above can fail: with another setting there is no flush")
+    @Test("Planted fault: with synchronous = NORMAL there is no flush")
     func doesNotFlush() throws {
         let careless = try SQLiteItemStore(
             openingAt: directory.storePath, options: StoreOptions(synchronous: .normal, vfsName: FaultyDisk.vfsName))
@@ -82,15 +82,15 @@ struct DiskFailureTests {
         #expect(disk.syncCount(of: .wal) == before)
     }
 
-    @Test("A flush that fails leaves the outcome unknown, and says so")
+    @Test("A failed flush is reported as an unknown outcome")
     func unknownOutcome() throws {
         disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
         let failure = insertFailure(2)
         #expect(failure?.status == .inputOutput)
-        #expect(failure?.reason.contains("outcome unknown") == true)
+        #expect(failure?.cause == .outcomeUnknown)
     }
 
-    @Test("After an unknown outcome a write is acknowledged only once everything before it was flushed again")
+    @Test("After an unknown outcome a write is acknowledged only after all earlier changes were flushed again")
     func writesAgain() throws {
         disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
         _ = insertFailure(2)
@@ -104,7 +104,7 @@ struct DiskFailureTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("While others read old rows, nothing is acknowledged after an unknown outcome")
+    @Test("After an unknown outcome no write is acknowledged while another process reads an old state")
     func blockedAfterUnknownOutcome() throws {
         let other = try RawDatabase(directory.storePath)
         try other.run("BEGIN")
@@ -117,19 +117,19 @@ struct DiskFailureTests {
         try store.insert([SampleRows.row(account: 4)])
     }
 
-    @Test("A full disk changes nothing, is named, and is over when there is room again")
+    @Test("A full disk changes nothing, is reported, and writes succeed once there is space")
     func full() throws {
         disk.fail(.wal, .write, with: SQLITE_FULL)
         let failure = insertFailure(2)
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("disk is full") == true)
+        #expect(failure?.cause == .diskFull)
         #expect(try store.rows().count == 1)
         disk.heal()
         try store.insert([SampleRows.row(account: 2)])
         #expect(try store.rows().count == 2)
     }
 
-    @Test("A write that fails on the way is undone")
+    @Test("A write that fails is rolled back")
     func writeError() throws {
         disk.fail(.wal, .write, with: SQLITE_IOERR | 3 << 8)
         #expect(insertFailure(2)?.status == .inputOutput)
@@ -138,24 +138,24 @@ struct DiskFailureTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A body that passes over a failure does not get its write committed")
+    @Test("A body that ignores a failure is not committed")
     func swallowedFailure() throws {
         let failure = failure { () throws(KeychainFailure) in
             _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
                 try writing.insert(SampleRows.row(account: 2))
                 disk.fail(.database, .read, with: SQLITE_IOERR | 1 << 8)
                 disk.fail(.wal, .read, with: SQLITE_IOERR | 1 << 8)
-                // Rows nobody has read yet lie on pages that are not in memory.
+                // Rows that were not read yet are on pages outside the cache.
                 _ = try? writing.quarantinedRows()
                 disk.heal()
             }
         }
         #expect(failure?.status == .inputOutput)
-        #expect(failure?.reason.contains("unknown") == false, "nothing was committed, and that is known")
+        #expect(failure?.cause != .outcomeUnknown, "nothing was committed, so the outcome is known")
         #expect(try store.rows().count == 1)
     }
 
-    @Test("A page that cannot be read is an error, never 'not found'")
+    @Test("An unreadable page is an error, never 'not found'")
     func readError() throws {
         store.close()
         let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
@@ -165,7 +165,7 @@ struct DiskFailureTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("A store that cannot be completed is not published", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+    @Test("An incomplete store is not published", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
     func creation(code: Int32) throws {
         let directory = try TemporaryDirectory()
         let disk = FaultyDisk(under: directory.path)
@@ -180,9 +180,9 @@ struct DiskFailureTests {
     }
 }
 
-@Suite("Full and read-only file systems", .enabled(if: TemporaryMount.isPossible, "mounting takes root"))
+@Suite("Full and read-only file systems", .enabled(if: TemporaryMount.isPossible, "mounting requires root"))
 struct MountTests {
-    @Test("A store on a disk that fills up refuses writes, keeps what it has, and goes on when there is room")
+    @Test("A store on a full disk refuses writes, keeps its rows, and accepts writes once there is space")
     func full() throws {
         let mount = try TemporaryMount(byteCount: 1 << 20)
         let store = try mount.directory.makeStore()
@@ -193,7 +193,7 @@ struct MountTests {
         while (try? handle.write(contentsOf: Data(count: 4_096))) != nil {}
         try handle.close()
 
-        // What is free in the -wal file's last page may still take a row or two.
+        // The free part of the -wal file's last page may still hold a row or two.
         var failed: KeychainFailure?
         var storedCount = 1
         for account in 2..<100 {
@@ -204,7 +204,7 @@ struct MountTests {
             storedCount += 1
         }
         #expect(failed?.status == .notAvailable)
-        #expect(failed?.reason.contains("disk is full") == true)
+        #expect(failed?.cause == .diskFull)
         #expect(try store.rows().count == storedCount)
         try FileManager.default.removeItem(atPath: ballast)
         try store.insert([SampleRows.row(account: 1_000, secretByteCount: 8_000)])
@@ -212,18 +212,18 @@ struct MountTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("No store is made on a full disk, and nothing is left of the attempt")
+    @Test("On a full disk creation fails and leaves no file")
     func creationOnFullDisk() throws {
         let mount = try TemporaryMount(byteCount: 16 << 10)
         let failure = failure { () throws(KeychainFailure) in
             _ = try SQLiteItemStore.create(at: mount.directory.storePath, storeID: .random(), keybag: [1], generation: 1)
         }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("disk is full") == true)
+        #expect(failure?.cause == .diskFull)
         #expect(try mount.directory.names == [])
     }
 
-    @Test("A store on a read-only file system can be read and not written")
+    @Test("A store on a read-only file system can be read but not written")
     func readOnly() throws {
         let mount = try TemporaryMount(byteCount: 1 << 20)
         do { try mount.directory.makeStore().insert([SampleRows.row(account: 1)]) }
@@ -234,11 +234,11 @@ struct MountTests {
         #expect(try store.keybag().generation == 7)
         let write = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(write?.status == .readOnly)
-        #expect(write?.reason.contains(mount.directory.path) == true)
+        #expect(write?.path == mount.directory.path)
         #expect(try store.rows().count == 1)
     }
 
-    @Test("A read-only place that becomes writable is noticed")
+    @Test("A store notices that its read-only file system has become writable")
     func becomesWritable() throws {
         let mount = try TemporaryMount(byteCount: 1 << 20)
         do { try mount.directory.makeStore().insert([SampleRows.row(account: 1)]) }
@@ -253,7 +253,7 @@ struct MountTests {
         #expect(try other.rows().count == 3)
     }
 
-    @Test("No store is made on a read-only file system")
+    @Test("On a read-only file system creation fails")
     func creationReadOnly() throws {
         let mount = try TemporaryMount(byteCount: 64 << 10)
         try mount.makeReadOnly()
@@ -262,7 +262,7 @@ struct MountTests {
                 _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1)
             }
             #expect(failure?.status == .readOnly)
-            #expect(failure?.reason.contains(mount.directory.path) == true)
+            #expect(failure?.path?.hasPrefix(mount.directory.path) == true)
         }
     }
 }

@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainSystem
 import Testing
 
-@Suite("Which files are opened as a store")
+@Suite("Rules for files that are opened as a store")
 struct FileRuleTests {
     let directory: TemporaryDirectory
 
@@ -15,21 +15,24 @@ struct FileRuleTests {
 
     /// Opening must fail with `status`, mention each of `words`, and leave every file as it was.
     private func expectRefusal(
-        _ status: KeychainStatus = .notAvailable, mentioning words: [String], options: StoreOptions = StoreOptions(),
-        location: SourceLocation = #_sourceLocation
+        _ status: KeychainStatus = .notAvailable, mentioning words: [String], path: String? = nil, cause: KeychainFailure.Cause? = nil,
+        options: StoreOptions = StoreOptions(), location: SourceLocation = #_sourceLocation
     ) throws {
         let before = try directory.contents
         let failure = failure { () throws(KeychainFailure) in
             _ = try SQLiteItemStore(openingAt: directory.storePath, options: options)
         }
         #expect(failure?.status == status, sourceLocation: location)
+        #expect(failure?.path == path ?? directory.storePath, sourceLocation: location)
+        #expect(failure?.cause == cause, sourceLocation: location)
+        #expect(failure?.subject == .store, sourceLocation: location)
         for word in words {
             #expect(failure?.reason.contains(word) == true, "\(failure?.reason ?? "no failure")", sourceLocation: location)
         }
         #expect(try directory.contents == before, "a refused file was touched", sourceLocation: location)
     }
 
-    @Test("No file is no store: inspecting says so, opening fails, neither makes one")
+    @Test("Without a file, inspecting returns absent, opening fails, and neither creates a file")
     func absent() throws {
         #expect(try SQLiteItemStore.inspect(directory.storePath) == .absent)
         #expect(try SQLiteItemStore.inspect(directory.path + "/deeper/still/keychain.db") == .absent)
@@ -37,7 +40,7 @@ struct FileRuleTests {
         #expect(try directory.names == [])
     }
 
-    @Test("A store that was made is present and can be opened again and again")
+    @Test("A created store is present and can be opened repeatedly")
     func present() throws {
         let id = StoreID.random()
         #expect(try directory.create(storeID: id) == .created)
@@ -46,7 +49,7 @@ struct FileRuleTests {
         #expect(try directory.names == ["keychain.db"], "a closed store leaves nothing beside it")
     }
 
-    @Test("An empty file is not taken for a new store")
+    @Test("An empty file is not treated as a new store")
     func empty() throws {
         try Data().write(to: URL(fileURLWithPath: directory.storePath))
         try setMode(0o600, of: directory.storePath)
@@ -55,14 +58,14 @@ struct FileRuleTests {
         #expect(try directory.create() == .alreadyThere)
     }
 
-    @Test("A file that is not SQLite's is refused", arguments: [1, 100, 512, 4_096, 100_000])
+    @Test("A file that is not a SQLite database is refused", arguments: [1, 100, 512, 4_096, 100_000])
     func noDatabase(byteCount: Int) throws {
         try Data(repeating: 0x41, count: byteCount).write(to: URL(fileURLWithPath: directory.storePath))
         try setMode(0o600, of: directory.storePath)
         try expectRefusal(mentioning: ["not a keychain store"])
     }
 
-    @Test("Another program's database is refused and not touched", arguments: ["DELETE", "WAL"])
+    @Test("Another program's database is refused and not changed", arguments: ["DELETE", "WAL"])
     func foreign(journalMode: String) throws {
         do {
             let database = try RawDatabase(directory.storePath, stamps: false)
@@ -72,39 +75,71 @@ struct FileRuleTests {
         try expectRefusal(mentioning: ["not a keychain store"])
     }
 
-    @Test("What another program left half done beside its database is not finished for it", arguments: [0, 0x4B43_484E])
+    @Test("The -wal file of another program's database is not recovered", arguments: [0, 0x4B43_484E])
     func foreignWithLog(applicationID: Int) throws {
         let other = try TemporaryDirectory()
         let database = try RawDatabase(other.storePath, stamps: false)
-        // With our own mark it is a store of a newer version.
+        // With the application ID of a store it is a store of a newer version.
         try database.run("PRAGMA application_id = \(applicationID); PRAGMA user_version = 3; CREATE TABLE items (number)")
         try database.run("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
         for name in ["keychain.db", "keychain.db-wal"] {
             try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
             try setMode(0o600, of: directory.path + "/" + name)
         }
-        try expectRefusal(mentioning: [applicationID == 0 ? "not a keychain store" : "newer version"])
+        try expectRefusal(
+            mentioning: [applicationID == 0 ? "not a keychain store" : "newer version"], cause: applicationID == 0 ? nil : .newerVersion)
         #expect(try directory.names == ["keychain.db", "keychain.db-wal"])
     }
 
-    @Test("A store of a newer version is refused and not touched")
+    @Test("A store of a newer version is refused and not changed")
     func newer() throws {
         try directory.create()
         try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
-        try expectRefusal(mentioning: ["newer version", "format 3"])
+        try expectRefusal(mentioning: ["newer version", "format 3"], cause: .newerVersion)
     }
 
-    @Test("A store that becomes newer while it is open takes no more writes")
+    /// Makes a store of format 1, without page checksums and with that many reserved bytes per page.
+    private func makeFormat1(reservedByteCount: UInt8) throws {
+        do { try directory.makeStore().insert((1...100).map { SampleRows.row(account: $0) }) }
+        try RawDatabase(directory.storePath, stamps: false).run("PRAGMA user_version = 1")
+        var bytes = try #require(FileManager.default.contents(atPath: directory.storePath))
+        for end in stride(from: 4_096, through: bytes.count, by: 4_096) { bytes.replaceSubrange(end - 16..<end, with: Data(count: 16)) }
+        bytes[20] = reservedByteCount
+        try bytes.write(to: URL(fileURLWithPath: directory.storePath))
+    }
+
+    @Test("A store of the unreleased format 1 is refused by name and not changed", arguments: [16, 0] as [UInt8])
+    func format1(reservedByteCount: UInt8) throws {
+        try makeFormat1(reservedByteCount: reservedByteCount)
+        try expectRefusal(mentioning: ["format 1", "not supported", "nothing was changed"], cause: .unsupportedVersion)
+        #expect(try SQLiteItemStore.inspect(directory.storePath) == .present)
+        #expect(try directory.create() == .alreadyThere)
+        let before = try directory.contents
+        #expect(
+            failure { () throws(KeychainFailure) in
+                _ = try StoreRepair(directory.storePath).run(originalSuffix: ".before") { _ in true }
+            }?.cause == .unsupportedVersion)
+        #expect(try directory.contents == before)
+    }
+
+    @Test("A database with a store's application ID and an invalid version is not a store", arguments: [0, -1])
+    func impossibleVersion(version: Int) throws {
+        try directory.create()
+        try RawDatabase(directory.storePath).run("PRAGMA user_version = \(version)")
+        try expectRefusal(mentioning: ["not a keychain store"])
+    }
+
+    @Test("A store whose format becomes newer while it is open refuses writes")
     func newerMeanwhile() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
         try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("newer version") == true)
+        #expect(failure?.cause == .newerVersion)
     }
 
-    @Test("A truncated store is damaged, never empty", arguments: [1, 50, 100, 4_096, 8_192, 20_000])
+    @Test("A truncated store is never opened as an empty one", arguments: [1, 50, 100, 4_096, 8_192, 20_000])
     func truncated(byteCount: Int) throws {
         do {
             let store = try directory.makeStore()
@@ -121,22 +156,23 @@ struct FileRuleTests {
     }
 
     @Test(
-        "Modes that let others in are refused with the command that helps", arguments: [0o644, 0o640, 0o660, 0o604, 0o601, 0o700, 0o4600])
+        "A file mode that allows others access is refused with the command that corrects it",
+        arguments: [0o644, 0o640, 0o660, 0o604, 0o601, 0o700, 0o4600])
     func fileMode(mode: Int) throws {
         try directory.create()
         try setMode(mode, of: directory.storePath)
         try expectRefusal(mentioning: ["chmod 600 \(directory.storePath)", String(mode, radix: 8)])
     }
 
-    @Test("A directory that lets others in is refused with the command that helps", arguments: [0o755, 0o750, 0o701, 0o777])
+    @Test("A directory that allows others access is refused with the command that corrects it", arguments: [0o755, 0o750, 0o701, 0o777])
     func directoryMode(mode: Int) throws {
         try directory.create()
         try setMode(mode, of: directory.path)
-        try expectRefusal(mentioning: ["chmod 700 \(directory.path)"])
+        try expectRefusal(mentioning: ["chmod 700 \(directory.path)"], path: directory.path)
         #expect(throws: KeychainFailure.self) { try directory.create() }
     }
 
-    @Test("A symbolic link is not followed to a store")
+    @Test("A symbolic link to a store is refused")
     func symbolicLink() throws {
         let other = try TemporaryDirectory()
         try other.create()
@@ -145,20 +181,20 @@ struct FileRuleTests {
         #expect(try directory.create() == .alreadyThere)
     }
 
-    @Test("Behind a symbolic link that leads nowhere, on a disk that is not mounted perhaps, nobody knows whether there is a store")
+    @Test("A path through a dangling symbolic link is refused: the disk with the store may not be mounted")
     func linkToNowhere() throws {
         let other = try TemporaryDirectory()
         try FileManager.default.createSymbolicLink(atPath: other.path + "/link", withDestinationPath: directory.path + "/unmounted")
         for path in ["/link/keychain.db", "/link/keychain/keychain.db"] {
             let failure = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(other.path + path) }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains(other.path + "/link") == true)
+            #expect(failure?.path == other.path + "/link")
         }
         try FileManager.default.createDirectory(atPath: directory.path + "/unmounted", withIntermediateDirectories: false)
         #expect(try SQLiteItemStore.inspect(other.path + "/link/keychain/keychain.db") == .absent)
     }
 
-    @Test("A symbolic link above the directory is followed, for homes are often behind one")
+    @Test("A symbolic link above the directory is followed, because home directories are often symbolic links")
     func symbolicLinkAbove() throws {
         try directory.create()
         let other = try TemporaryDirectory()
@@ -181,11 +217,11 @@ struct FileRuleTests {
         try expectRefusal(mentioning: ["belongs to user 12345", directory.storePath])
         try FileManager.default.setAttributes([.ownerAccountID: 0], ofItemAtPath: directory.storePath)
         try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.path)
-        try expectRefusal(mentioning: ["belongs to user 12345", directory.path])
+        try expectRefusal(mentioning: ["belongs to user 12345", directory.path], path: directory.path)
     }
 
     @Test(
-        "A network file system is refused by its name",
+        "A network file system is refused, with its name",
         arguments: [
             (0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0xFE53_4D42, "smb2"), (0x517B, "smb"), (0x0102_1997, "9p"), (0x5346_414F, "afs"),
             (0x6B41_4653, "afs"),
@@ -193,7 +229,7 @@ struct FileRuleTests {
     func networkFileSystem(type: UInt32, name: String) throws {
         try directory.create()
         let options = StoreOptions(fileSystem: FileSystemProbe { _ in type })
-        try expectRefusal(mentioning: ["network file system (\(name))"], options: options)
+        try expectRefusal(mentioning: ["network file system (\(name))"], path: directory.path, options: options)
         let empty = try TemporaryDirectory()
         #expect(
             failure { () throws(KeychainFailure) in
@@ -203,13 +239,14 @@ struct FileRuleTests {
         #expect(try empty.names == [])
     }
 
-    @Test("A file system that cannot be told is not trusted")
+    @Test("An unknown file system is refused")
     func unknownFileSystem() throws {
         try directory.create()
-        try expectRefusal(mentioning: ["file system"], options: StoreOptions(fileSystem: FileSystemProbe { _ in nil }))
+        try expectRefusal(
+            mentioning: ["file system"], path: directory.path, options: StoreOptions(fileSystem: FileSystemProbe { _ in nil }))
     }
 
-    @Test("A path that is no absolute path is refused", arguments: ["", "keychain.db", "/", "/tmp/", "/tmp/..", "/tmp/\u{0}/keychain.db"])
+    @Test("An invalid path is refused", arguments: ["", "keychain.db", "/", "/tmp/", "/tmp/..", "/tmp/\u{0}/keychain.db"])
     func path(path: String) {
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(path) }?.status == .notAvailable)
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: path) }?.status == .notAvailable)
@@ -225,7 +262,7 @@ struct FileRuleTests {
         #expect(try directory.names.contains(name))
     }
 
-    @Test("Everything a store keeps on disk is its owner's alone")
+    @Test("All files of a store are accessible only to their owner")
     func modes() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
@@ -239,15 +276,15 @@ struct FileRuleTests {
 
 @Suite("A process forked from one that has a store open", .timeLimit(.minutes(1)))
 struct ForkTests {
-    /// Swift hides fork, for good reasons; this test is about those.
+    /// fork(2), which Swift does not import.
     private typealias Fork = @convention(c) () -> pid_t
 
-    @Test("It is refused without a call to SQLite, and the parent goes on")
+    @Test("The child is refused without a call to SQLite, and the parent continues")
     func forked() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        // The symbol is libc's fork, whose type this is.
+        // The symbol is libc's fork, which has this type.
         let found = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: Fork.self) }
         let fork = try #require(found)
         let path = directory.storePath
@@ -262,7 +299,7 @@ struct ForkTests {
                 },
             ]
         }
-        // Everything once in the parent, so that the child finds it ready.
+        // Every call runs in the parent first, so that lazy initialization is complete in the child.
         #expect(refusals().allSatisfy { $0 == nil })
 
         let child = fork()

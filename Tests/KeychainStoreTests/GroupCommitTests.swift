@@ -8,7 +8,7 @@ import Testing
 
 @testable import KeychainStore
 
-/// Several threads' writes of which the later ones come, in their order, while the first one is at work.
+/// Writes of several threads that are queued, in order, while the first write runs.
 struct ConcurrentWrites {
     struct Write: Sendable {
         var generation = ItemStoreContract.keybag.generation
@@ -32,7 +32,7 @@ struct ConcurrentWrites {
 
     let store: SQLiteItemStore
 
-    /// The outcome of each, the first one's first.
+    /// Runs the writes and returns their outcomes in order.
     func run(_ first: Write, _ others: [Write]) -> [Outcome] {
         let store = store
         let box = Box(count: others.count + 1)
@@ -40,14 +40,14 @@ struct ConcurrentWrites {
         let isAtWork = DispatchSemaphore(value: 0)
         let leading = Write(generation: first.generation, sharesFlush: first.sharesFlush) { writing throws(KeychainFailure) in
             isAtWork.signal()
-            Self.wait { store.turns.waitingCount == others.count || box.isRepeated }
+            Self.wait { store.writerQueue.waitingCount == others.count || box.isRepeated }
             box.noteRun()
             try first.body(writing)
         }
         start(leading, 0, ended, box)
         isAtWork.wait()
         for (index, write) in others.enumerated() {
-            Self.wait { store.turns.waitingCount == index }
+            Self.wait { store.writerQueue.waitingCount == index }
             start(write, index + 1, ended, box)
         }
         #expect(ended.wait(timeout: .now() + 120) == .success, "a write hangs")
@@ -82,14 +82,14 @@ struct ConcurrentWrites {
         }
     }
 
-    /// Sooner or later it holds; not for ever, so that a test that fails ends.
+    /// Waits until the condition holds, for at most a minute.
     static func wait(until isMet: () -> Bool) {
         let end = ContinuousClock.now + .seconds(60)
         while !isMet(), ContinuousClock.now < end { usleep(500) }
     }
 }
 
-@Suite("Writes that come at once share a flush", .timeLimit(.minutes(2)))
+@Suite("Group commit", .timeLimit(.minutes(2)))
 struct SharedFlushTests {
     private typealias Write = ConcurrentWrites.Write
 
@@ -101,7 +101,7 @@ struct SharedFlushTests {
     init() throws {
         directory = try TemporaryDirectory()
         disk = FaultyDisk(under: directory.path)
-        // Nobody's deadline passes because the machine is busy.
+        // A long deadline, which a loaded machine does not exceed.
         store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 60_000, vfsName: FaultyDisk.vfsName))
         try store.insert([SampleRows.row(account: 1)])
         atOnce = ConcurrentWrites(store: store)
@@ -116,7 +116,7 @@ struct SharedFlushTests {
         return try store.rows(RowQuery(serviceDigest: row.header.serviceDigest, accountDigest: row.header.accountDigest)).count
     }
 
-    @Test("Eight writes at once are all there after fewer flushes")
+    @Test("Eight concurrent writes are durable after fewer than eight flushes")
     func shared() throws {
         let before = disk.syncCount(of: .wal)
         let outcomes = atOnce.run(inserting(10...10)[0], inserting(11...17))
@@ -128,7 +128,7 @@ struct SharedFlushTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("Eight threads that write again and again lose nothing, and flush less often than they write")
+    @Test("Eight threads that write repeatedly lose no write and flush less often than they write")
     func manyThreads() throws {
         let before = disk.syncCount(of: .wal)
         let ended = DispatchGroup()
@@ -155,11 +155,11 @@ struct SharedFlushTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("What throws, and what is there already, is undone alone")
+    @Test("A body that throws, and a duplicate, are rolled back without the other members")
     func undoneAlone() throws {
         let throwing = Write { writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 20))
-            throw KeychainFailure(.userCanceled, "as the test wants")
+            throw KeychainFailure(.userCanceled, "requested by the test")
         }
         let outcomes = atOnce.run(
             inserting(10...10)[0], [inserting(11...11)[0], throwing, inserting(10...10)[0], inserting(1...1)[0], inserting(12...12)[0]])
@@ -172,18 +172,18 @@ struct SharedFlushTests {
         #expect(try accountCount(20) == 0)
     }
 
-    @Test("What throws first is undone before anybody joins it")
+    @Test("If the leader's body throws, it is rolled back before others join")
     func firstThrows() throws {
         let throwing = Write { writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 11))
-            throw KeychainFailure(.userCanceled, "as the test wants")
+            throw KeychainFailure(.userCanceled, "requested by the test")
         }
         let outcomes = atOnce.run(throwing, inserting(11...13))
         #expect(outcomes == [.failed(KeychainFailure(.userCanceled, "")), .written, .written, .written])
         #expect(try store.rows().count == 4)
     }
 
-    @Test("When the flush fails the outcome is unknown for all, also for those that failed by themselves")
+    @Test("If the flush fails, the outcome is unknown for every member, even one whose body threw")
     func failedFlush() throws {
         let failing = Write { [disk] writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 10))
@@ -192,14 +192,14 @@ struct SharedFlushTests {
         let outcomes = atOnce.run(failing, inserting(10...13))
         for outcome in outcomes {
             #expect(outcome.failure?.status == .inputOutput)
-            #expect(outcome.failure?.reason.contains("outcome unknown") == true)
+            #expect(outcome.failure?.cause == .outcomeUnknown)
         }
         disk.heal()
         try store.insert([SampleRows.row(account: 30)])
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A full disk is told to each, and changes nothing")
+    @Test("A full disk is reported to every member and changes nothing")
     func fullDisk() throws {
         let filling = Write { [disk] writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 10))
@@ -208,13 +208,13 @@ struct SharedFlushTests {
         let outcomes = atOnce.run(filling, inserting(11...13))
         for outcome in outcomes {
             #expect(outcome.failure?.status == .notAvailable)
-            #expect(outcome.failure?.reason.contains("disk is full") == true)
+            #expect(outcome.failure?.cause == .diskFull)
         }
         disk.heal()
         #expect(try store.rows().count == 1)
     }
 
-    @Test("The one for which there is no room does not fail the others")
+    @Test("A member too large for the disk does not fail the others")
     func oneTooLarge() throws {
         let fitting = (UInt64(10)...12).map { account in
             Write { [disk] writing throws(KeychainFailure) in
@@ -228,20 +228,20 @@ struct SharedFlushTests {
         }
         let outcomes = atOnce.run(fitting[0], [fitting[1], fitting[2], tooLarge])
         #expect(outcomes.prefix(3) == [.written, .written, .written])
-        #expect(outcomes[3].failure?.reason.contains("disk is full") == true)
+        #expect(outcomes[3].failure?.cause == .diskFull)
         disk.heal()
         #expect(try store.rows().count == 4)
         #expect(try accountCount(20) == 0)
     }
 
-    @Test("A disk that fails one of them undoes them all, and the others write again", arguments: [false, true])
+    @Test("A disk failure of one member rolls back all, and the others write again", arguments: [false, true])
     func lostTransaction(isPassedOver: Bool) throws {
         let reading = Write { [disk] writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 20))
             disk.fail(.database, .read, with: SQLITE_IOERR | 1 << 8)
             disk.fail(.wal, .read, with: SQLITE_IOERR | 1 << 8)
             defer { disk.heal() }
-            // Rows nobody has read yet lie on pages that are not in memory.
+            // Rows that were not read yet are on pages outside the cache.
             if isPassedOver {
                 _ = try? writing.quarantinedRows()
             } else {
@@ -252,13 +252,13 @@ struct SharedFlushTests {
         #expect(outcomes[0] == .written)
         #expect(outcomes[1] == .written)
         #expect(outcomes[2].failure?.status == .inputOutput)
-        #expect(outcomes[2].failure?.reason.contains("unknown") == false, "nothing was committed, and that is known")
+        #expect(outcomes[2].failure?.cause != .outcomeUnknown, "nothing was committed, so the outcome is known")
         #expect(outcomes[3] == .written)
         #expect(try store.rows().count == 4)
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A change of the keybag is alone, and those behind it are told of it")
+    @Test("A replacement of the keybag has its own transaction, and later requests see it")
     func keybagChange() throws {
         let replacing = Write(sharesFlush: false) { writing throws(KeychainFailure) in try writing.replaceKeybag([1, 2, 3], generation: 8) }
         var later = inserting(12...12)[0]
@@ -270,7 +270,7 @@ struct SharedFlushTests {
         #expect(try store.keybag().generation == 8)
     }
 
-    @Test("What may share runs on the first one's thread, and what may not on its own")
+    @Test("A request that may share a flush runs on the leader's thread, any other on its own")
     func threads() throws {
         let box = ThreadList()
         func noting(_ name: String, sharesFlush: Bool) -> Write {
@@ -284,7 +284,7 @@ struct SharedFlushTests {
         #expect(box["alone"] != box["first"])
     }
 
-    @Test("One that waits leaves the queue at its deadline, and is not written later")
+    @Test("A request leaves the queue at its deadline and is not written later")
     func deadline() throws {
         let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(busyTimeoutMilliseconds: 100))
         let failures = FailureList()
@@ -302,12 +302,12 @@ struct SharedFlushTests {
                 ended.leave()
             }
             #expect(ended.wait(timeout: .now() + 60) == .success)
-            #expect(store.turns.waitingCount == 0)
+            #expect(store.writerQueue.waitingCount == 0)
             try writing.insert(SampleRows.row(account: 10))
         }
         try outcome.mustBeWritten()
         #expect(failures.all.map(\.status) == [.notAvailable])
-        #expect(failures.all.first?.reason.contains("100 ms") == true)
+        #expect(failures.all.first?.cause == .timedOut(milliseconds: 100))
         #expect(try store.rows().count == 2)
     }
 }

@@ -5,7 +5,7 @@ import KeychainCore
 import KeychainStore
 import Testing
 
-@Suite("When a keybag cannot be replaced")
+@Suite("Failures while a keybag is replaced")
 struct KeybagReplacementTests {
     let directory: TemporaryDirectory
     let disk: FaultyDisk
@@ -19,12 +19,12 @@ struct KeybagReplacementTests {
         try store.insert([SampleRows.row(account: 1)])
     }
 
-    @Test("A process that is killed in the midst of it leaves the old keybag and the old rows")
+    @Test("A process killed during the replacement leaves the old keybag and the old rows")
     func killed() throws {
         var left: DirectoryCopy?
         try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
             try writing.replaceKeybag([9], generation: 8)
-            // More than fits into memory: a part of the change is in the -wal file already.
+            // More than the cache holds, so a part of the change is in the -wal file.
             var large = SampleRows.row(account: 2)
             large.sealedSecret = Array(repeating: 5, count: 12_000_000)
             try writing.insert(large)
@@ -40,7 +40,7 @@ struct KeybagReplacementTests {
         #expect(try opened.integrityProblems() == [])
     }
 
-    @Test("A disk that is full or fails before the commit leaves the old one", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+    @Test("A full or failing disk before the commit leaves the old keybag", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
     func failed(code: Int32) throws {
         disk.fail(.wal, .write, with: code)
         let failure = failure { () throws(KeychainFailure) in try store.replaceKeybag([9], generation: 8) }
@@ -53,12 +53,12 @@ struct KeybagReplacementTests {
         #expect(try store.keybag().copies == [[9], [9]])
     }
 
-    @Test("After an unknown outcome it is the old one or the new one, never a mixture")
+    @Test("After an unknown outcome the keybag is either the old or the new one, never a mixture")
     func unknownOutcome() throws {
         disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
         let failure = failure { () throws(KeychainFailure) in try store.replaceKeybag([9], generation: 8) }
         #expect(failure?.status == .inputOutput)
-        #expect(failure?.reason.contains("outcome unknown") == true)
+        #expect(failure?.cause == .outcomeUnknown)
         disk.heal()
         let keybag = try store.keybag()
         #expect(keybag.generation == 8 ? keybag.copies == [[9], [9]] : keybag.generation == 7 && keybag.copies == old)
@@ -68,7 +68,7 @@ struct KeybagReplacementTests {
         #expect(try !store.isScrubPending())
     }
 
-    @Test("A copy of the keybag that was lost is there again afterwards")
+    @Test("A replacement restores a lost copy of the keybag")
     func lostCopy() throws {
         store.close()
         let database = try RawDatabase(directory.storePath)
@@ -78,7 +78,7 @@ struct KeybagReplacementTests {
         #expect(try store.keybag().copies == [[9], [9]])
     }
 
-    @Test("A lock is counted while another process changes the keybag, and by every process")
+    @Test("A lock is counted while another process replaces the keybag, and by every process")
     func lockEpoch() throws {
         let other = try SQLiteItemStore(openingAt: directory.storePath)
         try other.replaceKeybag([9], generation: 8)
@@ -90,7 +90,7 @@ struct KeybagReplacementTests {
         }
     }
 
-    @Test("A lock that the disk does not take is not counted, and fails")
+    @Test("A lock fails and is not counted if the disk fails")
     func lockNotCounted() throws {
         disk.fail(.wal, .write, with: SQLITE_FULL)
         #expect(failure { () throws(KeychainFailure) in try store.advanceLockEpoch(.everything) }?.status == .notAvailable)
@@ -98,7 +98,7 @@ struct KeybagReplacementTests {
         #expect(try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } == LockEpoch(rawValue: 0))
     }
 
-    @Test("A row whose class makes no sense keeps every class key of its generation in use")
+    @Test("A row with an invalid class keeps every class key of its generation in use")
     func damagedClass() throws {
         store.close()
         try RawDatabase(directory.storePath).run("UPDATE items SET accessibility = 99")
@@ -108,10 +108,10 @@ struct KeybagReplacementTests {
     }
 }
 
-@Suite("A replaced keybag leaves nothing behind in the files")
+@Suite("Removal of a replaced keybag from the files")
 struct ScrubTests {
     let directory: TemporaryDirectory
-    /// Nothing like it is anywhere else.
+    /// Random bytes, which occur nowhere else.
     let oldKeybag = Self.randomBytes(1_400)
     let store: SQLiteItemStore
 
@@ -125,9 +125,9 @@ struct ScrubTests {
 
     private func oldPieces(_ secret: [UInt8]? = nil) throws -> Int { try DirectoryCopy(of: directory).pieces(of: secret ?? oldKeybag) }
 
-    @Test("Neither the database nor the -wal file holds a piece of it", arguments: [300, 1_400, 9_000])
+    @Test("Neither the database nor the -wal file contains a piece of the old keybag", arguments: [300, 1_400, 9_000])
     func scrubbed(newByteCount: Int) throws {
-        // Both copies, whole: the search finds what is there.
+        // Both copies are found, so the search works.
         #expect(try oldPieces() >= 2 * (oldKeybag.count - 7))
         let newKeybag = Self.randomBytes(newByteCount)
         try store.replaceKeybag(newKeybag, generation: 8)
@@ -135,14 +135,14 @@ struct ScrubTests {
         #expect(try oldPieces(newKeybag) > 0)
         #expect(try !store.isScrubPending())
         #expect(try store.keybag().copies == [newKeybag, newKeybag])
-        // From the next one on, the old keybag lay in the -wal file before.
+        // From the next replacement on, the old keybag was in the -wal file.
         let thirdKeybag = Self.randomBytes(700)
         try store.replaceKeybag(thirdKeybag, generation: 9)
         #expect(try oldPieces(newKeybag) == 0)
         #expect(try store.keybag().copies == [thirdKeybag, thirdKeybag])
     }
 
-    @Test("Nor of a row that the same write replaced")
+    @Test("Neither contains a piece of a row that the same write replaced")
     func rowScrubbed() throws {
         let row = SampleRows.row(account: 1, secretByteCount: 6_000)
         try store.insert([row])
@@ -158,7 +158,7 @@ struct ScrubTests {
         #expect(try oldPieces(old) == 0)
     }
 
-    @Test("A reader of the state before keeps it in the files, the mark says so, and the next write after the reader removes it")
+    @Test("While a reader uses the old state the keybag remains, the mark is set, and the next write after the reader removes it")
     func readerInTheWay() throws {
         try store.read { reading throws(KeychainFailure) in
             _ = try reading.itemCount()
@@ -175,7 +175,7 @@ struct ScrubTests {
         #expect(try !store.isScrubPending())
     }
 
-    @Test("What a process that ended too early left there is removed at the next opening")
+    @Test("The next opening removes an old keybag left by a process that ended early")
     func laterOpening() throws {
         var left: DirectoryCopy?
         let reader = try RawDatabase(directory.storePath)
@@ -192,7 +192,7 @@ struct ScrubTests {
     }
 
     @Test(
-        "A disk that fails while the old keybag is removed does not undo the change, and the next write removes it",
+        "A disk failure during the removal does not undo the replacement, and the next write removes the old keybag",
         arguments: [true, false])
     func failingDisk(whileWriting: Bool) throws {
         let directory = try TemporaryDirectory()

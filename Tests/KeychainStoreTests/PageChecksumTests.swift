@@ -15,12 +15,14 @@ struct PageChecksumTests {
 
     static func checksum(_ page: [UInt8], number: UInt64) -> [UInt8] {
         var checksum = [UInt8](repeating: 0, count: 16)
-        // A page and its checksum have the lengths that the function asks for.
+        // A page and its checksum have the lengths that the function requires.
         unsafe keychain_page_checksum(page, number, &checksum)
         return checksum
     }
 
-    /// The numbers of the pages whose checksum is wrong; only while no store is open there.
+    /// Returns the numbers of pages with a wrong checksum.
+    ///
+    /// The store must be closed.
     static func wrongPages(_ path: String) throws -> [Int] {
         let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
         #expect(!bytes.isEmpty && bytes.count % pageByteCount == 0)
@@ -42,7 +44,7 @@ struct PageChecksumTests {
         let cases: [Case]
     }
 
-    @Test("They are what another implementation of the format computes")
+    @Test("Test vectors of an independent implementation")
     func vectors() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let file = root.appendingPathComponent("TestVectors/page-checksum-v1.json")
@@ -60,7 +62,7 @@ struct PageChecksumTests {
         }
     }
 
-    @Test("Any change of one bit, any two flipped bits and any two words in each other's place show")
+    @Test("One flipped bit, two flipped bits, and two swapped words change the checksum")
     func changes() {
         let page = (0..<Self.pageByteCount).map { _ in UInt8.random(in: 0 ... .max) }
         let expected = Self.checksum(page, number: 9)
@@ -73,7 +75,7 @@ struct PageChecksumTests {
             changed[Int.random(in: 0..<Self.contentByteCount)] ^= 0x80
             if changed != page, Self.checksum(changed, number: 9) == expected { missed += 1 }
         }
-        // Words that differ in their highest bit alone, far apart: where sums overflow this goes unseen.
+        // Two distant words that differ in the highest bit: sums that overflow would not change.
         for distance in [4, 8, 16, 64, 1_024, 4_064] {
             var first = page
             first.replaceSubrange(distance..<distance + 4, with: first[0..<4])
@@ -86,7 +88,7 @@ struct PageChecksumTests {
         #expect(missed == 0)
     }
 
-    @Test("Every page of a store has one: new, written to, and copied as a snapshot")
+    @Test("Every page of a new store, a written store, and a snapshot has a valid checksum")
     func everyPage() throws {
         let directory = try TemporaryDirectory()
         try directory.create()
@@ -106,12 +108,12 @@ struct PageChecksumTests {
         #expect(try Self.wrongPages(snapshot) == [])
     }
 
-    @Test("A page that is newer in the -wal file is neither read from the database nor reported")
+    @Test("A damaged page with a newer version in the -wal file is neither read nor reported")
     func superseded() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
         try store.insert((1...3).map { SampleRows.row(account: $0) })
-        // As after a kill, with the rows in the -wal file alone: page 2 is the root of the table.
+        // As after a kill, the rows are only in the -wal file. Page 2 is the root of the table.
         let copies = try DirectoryCopy(of: directory)
         let handle = try #require(FileHandle(forUpdatingAtPath: copies.directory.storePath))
         try handle.seek(toOffset: UInt64(Self.pageByteCount) + 50)
@@ -121,13 +123,13 @@ struct PageChecksumTests {
             let copy = try SQLiteItemStore(openingAt: copies.directory.storePath)
             #expect(try copy.integrityProblems() == [])
             #expect(try copy.rows().count == 3)
-            // Who writes brings what is in the -wal file into the database at the end.
+            // A connection that writes checkpoints the -wal file on close.
             try copy.insert([SampleRows.row(account: 4)])
         }
         #expect(try Self.wrongPages(copies.directory.storePath) == [])
     }
 
-    @Test("Reading a part of a page checks all of it")
+    @Test("Reading a part of a page verifies the whole page")
     func partOfPage() throws {
         let directory = try TemporaryDirectory()
         do { try directory.makeStore().insert((1...3).map { SampleRows.row(account: $0) }) }
@@ -146,7 +148,7 @@ struct PageChecksumTests {
         }
     }
 
-    @Test("While others write, no page is taken for damaged")
+    @Test("No page is reported as damaged while another process writes")
     func besideWriters() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
@@ -157,7 +159,7 @@ struct PageChecksumTests {
             while !done.withLock({ $0 }) {
                 await Task.yield()
                 number += 1
-                // More than is copied from the -wal file at once, so that pages are written while they are looked at.
+                // Larger than one checkpoint, so that pages are written while they are verified.
                 try writer.insert([SampleRows.row(account: number, secretByteCount: 60_000)])
             }
         }
@@ -166,7 +168,7 @@ struct PageChecksumTests {
         try await writing.value
     }
 
-    @Test("A write that meets a damaged page changes nothing, and says that it is damage")
+    @Test("A write that reads a damaged page changes nothing and reports damage")
     func writing() throws {
         let directory = try TemporaryDirectory()
         do {
@@ -185,7 +187,7 @@ struct PageChecksumTests {
             _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.remove(number: 100) }
         }
         #expect(failure?.status == .notAvailable && failure?.isDamage == true)
-        #expect(failure?.reason.contains("unknown") == false)
+        #expect(failure?.cause == .sqlite(code: RawDatabase.badChecksum) && failure?.remedy == .repair)
         #expect(failure?.reason.contains("nothing was changed") == true)
         let problems = try store.integrityProblems()
         for page in 11...end / 4_096 { #expect(problems.contains { $0.damagedPage == Int64(page) }) }

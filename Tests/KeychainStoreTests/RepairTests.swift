@@ -5,12 +5,12 @@ import KeychainCore
 import KeychainStore
 import Testing
 
-@Suite("A store to which a program wrote that knows nothing of page checksums")
+@Suite("Repair of a store written by a program without page checksums")
 struct RepairTests {
     let directory: TemporaryDirectory
     let rows = (1...100).map { SampleRows.row(account: $0) }
 
-    /// As a killed process leaves it, and then another program was the last to close it.
+    /// Makes the files that remain after a process was killed and another program was the last to close the store.
     init() throws {
         let original = try TemporaryDirectory()
         let store = try original.makeStore()
@@ -29,7 +29,7 @@ struct RepairTests {
         return try StoreRepair(path ?? directory.storePath, options: options).run(originalSuffix: ".before", accepts)
     }
 
-    @Test("It is refused as damaged, and every page has its checksum again once a copy of it was accepted")
+    @Test("The store is refused as damaged, and every page has a valid checksum once a copy was accepted")
     func accepted() throws {
         #expect(try !PageChecksumTests.wrongPages(directory.storePath).isEmpty)
         let refusal = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: directory.storePath).rows() }
@@ -54,7 +54,7 @@ struct RepairTests {
         #expect(try store.integrityProblems() == [])
     }
 
-    @Test("A copy that is not accepted leaves nothing, and everything as it was")
+    @Test("A rejected copy is removed, and the store is unchanged")
     func declined() throws {
         let before = try directory.contents
         #expect(try repair { _ in false } == .declined)
@@ -66,7 +66,7 @@ struct RepairTests {
         #expect(try directory.contents == before)
     }
 
-    @Test("What is in its -wal file is in the copy")
+    @Test("The copy includes the content of the -wal file")
     func withLog() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
         try other.run("UPDATE meta SET lock_epoch = 77")
@@ -84,10 +84,10 @@ struct RepairTests {
         #expect(try PageChecksumTests.wrongPages(copies.directory.storePath) == [])
     }
 
-    @Test("A page whose content was changed does not become sound in the copy")
+    @Test("A page with changed content is still damaged in the copy")
     func reallyDamaged() throws {
         var bytes = try #require(FileManager.default.contents(atPath: directory.storePath))
-        // The root of the table of items: its cells' addresses.
+        // The cell pointers of the root page of the items table.
         for offset in 4_096 + 8..<4_096 + 40 { bytes[offset] ^= 0x5A }
         try bytes.write(to: URL(fileURLWithPath: directory.storePath))
         try setMode(0o600, of: directory.storePath)
@@ -101,14 +101,14 @@ struct RepairTests {
         #expect(try directory.contents == before)
     }
 
-    @Test("Where damage in the -wal file has cut off changes, the copy is without them, and it is said how many they are")
+    @Test("The copy omits changes that damage in the -wal file made unreachable, and reports their number")
     func damagedLog() throws {
         let original = try TemporaryDirectory()
         let store = try original.makeStore()
         for account in 1...UInt64(8) { try store.insert([SampleRows.row(account: account)]) }
         let directory = try DirectoryCopy(of: original).directory
         var log = try Data(contentsOf: URL(filePath: directory.storePath + "-wal"))
-        // In the frame that ends the third transaction.
+        // The damage is in the frame that ends the third transaction.
         let frames = stride(from: 32, to: log.count, by: 24 + 4_096)
         let commits = frames.filter { start in log[start + 4..<start + 8].contains { $0 != 0 } }
         log[commits[2] + 1_000] ^= 0x01
@@ -123,13 +123,13 @@ struct RepairTests {
         }
         #expect(found == (2, 6))
         #expect(outcome == .done(original: directory.storePath + ".before"))
-        // What was left behind is kept.
+        // The original file keeps the unreachable changes.
         #expect(try directory.contents["keychain.db.before-wal"] == log)
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 2)
         withExtendedLifetime(store) {}
     }
 
-    @Test("While somebody else has it open nothing is done")
+    @Test("While another process has the store open, nothing is changed")
     func notAlone() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
         #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
@@ -138,7 +138,7 @@ struct RepairTests {
         #expect(try directory.names.allSatisfy { !$0.contains("before") && !$0.contains("repair") })
     }
 
-    @Test("Nobody can open it, nor what takes its place, while a copy is judged")
+    @Test("Neither the store nor its replacement can be opened during a repair")
     func locked() throws {
         _ = try repair { _ throws(KeychainFailure) in
             let opened = failure { () throws(KeychainFailure) in
@@ -149,7 +149,7 @@ struct RepairTests {
         }
     }
 
-    @Test("What killed repairs have left behind is removed")
+    @Test("Files left by killed repairs are removed")
     func leftovers() throws {
         for suffix in ["", "-wal", "-shm"] {
             try Data("copy".utf8).write(to: URL(filePath: directory.path + "/.keychain.db.00ff.repair" + suffix))
@@ -158,7 +158,7 @@ struct RepairTests {
         #expect(try directory.names == ["keychain.db"])
     }
 
-    @Test("A file of the name that the old one is to get is not replaced, and a store whose pages are all right is left as it is")
+    @Test("An existing file with the name for the original is not replaced, and a sound store is not changed")
     func leftAlone() throws {
         try Data("mine".utf8).write(to: URL(fileURLWithPath: kept))
         #expect(try repair { _ in true } == .done(original: kept + "-2"))
@@ -169,7 +169,7 @@ struct RepairTests {
         #expect(try sound.names == ["keychain.db"])
     }
 
-    @Test("A file that is cut off in the midst of a page is damaged, whatever anybody accepts")
+    @Test("A file that ends within a page is damaged, even if the caller would accept it")
     func cutOff() throws {
         let handle = try #require(FileHandle(forWritingAtPath: directory.storePath))
         try handle.truncate(atOffset: handle.seekToEnd() - 1_000)

@@ -6,13 +6,13 @@ import KeychainStore
 import Synchronization
 import Testing
 
-@Suite("Many at one store", .timeLimit(.minutes(2)))
+@Suite("Concurrent use of a store", .timeLimit(.minutes(2)))
 struct SharingTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test("Threads read and write side by side and nothing is lost")
+    @Test("Concurrent reads and writes lose no row")
     func threads() async throws {
         let stores = [try directory.makeStore(), try SQLiteItemStore(openingAt: directory.storePath)]
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -36,7 +36,7 @@ struct SharingTests {
         #expect(try stores[0].integrityProblems() == [])
     }
 
-    @Test("A write lock held elsewhere ends in 'not available' at the deadline, and reads go on")
+    @Test("A write fails at the deadline while another process holds the write lock, and reads continue")
     func lockedElsewhere() throws {
         let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 150))
         try store.insert([SampleRows.row(account: 1)])
@@ -44,16 +44,16 @@ struct SharingTests {
         try other.run("BEGIN IMMEDIATE")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("150 ms") == true)
+        #expect(failure?.cause == .timedOut(milliseconds: 150))
         #expect(try store.rows().count == 1)
         try other.run("COMMIT")
         try store.insert([SampleRows.row(account: 2)])
         #expect(try store.rows().count == 2)
     }
 
-    @Test("A write waits for another one that ends before the deadline")
+    @Test("A write waits for a write of another process that ends before the deadline")
     func waits() async throws {
-        // The deadline is far away: on a busy machine it may take seconds until the other writer has its turn to end.
+        // A long deadline: on a loaded machine it may take seconds until the other writer ends.
         let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 120_000))
         let other = try RawDatabase(directory.storePath)
         try other.run("BEGIN IMMEDIATE")
@@ -64,7 +64,7 @@ struct SharingTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("A write inside a write of the same store ends at the deadline too")
+    @Test("A write inside a write of the same store fails at the deadline")
     func writeInsideWrite() throws {
         let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 50))
         var inner: KeychainFailure?
@@ -76,7 +76,7 @@ struct SharingTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("Another process's change of the keybag is seen by the next write")
+    @Test("The next write sees that another process has replaced the keybag")
     func keybagChange() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
@@ -89,7 +89,7 @@ struct SharingTests {
         #expect(try store.keybag().generation == 8)
     }
 
-    @Test("A closed store refuses calls and can be opened again")
+    @Test("A closed store refuses calls and can be reopened")
     func closed() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
@@ -100,19 +100,19 @@ struct SharingTests {
         ]
         for failure in failures {
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.requiresReopening == true, "whoever closed it has opened, or opens, the store that is there now")
+            #expect(failure?.requiresReopening == true, "the caller must reopen the store")
         }
         #expect(try directory.names == ["keychain.db"])
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
     }
 
-    @Test("Opening the store once more does not let go of the locks of the first")
+    @Test("Opening the store a second time does not drop the locks of the first connection")
     func locksSurvive() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
         let inode = try #require(FileManager.default.attributesOfItem(atPath: directory.storePath)[.systemFileNumber] as? Int)
         func lockCount() throws -> Int {
-            // Read to its end: a whole file at once would be the first part that the kernel gives of it.
+            // Read until the end: one read of a file in /proc may return only a part.
             let list = try FileHandle(forReadingFrom: URL(filePath: "/proc/locks")).readToEnd() ?? Data()
             return String(decoding: list, as: UTF8.self).split(separator: "\n").count { $0.contains(":\(inode) ") }
         }
@@ -124,7 +124,7 @@ struct SharingTests {
         #expect(try lockCount() == before)
     }
 
-    @Test("A removed file is noticed: a write is refused, and nothing is made in its place")
+    @Test("A write to a removed file is refused, and no file is created in its place")
     func removed() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
@@ -137,7 +137,7 @@ struct SharingTests {
         #expect(try directory.names == [])
     }
 
-    @Test("A store put in the place of the open one is noticed by writes at once and by reads within a second")
+    @Test("A write notices a replaced store immediately, a read within a second")
     func replaced() async throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
@@ -145,7 +145,7 @@ struct SharingTests {
         try other.create()
         for name in try directory.names { try FileManager.default.removeItem(atPath: directory.path + "/" + name) }
         try FileManager.default.moveItem(atPath: other.storePath, toPath: directory.storePath)
-        // Longer than reads may take to notice.
+        // Longer than the interval at which reads check the file.
         try await Task.sleep(for: .milliseconds(1_300))
         let reading = failure { () throws(KeychainFailure) in _ = try store.rows() }
         #expect(reading?.status == .notAvailable)
@@ -155,7 +155,7 @@ struct SharingTests {
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().isEmpty)
     }
 
-    @Test("The same store put back from a copy is opened anew")
+    @Test("The same store restored from a copy is reopened")
     func restored() async throws {
         do { try directory.makeStore().insert([SampleRows.row(account: 1)]) }
         let copy = directory.path + "/copy"

@@ -24,7 +24,7 @@ struct SnapshotTests {
         failure { () throws(KeychainFailure) in try store.snapshot(to: path, replacingExisting: replacingExisting) }
     }
 
-    @Test("It opens as the store does: keybag, rows, quarantine, locks, and the settings of the file")
+    @Test("A snapshot contains the keybag, rows, quarantine, lock epoch, and settings of the file")
     func opens() throws {
         try store.insert((1...50).map { SampleRows.row(account: $0, secretByteCount: 9_000) })
         try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.quarantine(number: 3, at: 1) }
@@ -54,15 +54,15 @@ struct SnapshotTests {
         #expect(header.count == 100)
     }
 
-    @Test("Only its owner can use it")
+    @Test("A snapshot is accessible only to its owner")
     func mode() throws {
         try store.snapshot(to: path)
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test("It is one state, also while others write")
+    @Test("A snapshot is a consistent state while other threads write")
     func consistent() async throws {
-        // Each write adds one row of every account: a state has as many of the one as of any other.
+        // Each write adds one row of every account, so a consistent state has the same number of rows for each.
         let done = Mutex(false)
         let writer = try SQLiteItemStore(openingAt: directory.storePath)
         let writing = Task.detached {
@@ -93,7 +93,7 @@ struct SnapshotTests {
         try await writing.value
     }
 
-    @Test("A file that is there is left as it is, unless it is to be replaced")
+    @Test("An existing file is not changed without replacingExisting")
     func replacing() throws {
         try store.snapshot(to: path)
         try store.insert([SampleRows.row(account: 1)])
@@ -104,7 +104,7 @@ struct SnapshotTests {
         #expect(try SQLiteItemStore(openingAt: path).rows().count == 1)
     }
 
-    @Test("The store itself is never replaced, by whatever name", arguments: ["", "-wal", "-shm", "-journal"])
+    @Test("A snapshot never replaces the store itself, whatever the path", arguments: ["", "-wal", "-shm", "-journal"])
     func storeItself(suffix: String) throws {
         try store.insert([SampleRows.row(account: 1)])
         let before = try directory.names
@@ -112,20 +112,20 @@ struct SnapshotTests {
             for replacingExisting in [true, false] {
                 let failure = snapshotFailure(directory + "/keychain.db" + suffix, replacingExisting: replacingExisting)
                 #expect(failure?.status == .notAvailable)
-                #expect(failure?.reason.contains("the store itself") == true)
+                #expect(failure?.cause == .isKeychainFile)
             }
         }
         #expect(try directory.names == before)
         #expect(try store.rows().count == 1)
     }
 
-    @Test("Nor is a second name of its file")
+    @Test("A snapshot never replaces a hard link to the store")
     func secondName() throws {
         try FileManager.default.linkItem(atPath: directory.storePath, toPath: path)
-        #expect(snapshotFailure(path, replacingExisting: true)?.reason.contains("the store itself") == true)
+        #expect(snapshotFailure(path, replacingExisting: true)?.cause == .isKeychainFile)
     }
 
-    @Test("Nor another database that is in use")
+    @Test("A snapshot never replaces another database that is in use")
     func otherStore() throws {
         let other = try place.makeStore()
         try other.insert([SampleRows.row(account: 1)])
@@ -133,7 +133,7 @@ struct SnapshotTests {
         #expect(try other.rows().count == 1)
     }
 
-    @Test("A disk that is full or fails leaves nothing behind, and the store as it was", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+    @Test("A full or failing disk leaves no file and does not change the store", arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8])
     func failingDisk(code: Int32) throws {
         let store = try SQLiteItemStore(openingAt: directory.storePath, options: StoreOptions(vfsName: FaultyDisk.vfsName))
         try store.insert([SampleRows.row(account: 1)])
@@ -147,7 +147,7 @@ struct SnapshotTests {
         #expect(try store.rows().count == 1)
     }
 
-    @Test("A page that cannot be read makes no snapshot")
+    @Test("With an unreadable page the snapshot fails")
     func unreadable() throws {
         try store.insert([SampleRows.row(account: 1)])
         store.close()
@@ -158,7 +158,7 @@ struct SnapshotTests {
         #expect(try place.names == [])
     }
 
-    @Test("What was removed from the store is not in it, even before the store's own files are emptied of it")
+    @Test("A snapshot does not contain removed rows, even if the store's files still do")
     func noTraces() throws {
         let secret = (0..<800).map { _ in UInt8.random(in: .min ... .max) }
         try store.replaceKeybag(secret, generation: 8)

@@ -6,9 +6,11 @@ import KeychainCore
 import KeychainStore
 import Testing
 
-/// Bringing what is in the -wal file into the database overwrites pages that, should the power fail meanwhile, are mended from the -wal file
-/// alone: so it must be known to be on the disk.
-@Suite("What is in the -wal file when the last connection is closed")
+/// A checkpoint overwrites pages of the database.
+///
+/// If the power fails meanwhile, only the -wal file can restore them, so its content must be
+/// durable before the checkpoint.
+@Suite("The -wal file when the last connection is closed")
 struct LogAtClosingTests {
     private let directory: TemporaryDirectory
     private let logName = "keychain.db-wal"
@@ -17,14 +19,14 @@ struct LogAtClosingTests {
         directory = try TemporaryDirectory()
     }
 
-    /// A store as a process leaves it that was killed after a write.
+    /// A store whose process was killed after a write.
     private func afterKill() throws -> TemporaryDirectory {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
         return try DirectoryCopy(of: directory).directory
     }
 
-    @Test("Who only reads leaves it where it is")
+    @Test("A connection that only reads leaves the -wal file")
     func reader() throws {
         let left = try afterKill()
         let before = try left.contents
@@ -40,7 +42,7 @@ struct LogAtClosingTests {
         #expect(after[logName]?.isEmpty == false)
     }
 
-    @Test("Who writes makes it durable first, and then brings it into the database")
+    @Test("A connection that writes makes the -wal file durable, then checkpoints it")
     func writer() throws {
         let left = try afterKill()
         do {
@@ -51,7 +53,7 @@ struct LogAtClosingTests {
         #expect(try SQLiteItemStore(openingAt: left.storePath).rows().count == 2)
     }
 
-    @Test("Who reads an empty one removes it")
+    @Test("A connection that only reads removes an empty -wal file")
     func emptyLog() throws {
         try directory.create()
         do {
@@ -62,7 +64,7 @@ struct LogAtClosingTests {
         #expect(try directory.names == ["keychain.db"])
     }
 
-    @Test("Who was told that a flush failed leaves it where it is")
+    @Test("A connection whose flush failed leaves the -wal file")
     func failedFlush() throws {
         let disk = FaultyDisk(under: directory.path)
         let database: Data
@@ -80,19 +82,21 @@ struct LogAtClosingTests {
     }
 }
 
-/// A -wal file that a killed process left behind, where SQLite takes the first frame that is not what was written for the file's end.
+/// A -wal file that a killed process left behind.
+///
+/// SQLite would treat the first damaged frame as the end of the file.
 @Suite("A damaged -wal file", .timeLimit(.minutes(5)))
 struct LogDamageTests {
     private static let headerByteCount = 32
     private static let frameByteCount = 24 + 4_096
     private static let rowCount = 8
 
-    /// As left by a process that was killed after that many acknowledged transactions, one row each.
+    /// The number of acknowledged transactions, one row each, before the process was killed.
     private let killed: DirectoryCopy
     private let log: [UInt8]
 
     private var logPath: String { killed.directory.storePath + "-wal" }
-    /// The numbers from 0 of the frames that end a transaction.
+    /// The numbers, counted from 0, of the frames that end a transaction.
     private var commits: [Int] { (0..<frameCount).filter { log[start(of: $0) + 4..<start(of: $0) + 8].contains { $0 != 0 } } }
     private var frameCount: Int { (log.count - Self.headerByteCount) / Self.frameByteCount }
 
@@ -107,7 +111,9 @@ struct LogDamageTests {
         withExtendedLifetime(store) {}
     }
 
-    /// What a process finds that opens the files with that -wal file: the rows, or why not.
+    /// Opens a copy of the files with that -wal file.
+    ///
+    /// Returns the number of rows or the failure.
     private func outcome(_ log: [UInt8]) throws -> Result<Int, KeychainFailure> {
         let path = killed.directory.storePath
         let database = try Data(contentsOf: URL(filePath: path))
@@ -122,7 +128,7 @@ struct LogDamageTests {
             return try store.rows().count
         }
         if case .failure = result {
-            #expect(try [UInt8](Data(contentsOf: URL(filePath: logPath))) == log, "it is kept as it is")
+            #expect(try [UInt8](Data(contentsOf: URL(filePath: logPath))) == log, "the file is unchanged")
         }
         return result
     }
@@ -131,17 +137,17 @@ struct LogDamageTests {
         if case .failure(let failure) = result { failure.status == .notAvailable && failure.isDamage } else { false }
     }
 
-    @Test("As it was written, all of it counts")
+    @Test("Without damage all transactions are read")
     func sound() throws {
         #expect(commits.count == Self.rowCount)
         #expect(try outcome(log).get() == Self.rowCount)
     }
 
-    @Test("A change in any frame before the last transaction is damage, not the end")
+    @Test("A changed byte in any frame before the last transaction is reported as damage")
     func everyFrame() throws {
         let lastTransaction = try #require(commits.dropLast().last) + 1
         for frame in 0..<lastTransaction {
-            // Each of the header's parts, and the page's ends and middle.
+            // Each field of the header, and the start, middle, and end of the page.
             for inset in [0, 3, 7, 9, 13, 16, 19, 20, 23, 24, 2_000, 4_119] {
                 var bytes = log
                 bytes[start(of: frame) + inset] ^= 0x40
@@ -150,7 +156,7 @@ struct LogDamageTests {
         }
     }
 
-    @Test("Each bit of the number that tells where a transaction ends: a change in any but the last one is damage")
+    @Test("A changed bit of the field that marks the end of a transaction is damage, except in the last frame")
     func endsOfTransactions() throws {
         for commit in commits.dropLast() {
             for bit in 0..<32 {
@@ -164,14 +170,14 @@ struct LogDamageTests {
         }
     }
 
-    @Test("A change of any byte of its header is damage", arguments: 0..<headerByteCount)
+    @Test("A change of any byte of the file's header is damage", arguments: 0..<headerByteCount)
     func header(byte: Int) throws {
         var bytes = log
         bytes[byte] ^= 0x01
         #expect(isReportedAsDamage(try outcome(bytes)))
     }
 
-    @Test("A sector of zeros is damage if it ends before the last three transactions")
+    @Test("A zeroed sector is damage if it ends before the last three transactions")
     func zeros() throws {
         let end = start(of: try #require(commits.dropLast(3).last) + 1)
         for sector in 0..<end / 512 {
@@ -182,7 +188,7 @@ struct LogDamageTests {
         }
     }
 
-    @Test("A last transaction that a power cut tore is left out, and everything before it is there")
+    @Test("A last transaction torn by a power failure is ignored, and all earlier ones are read")
     func torn() throws {
         let begin = start(of: try #require(commits.dropLast().last) + 1)
         for sector in begin / 512...(log.count - 1) / 512 {
@@ -197,9 +203,9 @@ struct LogDamageTests {
         }
     }
 
-    @Test("What a writer left behind unfinished, and a shorter transaction written over it, are no damage")
+    @Test("An unfinished transaction, partly overwritten by a shorter one, is not damage")
     func abandoned() throws {
-        // Two writers died after the last frame and before anybody was told of it, the first with more than the second.
+        // Two writers ended after their last frame and before the commit, the first with more frames than the second.
         let ends = commits
         let behind = start(of: ends[2] + 1)
         var bytes = Array(log[..<behind])
@@ -210,13 +216,13 @@ struct LogDamageTests {
         #expect(try outcome(bytes).get() == 3)
     }
 
-    @Test("Frames of an earlier round of the file, behind the last one, are no damage")
+    @Test("Frames from before a restart of the file, after the last frame, are not damage")
     func earlierRound() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
         for account in 1...UInt64(20) { try store.insert([SampleRows.row(account: account, secretByteCount: 20_000)]) }
         let whole = try RawDatabase(directory.storePath)
-        // Everything is in the database: the next write begins the file anew.
+        // The database has all changes, so the next write restarts the file.
         try whole.run("PRAGMA wal_checkpoint(PASSIVE)")
         try store.insert([SampleRows.row(account: 21)])
         let copies = try DirectoryCopy(of: directory)
@@ -232,7 +238,7 @@ struct LogDamageTests {
         withExtendedLifetime((store, whole)) {}
     }
 
-    @Test("It is said how many changes lie behind the damage")
+    @Test("The number of changes after the damage is reported")
     func counted() throws {
         for transaction in 0..<Self.rowCount - 1 {
             var bytes = log
@@ -240,12 +246,12 @@ struct LogDamageTests {
             #expect(isReportedAsDamage(try outcome(bytes)))
             try Data(bytes).write(to: URL(filePath: logPath))
             let damage = try SQLiteItemStore.damage(at: killed.directory.storePath)
-            #expect(damage.log?.unreachableChangeCount == Self.rowCount - transaction)
+            #expect(damage.wal?.unreachableChangeCount == Self.rowCount - transaction)
             #expect(damage.description?.contains("the -wal file is damaged") == true)
         }
     }
 
-    @Test("While the store is open, a damaged page in it is neither read nor copied into the database")
+    @Test("A page damaged while the store is open is neither read nor copied into the database")
     func whileOpen() throws {
         let directory = try TemporaryDirectory()
         let logPath = directory.storePath + "-wal"
@@ -257,22 +263,22 @@ struct LogDamageTests {
             let other = try SQLiteItemStore(openingAt: directory.storePath)
             #expect(failure { () throws(KeychainFailure) in _ = try other.rows() }?.isDamage == true)
             #expect(try other.integrityProblems().contains { if case .damagedLog = $0 { true } else { false } })
-            // All else can be read and written.
+            // All other pages can be read and written.
             try other.insert([SampleRows.row(account: 100)])
         }
-        // The last one to close it could not copy the page, so it left the file.
+        // The last connection could not copy the page, so it left the file.
         #expect(try PageChecksumTests.wrongPages(directory.storePath) == [])
         #expect(try Data(contentsOf: URL(filePath: logPath)).count > 5 * Self.frameByteCount)
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: directory.storePath) }?.isDamage == true)
     }
 
-    @Test("A transaction larger than SQLite's cache reads its own pages back before it ends, and is whole after a kill")
+    @Test("A transaction larger than SQLite's cache reads its own pages back before it commits, and is complete after a kill")
     func larger() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()
         let rowCount = 1_500 - 500 + 1_000 - 667
         _ = try store.write(ifKeybagGeneration: ItemStoreContract.keybag.generation) { writing throws(KeychainFailure) in
-            // Pages written early are written again, and then those behind them have no sums until the end.
+            // Pages written early are written again. The frames after them then have no valid checksums until the commit.
             for account in 1...UInt64(1_500) { try writing.insert(SampleRows.row(account: account, secretByteCount: 3_000)) }
             for number in stride(from: 1, through: Int64(1_500), by: 3) { try writing.remove(number: number) }
             for account in 2_001...UInt64(3_000) { try writing.insert(SampleRows.row(account: account, secretByteCount: 3_000)) }
@@ -287,7 +293,7 @@ struct LogDamageTests {
         withExtendedLifetime(store) {}
     }
 
-    /// Changes one bit of a page that is in the file once.
+    /// Flips one bit of a page that occurs once in the file.
     private func changeSupersededByNothing(_ path: String) throws {
         let bytes = try [UInt8](Data(contentsOf: URL(filePath: path)))
         let starts = stride(from: Self.headerByteCount, to: bytes.count - Self.frameByteCount + 1, by: Self.frameByteCount)

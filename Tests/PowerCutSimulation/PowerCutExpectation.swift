@@ -27,7 +27,7 @@ package struct KeychainContents: Hashable, Sendable {
         case .removePasscode:
             world = after(.removeAll(.withPasscode))
             world.passcode = nil
-        case .reopen, .makeOldFormat: break
+        case .reopen: break
         }
         return world
     }
@@ -115,7 +115,7 @@ package struct PowerCutExpectation: Sendable {
         if let world { return world.after(operation) }
         // Removing makes no keychain, nor does opening.
         switch operation {
-        case .remove, .removeAll, .reopen, .makeOldFormat: return nil
+        case .remove, .removeAll, .reopen: return nil
         default: return KeychainContents().after(operation)
         }
     }

@@ -9,11 +9,10 @@ package struct PowerCutSimulation: Sendable {
         case synchronousNormal
         /// Files whose names end so are never flushed; "/" means directories.
         case noFlush(ending: String)
-        /// The flush of that number fails, and what it was to bring to the disk never comes there by another flush.
-        /// `endsProcess`: once the failure was answered the process is gone, as after a crash, and another one goes on.
-        case failingFlush(number: Int, endsProcess: Bool)
-        /// When a store of format 1 is upgraded, its pages' checksums are not flushed before it says that it has them.
-        case noFlushOfChecksums
+        /// One flush fails, and no later flush writes the data that it was to write.
+        ///
+        /// `endsProcess`: after the failure was reported the process ends, as in a crash, and another process continues.
+        case failingFlush(FlushPoint, endsProcess: Bool)
         /// Whoever makes the keychain is killed before the store's name is flushed, and another process goes on.
         /// `failsDirectory`: which then can flush everything except for the directory with that name.
         case killedPublisher(failsDirectory: Bool)
@@ -42,8 +41,6 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private static let lossLimit = 5
-    /// Beside the others, for a moment at which checksums and what says that they are there may reach the disk in any order.
-    private static let unorderedImageCount = 40
 
     package let seed: UInt64
     private let size: WorkloadPlan.Size
@@ -65,8 +62,7 @@ package struct PowerCutSimulation: Sendable {
             let place = try WorkloadDirectories(directory)
             let log = try record(in: place)
             try expectWhole(log, in: place)
-            var report = try examine(
-                fault == .noFlushOfChecksums ? log.withoutFlushesOfChecksums() : log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            var report = try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
             if report.lossCount > 0, fault == nil { report.keptLog = try keepLog(of: place) }
             return report
         }
@@ -78,6 +74,18 @@ package struct PowerCutSimulation: Sendable {
         let place = try WorkloadDirectories(withDisk: log.root)
         defer { place.remove() }
         return try examine(log, in: place, arbitraryImageCount, false)
+    }
+
+    /// Returns the flushes of an undisturbed run, in order.
+    ///
+    /// - Parameter withBystander: Whether another connection to the keychain is open, as in a run of which `endsProcess` is true. SQLite
+    ///   does not empty the -wal file while there is one.
+    package func flushPoints(withBystander: Bool) throws -> [FlushPoint] {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let place = try WorkloadDirectories(directory)
+            _ = try record(in: place, from: 0, withBystander ? ["bystander"] : [])
+            return try DiskLog(contentsOfFile: place.log).flushPoints
+        }
     }
 
     private func keepLog(of place: WorkloadDirectories) throws -> String {
@@ -113,11 +121,11 @@ package struct PowerCutSimulation: Sendable {
 
     private var faultArguments: [String] {
         switch fault {
-        case nil, .noFlushOfChecksums: []
+        case nil: []
         case .killedPublisher: ["ending-link", "/keychain.db"]
         case .synchronousNormal: ["synchronous-normal"]
         case .noFlush(let ending): ["no-flush", ending]
-        case .failingFlush(let number, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush", String(number)]
+        case .failingFlush(let point, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush"] + point.arguments
         }
     }
 
@@ -136,7 +144,6 @@ package struct PowerCutSimulation: Sendable {
         // Spread evenly over the moments at which there is something that a power cut may take.
         let uncertainCount = try Self.uncertainMomentCount(log)
         var (seenCount, drawnCount) = (0, 0)
-        var order = ChecksumOrder()
         for (index, event) in log.events.enumerated() {
             try model.apply(event)
             if case .mark(let mark) = event {
@@ -144,9 +151,6 @@ package struct PowerCutSimulation: Sendable {
                 if mark.hasPrefix("failed ") { examination.report.refusals.append(mark) }
             }
             var survivals: [Survival] = [.nothing]
-            if order.isBroken(by: event) {
-                survivals += (0..<Self.unorderedImageCount).map { _ in .some(SeededGenerator(seed: generator.next())) }
-            }
             if model.hasUnflushedChanges {
                 seenCount += 1
                 survivals.append(.everything)

@@ -13,8 +13,6 @@ package enum WorkloadOperation: Sendable {
     case removePasscode(String)
     /// Closes the keychain, which empties the -wal file, and opens it anew.
     case reopen
-    /// Closes it too, and makes of its file one of format 1, which the next write upgrades.
-    case makeOldFormat
 }
 
 /// The valets of the workload, by the names that their items' service contains.
@@ -78,7 +76,7 @@ package struct WorkloadPlan: Sendable {
         // Enough for a checkpoint in the midst of the work.
         if size != .small { for _ in 0..<2 { maker.setLarge() } }
         maker.append(.removePasscode(passcodes[1]))
-        maker.append(.makeOldFormat)
+        maker.append(.reopen)
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
         operations = maker.operations
         self.passcodes = passcodes

@@ -55,9 +55,6 @@ final class WorkloadSession {
                     try Passcode(text: passcode), deleting: try local.passcodeRemoval(try Passcode(text: passcode)))
             }
         case .reopen: close()
-        case .makeOldFormat:
-            close()
-            try OldFormat.make(at: home + "/keychain.db")
         }
     }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite("The dictionary of SecItemAdd")
 struct AddRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> AddRequest {
-        try AddRequest(try ItemDictionary(dictionary))
+        try AddRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("Only the class is needed")
@@ -91,7 +91,7 @@ struct AddRequestTests {
 @Suite("The dictionary of SecItemCopyMatching")
 struct MatchRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> MatchRequest {
-        try MatchRequest(try ItemDictionary(dictionary))
+        try MatchRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("Without a limit there is one item; local items alone are searched, and secrets stay sealed")
@@ -202,8 +202,8 @@ struct MatchRequestTests {
 @Suite("The dictionaries of SecItemUpdate")
 struct UpdateRequestTests {
     private func request(_ query: [String: Any], _ changes: [String: Any]) throws -> UpdateRequest {
-        let dictionary = try ItemDictionary(query)
-        return try UpdateRequest(dictionary, changes: try UpdateDictionary(changes, of: dictionary.itemClass))
+        let dictionary = try ParsedItemDictionary(query)
+        return try UpdateRequest(dictionary, changes: try ParsedUpdateDictionary(changes, of: dictionary.itemClass))
     }
 
     private func request(_ changes: [String: Any]) throws -> UpdateRequest {
@@ -331,7 +331,7 @@ struct UpdateRequestTests {
 @Suite("The dictionary of SecItemDelete")
 struct DeleteRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> DeleteRequest {
-        try DeleteRequest(try ItemDictionary(dictionary))
+        try DeleteRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("The query is the one of a search")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Swift's Glibc overlay hides, one header per concern. */
+/* System calls that Swift's Glibc overlay does not import, one header per subject. */
 #ifndef CKEYCHAINSHIMS_H
 #define CKEYCHAINSHIMS_H
 #include "child_shims.h"

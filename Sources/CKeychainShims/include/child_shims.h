@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that is talked to over its standard input and output, started without fork in the caller's name. */
+/* A child process that communicates over its standard input and output, started with posix_spawn. */
 #ifndef KEYCHAIN_CHILD_SHIMS_H
 #define KEYCHAIN_CHILD_SHIMS_H
 
@@ -9,32 +9,32 @@
 
 typedef struct {
     int32_t process;
-    /* Becomes readable when the program ends; -1 where the kernel has no such thing (before 5.3). */
+    /* A pidfd, which becomes readable when the process ends; -1 for kernels before 5.3. */
     int end;
-    /* Its standard input and output; neither blocks. */
+    /* Our ends of its standard input and output, both nonblocking. */
     int input, output;
     bool leads_session;
 } keychain_child;
 
-/* Starts the program at `path`. It has its own ends of the two pipes, /dev/null for standard error and no other descriptor; no signal is
-   blocked or ignored; with `leads_session` it has no controlling terminal. Returns 0 or an errno value. */
+/* Starts the program at `path`. It inherits its ends of the two pipes, /dev/null as standard error, and no other descriptor. No signal is
+   blocked or ignored in it. With `leads_session` it has no controlling terminal. Returns 0 or an errno value. */
 int keychain_child_start(
     const char *path, char *const *arguments, char *const *environment, bool leads_session, keychain_child *child
 );
 
-/* write(2) to a pipe that raises no SIGPIPE. Returns what was written or a negative errno value. */
+/* Writes to a pipe without raising SIGPIPE. Returns the number of bytes written or a negative errno value. */
 ptrdiff_t keychain_pipe_write(int descriptor, const void *bytes, size_t byte_count);
 
-/* Whether the program has ended; then nothing is left of it, also where the process ignores SIGCHLD. To be called until it says true. */
+/* Returns whether the process has ended, and reaps it. Must be called until it returns true. */
 bool keychain_child_has_ended(const keychain_child *child);
 
-/* Sends a signal to the program, and to all of its session if it leads one. To be called only while it has not ended. */
+/* Sends a signal to the process, and to its process group if it leads a session. The process must not have been reaped. */
 void keychain_child_signal(const keychain_child *child, int signal);
 
-/* Closes the program's standard input. */
+/* Closes the process's standard input. */
 void keychain_child_close_input(keychain_child *child);
 
-/* Closes all that is open; to be called last. */
+/* Closes all descriptors. Must be the last call. */
 void keychain_child_close(keychain_child *child);
 
 #endif

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's keyring of this user, for which libc has no functions. Every function answers a negative errno value on failure. */
+/* The kernel keyring of this user, for which libc has no functions. Every function returns a negative errno value on failure. */
 #ifndef KEYCHAIN_KEYRING_SHIMS_H
 #define KEYCHAIN_KEYRING_SHIMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the kernel can hold in one key. */
+/* The largest content of one key, in bytes. */
 #define KEYCHAIN_KEYRING_LARGEST_CONTENT 32767
 
-/* 0 when keys can be added to the keyring and looked for; else why not. Adds nothing. */
+/* Returns 0 if keys can be added to the keyring and searched. Adds nothing. */
 int32_t keychain_keyring_probe(void);
 
-/* The serial number of the key with that description. */
+/* Returns the serial number of the key with that description. */
 int32_t keychain_keyring_search(const char *description);
 
-/* How many keys are in the user's keyring; as many of their serial numbers as fit go to `serials`. */
+/* Returns the number of keys in the user's keyring, and copies as many serial numbers as fit to `serials`. */
 int32_t keychain_keyring_list(int32_t *serials, size_t capacity);
 
-/* The byte count of "type;user;group;permission;description" and the zero that ends it; it goes to `buffer` when that is large enough. */
+/* Returns the byte count of "type;user;group;permission;description" with its terminating zero, and copies it to `buffer` if it fits. */
 int32_t keychain_keyring_describe(int32_t serial, char *buffer, size_t capacity);
 
-/* The byte count of a key's content; the content goes to `buffer` when that is large enough. */
+/* Returns the byte count of a key's content, and copies the content to `buffer` if it fits. */
 int32_t keychain_keyring_read(int32_t serial, void *buffer, size_t capacity);
 
-/* Holds `content` under a description, readable by every process of the user, in the place of what was there; 0: no timeout.
-   Answers the serial number. Before it succeeds what was there stays. */
+/* Adds a key that every process of the user can read, and atomically replaces a key with the same description. Timeout 0: none.
+   Returns the serial number. If it fails, the previous key remains. */
 int32_t keychain_keyring_add(const char *description, const void *content, size_t byte_count, uint32_t timeout_seconds);
 
-/* Lets a key's time begin anew. */
+/* Restarts a key's timeout. */
 int32_t keychain_keyring_set_timeout(int32_t serial, uint32_t timeout_seconds);
 
-/* Takes a key out of every keyring and frees its content, at once. */
+/* Removes a key from every keyring immediately, and frees its content. */
 int32_t keychain_keyring_invalidate(int32_t serial);
 
 #endif

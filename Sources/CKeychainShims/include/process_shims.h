@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program that handles secrets does with its own process: no dumps, sealed memory files, nothing left open across exec. */
+/* Process settings of a program that handles secrets: no core dumps, sealed memory files, close-on-exec descriptors. */
 #ifndef KEYCHAIN_PROCESS_SHIMS_H
 #define KEYCHAIN_PROCESS_SHIMS_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Forbids core dumps, and reading or tracing by other programs of the same user. */
+/* Disables core dumps, and reading and tracing by other processes of the same user. */
 bool keychain_process_refuse_dumps(void);
 
-/* Gives the signals of a crash, SIGQUIT among them, back to the system: a handler that prints registers and memory prints secrets.
-   What is ignored stays ignored. */
+/* Restores the default action of crash signals, including SIGQUIT: a handler that prints registers and memory would print secrets.
+   Ignored signals stay ignored. */
 void keychain_process_end_on_crash(void);
 
-/* A new empty memory file that can be sealed; close-on-exec. -1 with errno set. */
+/* Creates an empty memory file that can be sealed, close-on-exec. Returns -1 and sets errno on failure. */
 int keychain_memory_file_create(void);
 
-/* After this nobody can write, grow, shrink or unseal the memory file. */
+/* Seals the memory file: it can no longer be written, resized, or unsealed. */
 bool keychain_memory_file_seal(int descriptor);
 
-/* Marks every descriptor from `first` on close-on-exec. */
+/* Makes every descriptor from `first` on close-on-exec. */
 bool keychain_close_on_exec_from(int first);
 
 /* Marks one descriptor close-on-exec, or takes the mark away. */
@@ -35,7 +35,7 @@ void keychain_signals_unblock(int descriptor, const keychain_signal_mask *previo
 /* The number of the next signal that was reported; 0 if there is none. */
 int keychain_signals_next(int descriptor);
 
-/* Replaces this process by arguments[0], looked up along PATH as a shell does. Returns errno: only on failure. */
+/* Replaces this process with the program arguments[0], searched in PATH. Returns only on failure, with an errno value. */
 int keychain_execute(char *const *arguments);
 
 #endif

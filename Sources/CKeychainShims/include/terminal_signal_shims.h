@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals that would end or stop this process while its terminal shows nothing of what is typed. */
+/* Deferral of signals that would end or stop this process while its terminal does not echo input. */
 #ifndef KEYCHAIN_TERMINAL_SIGNAL_SHIMS_H
 #define KEYCHAIN_TERMINAL_SIGNAL_SHIMS_H
 
 #include <stdbool.h>
 
-/* From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and, if `notes_stop`, SIGTSTP are only noted, in whatever thread they arrive, unless they are ignored.
-   Handlers are the whole process's: one thread at a time may call this, and then keychain_terminal_signals_restore.
-   Returns a descriptor that is readable while one is noted, which stays the process's; -1 with errno set. */
+/* Installs handlers that only record SIGINT, SIGTERM, SIGHUP, SIGQUIT, and, with `notes_stop`, SIGTSTP, in any thread. Ignored signals stay
+   ignored. Handlers belong to the whole process: one thread at a time may call this, and then keychain_terminal_signals_restore.
+   Returns a descriptor that is readable while a signal is recorded and must not be closed, or -1 with errno set. */
 int keychain_terminal_signals_record(bool notes_stop);
 
-/* The signals do again what they did before; what was noted does it now, before this returns. True when something was noted that is meant
-   to do more than stop the process. */
+/* Restores the previous handlers, and raises the recorded signals before it returns. Returns true if a recorded signal was to end the
+   process. */
 bool keychain_terminal_signals_restore(void);
 
-/* Holds SIGTTOU back in this thread, or lets it through: only so can the terminal be put back by a process in its background.
-   Returns whether it was held back before. */
+/* Blocks or unblocks SIGTTOU in this thread. A background process must block it to restore the terminal's settings.
+   Returns whether it was blocked before. */
 bool keychain_terminal_output_signal_block(bool is_blocked);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that links KeychainTesting must never reach the user's own keychain: this flag says so from load time on. */
+/* A flag set at load time in a process that links KeychainTesting, which must never use the user's own keychain. */
 #ifndef KEYCHAIN_TESTING_SCOPE_SHIMS_H
 #define KEYCHAIN_TESTING_SCOPE_SHIMS_H
 

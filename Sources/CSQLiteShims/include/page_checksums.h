@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checksum in each page of a database file: SQLite itself has none, and would take damage for rows that are not there.
+/* Page checksums for a SQLite database file. SQLite has none of its own, and would read a damaged page as if rows were missing.
 
-   The layer lies between SQLite and another layer for files (a VFS). It changes nothing but the last 16 bytes of each page of the main
-   file, which a store keeps free. The -wal file has checksums of SQLite's own, which the layer compares more often than SQLite does: at each
-   read of a page, and beyond the place where SQLite would take the file to end. */
+   The checksums are computed and verified by a VFS, SQLite's interface to the file system, which wraps another VFS. It changes nothing but the
+   last 16 bytes of each page of the main database file, which SQLite leaves unused in a store. Frames of the -wal file have checksums of
+   SQLite's own. The VFS verifies them more often than SQLite does: on every read of a page, and beyond the place where SQLite would end its
+   search for the last valid frame. */
 #ifndef KEYCHAIN_PAGE_CHECKSUMS_H
 #define KEYCHAIN_PAGE_CHECKSUMS_H
 
@@ -13,32 +14,29 @@
 #define KEYCHAIN_PAGE_BYTE_COUNT 4096
 #define KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT 16
 
-/* Given where SQLite would leave out transactions of the -wal file that were durable: an extended code of SQLITE_IOERR that SQLite has not. */
+/* An extended code of SQLITE_IOERR that SQLite does not define: SQLite would ignore durable transactions in a damaged -wal file. */
 #define KEYCHAIN_WAL_IS_DAMAGED (10 | 0xC1 << 8)
 
 struct sqlite3;
 
-/* Puts the layer over the one named `base` (NULL: the system's own), once; any thread may ask. Gives its name, which stays valid, or NULL
-   when there is no such layer or no memory. */
+/* Registers the VFS over the one named `base` (NULL: the default VFS), once per process. Thread-safe.
+   Returns its name, which stays valid, or NULL if there is no VFS of that name or no memory. */
 const char *keychain_page_checksums_vfs(const char *base);
 
-/* Computes the checksum of the page with that number, from 1, into the `checksum` of 16 bytes. */
+/* Computes the checksum of the page with that number, counted from 1, into the 16 bytes at `checksum`. */
 void keychain_page_checksum(const uint8_t *page, uint64_t number, uint8_t *checksum);
 
-/* The functions below take a database that was opened through the layer and answer a result code of SQLite. */
+/* The functions below require a database that was opened through the VFS, and return a result code of SQLite. */
 
-/* From now on every page of the main file is checked as it is read, whatever its first page says. */
+/* Enables verification of every page of the main file, whatever its first page contains. */
 int keychain_page_checksums_check(struct sqlite3 *database);
 
-/* Puts the checksum into every page of the main file and flushes it. The caller has the file for itself. */
-int keychain_page_checksums_stamp(struct sqlite3 *database);
-
-/* Finds the first page behind `after` whose checksum is wrong, and whose content no log has; 0: none. Only within a read transaction:
-   it keeps logs from being begun anew. */
+/* Finds the first page after page number `after` that has a wrong checksum and no newer version in the -wal file; 0: none.
+   Requires a read transaction, which keeps the -wal file from being restarted. */
 int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after, int64_t *page);
 
-/* Counts the transactions in the -wal file that were durable, and that damage before them cuts off; 0: none. Up to `sound_byte_count` the
-   file is what was written. */
+/* Counts the durable transactions in the -wal file that are unreachable because of damage before them; 0: none. The first
+   `sound_byte_count` bytes of the file are undamaged. */
 int keychain_wal_damage(struct sqlite3 *database, int64_t *unreachable_count, int64_t *sound_byte_count);
 
 #endif

@@ -18,13 +18,17 @@ struct BackupKeys: ~Copyable {
         try unsafe chunkKey.withBytes { bytes throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }
 
-    /// The `info` strings of the derivation. They are part of the format.
+    /// The `info` strings of the derivation.
+    ///
+    /// They are part of the format.
     private enum Purpose: String {
         case header = "keychain backup header mac v1"
         case chunks = "keychain backup chunks v1"
     }
 
-    /// Derives the keys. Slow: the record determines the cost.
+    /// Derives the keys.
+    ///
+    /// Slow: the record determines the cost.
     static func derive(
         from password: borrowing Passcode, _ record: PasscodeRecord, backupID: Identifier128
     ) throws(KeychainFailure) -> BackupKeys {
@@ -94,7 +98,9 @@ struct BackupChunkCipher: ~Copyable {
         }
     }
 
-    /// Decrypts a chunk. Throws `.decode` if it was altered, or sealed with another number.
+    /// Decrypts a chunk.
+    ///
+    /// Throws `.decode` if it was altered, or sealed with another number.
     borrowing func open(_ sealed: some RandomAccessCollection<UInt8>, number: UInt64, isLast: Bool) throws(KeychainFailure) -> [UInt8] {
         do {
             let box = try AES.GCM.SealedBox(combined: Self.nonce(number, isLast: isLast) + Array(sealed))

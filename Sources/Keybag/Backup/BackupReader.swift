@@ -8,7 +8,9 @@ package final class BackupReader {
     private let keys: BackupKeys
     private let source: BackupSource
 
-    /// Derives the keys and verifies the password. Slow: the header determines the cost.
+    /// Derives the keys and verifies the password.
+    ///
+    /// Slow: the header determines the cost.
     ///
     /// Throws what `BackupHeader.init(from:)` throws, and `.authFailed` if the password is wrong.
     package init(password: borrowing Passcode, source: @escaping BackupSource) throws(KeychainFailure) {

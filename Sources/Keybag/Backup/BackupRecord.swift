@@ -18,7 +18,9 @@ enum BackupRecord {
     /// A limit for the attributes of one item, above anything that can be stored.
     private static let largestAttributesByteCount = SealedKeychain.largestItemByteCount + 4_096
 
-    /// An item's record up to its secret. The bytes of the secret follow.
+    /// An item's record up to its secret.
+    ///
+    /// The bytes of the secret follow.
     static func prefix(of item: BackupItem) throws(KeychainFailure) -> [UInt8] {
         guard isRestorable(item) else {
             throw KeychainFailure(.internal, "no backup was made: an item could not be restored from it", subject: .backup)
@@ -40,7 +42,9 @@ enum BackupRecord {
         return bytes
     }
 
-    /// Reads a record. Throws `.decode` if it is not one of version 1.
+    /// Reads a record.
+    ///
+    /// Throws `.decode` if it is not one of version 1.
     init(from plaintext: inout BackupPlaintext) throws(KeychainFailure) {
         guard let kind = Kind(rawValue: try plaintext.readByte()) else { throw BackupDamage.failure() }
         switch kind {

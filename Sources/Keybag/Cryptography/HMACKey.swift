@@ -11,7 +11,9 @@ struct HMACKey: ~Copyable, Sendable {
     private let innerBlock: SecretBytes
     private let outerBlock: SecretBytes
 
-    /// Creates a key of at most one block. All keys here have 32 bytes.
+    /// Creates a key of at most one block.
+    ///
+    /// All keys here have 32 bytes.
     init(_ key: borrowing SecretBytes) throws(KeychainFailure) {
         guard key.byteCount <= SHA256.blockByteCount else { throw KeychainFailure(.internal, "a key is too long for its use") }
         let inner = try Self.block(key, padding: 0x36)

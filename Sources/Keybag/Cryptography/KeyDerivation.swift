@@ -27,8 +27,9 @@ enum KeyDerivation {
     }
 }
 
-/// The purpose of a derived key. Derivation is HKDF-SHA256 (RFC 5869), salted with the store's identifier, so that no two stores share
-/// a derived key.
+/// The purpose of a derived key.
+///
+/// Derivation is HKDF-SHA256 (RFC 5869), salted with the store's identifier, so that no two stores share a derived key.
 ///
 /// The raw values are the `info` strings, part of the on-disk format. A new purpose or a changed rule requires a new string.
 enum KeyPurpose: String {

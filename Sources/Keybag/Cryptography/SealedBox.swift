@@ -11,7 +11,9 @@ enum SealedBox {
     static let byteCount = 80
     private static let encapsulatedByteCount = 32
 
-    /// The purpose of a box. HPKE's `info` is the raw value followed by the store's identifier.
+    /// The purpose of a box.
+    ///
+    /// HPKE's `info` is the raw value followed by the store's identifier.
     enum Purpose: String {
         case presence = "keychain presence v1"
         case recovery = "keychain recovery v1"

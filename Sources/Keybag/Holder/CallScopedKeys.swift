@@ -2,7 +2,9 @@
 internal import KeychainCore
 internal import Synchronization
 
-/// The keys of a keybag for one call. It asks the holder at most once for each slot.
+/// The keys of a keybag for one call.
+///
+/// It asks the holder at most once for each slot.
 ///
 /// It caches the first answer, even a failure, so that all rows of one call are treated alike.
 final class CallScopedKeys: KeyProvider {

@@ -40,7 +40,9 @@ final class HeldKeyLoader: Sendable {
         return HeldKeys(held, ids: ids)
     }
 
-    /// Loads the payload. A failure of the holder says nothing about the store, so it must never look like damage.
+    /// Loads the payload.
+    ///
+    /// A failure of the holder says nothing about the store, so it must never look like damage.
     private func heldSecret(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         do throws(KeychainFailure) {
             return try holder.load(slot, for: purpose)
@@ -72,7 +74,9 @@ struct HeldKeyLoaders: Sendable {
     }
 }
 
-/// The verified keys of one slot. Released at the end of the call.
+/// The verified keys of one slot.
+///
+/// Released at the end of the call.
 final class HeldKeys: Sendable {
     private let held: HeldSecret
     private let ids: [ClassKeyID]

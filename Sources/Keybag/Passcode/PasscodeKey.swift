@@ -14,7 +14,9 @@ enum PasscodeKey {
     private static let derivationLock = TimedLock()
     private static let maximumWaitSeconds: UInt32 = 60
 
-    /// Derives the passcode key. `secret` returns the TPM's part of it for the stretched passcode, or nil without a TPM.
+    /// Derives the passcode key.
+    ///
+    /// `secret` returns the TPM's part of it for the stretched passcode, or nil without a TPM.
     ///
     /// Throws `.notAvailable` if other derivations take too long, `.allocate` if there is no memory for this one, and the errors of
     /// `secret`.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// The part of a passcode key that a TPM seals and unseals only with the passcode. It is random, and new with each passcode.
+/// The part of a passcode key that a TPM seals and unseals only with the passcode.
+///
+/// It is random, and new with each passcode.
 ///
 /// With it every guess needs the TPM, which counts wrong ones.
 final class PasscodeSecret: Sendable {

@@ -3,7 +3,9 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// The key pair that proves user presence. Only the passcode key wraps its private key.
+/// The key pair that proves user presence.
+///
+/// Only the passcode key wraps its private key.
 ///
 /// Items that require user presence are sealed to the public key, so adding one requires no authentication.
 final class PresenceKeyPair: Sendable {
@@ -40,7 +42,7 @@ final class PresenceKeyPair: Sendable {
     }
 }
 
-/// A presence key pair as stored in a keybag:
+/// A presence key pair as stored in a keybag.
 ///
 ///     public key (32) ‖ Wrap(passcode key, private key) (40)
 struct PresenceRecord: Hashable, Sendable {

@@ -79,7 +79,9 @@ extension RecoveryKey {
         }
     }
 
-    /// Parses a typed recovery key. Case, blanks, and dashes do not matter; O counts as 0, and I and L count as 1.
+    /// Parses a typed recovery key.
+    ///
+    /// Case, blanks, and dashes do not matter; O counts as 0, and I and L count as 1.
     ///
     /// Throws `.parameter` for other text, with the cause `.mistypedRecoveryKey` if the checksum is wrong.
     package convenience init(typed text: UnsafeRawBufferPointer) throws(KeychainFailure) {

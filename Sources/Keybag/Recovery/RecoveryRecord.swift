@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// The record of a recovery key in a keybag:
+/// The record of a recovery key in a keybag.
 ///
 ///     public key (32) ‖ sealed device secret (80) ‖ with the protector tpm2 and a passcode: sealed part of the passcode key (80)
 struct RecoveryRecord: Hashable, Sendable {

@@ -139,7 +139,9 @@ struct ConstraintOpening {
         return key
     }
 
-    /// The key by the first branch that opens. If none does, throws the failure of the first branch that has a key.
+    /// The key by the first branch that opens.
+    ///
+    /// If none does, throws the failure of the first branch that has a key.
     private func anyKey(_ branches: [ConstraintRecord.Branch]) throws(KeychainFailure) -> SharedSecretBytes {
         var failure: KeychainFailure?
         for branch in branches {
@@ -157,7 +159,9 @@ struct ConstraintOpening {
         throw failure ?? KeychainFailure(.authFailed, "nothing on this platform can release the item's key", refusal: .biometryNotAvailable)
     }
 
-    /// The key by all records. Throws the needs of all of them together.
+    /// The key by all records.
+    ///
+    /// Throws the needs of all of them together.
     private func allKey(_ records: [ConstraintRecord]) throws(KeychainFailure) -> SharedSecretBytes {
         var found: [SharedSecretBytes] = []
         var needs = AuthenticationNeeds()

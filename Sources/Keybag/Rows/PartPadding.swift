@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// The padding of a sealed part. It hides the exact size of the content, and whether there is any.
+/// The padding of a sealed part.
+///
+/// It hides the exact size of the content, and whether there is any.
 ///
 ///     content ‖ zeros ‖ presence (1: 0 or 1) ‖ content's byte count (8, little-endian)
 ///
@@ -22,7 +24,9 @@ enum PartPadding {
         return (needed + mask) & ~mask
     }
 
-    /// Returns the plaintext of a content, which is empty if `isPresent` is false. Present content may be empty too.
+    /// Returns the plaintext of a content, which is empty if `isPresent` is false.
+    ///
+    /// Present content may be empty too.
     static func padded(_ content: Span<UInt8>, isPresent: Bool) -> [UInt8] {
         let paddedByteCount = paddedByteCount(contentByteCount: content.count)
         var bytes: [UInt8] = []

@@ -158,7 +158,7 @@ extension RowCipher {
             return (itemKey, row.wrappedItemKey)
         }
         guard let record = ConstraintRecord(encoded: constraints) else {
-            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered", cause: .malformed)
+            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered", cause: .newerVersion)
         }
         let inner = try unwrapOuter(of: row, under: classKey)
         let rootKey = try ConstraintOpening(storeID: storeID, keys: keys).key(of: record)
@@ -166,7 +166,9 @@ extension RowCipher {
         return (itemKey, inner)
     }
 
-    /// Removes the class key's wrapping from a row with access control. The result is the item key wrapped under the root's key.
+    /// Removes the class key's wrapping from a row with access control.
+    ///
+    /// The result is the item key wrapped under the root's key.
     private func unwrapOuter(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> [UInt8] {
         guard let inner = KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: classKey.secret) else {
             throw Self.alteredItemKey()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Authenticates a person before items are read. `LAContext` evaluates policies with it.
+/// Authenticates a person before items are read.
+///
+/// `LAContext` evaluates policies with it.
 ///
 /// Implementations of `Keychain` implement it too.
 package protocol KeychainAuthenticating: Sendable {

@@ -106,7 +106,9 @@ package final class AuthenticationContext: Sendable {
 
     package var applicationPassword: ApplicationPassword? { state.withLock { $0.applicationPassword } }
 
-    /// Sets or, with nil, removes the password. Does nothing if the context is invalidated.
+    /// Sets or, with nil, removes the password.
+    ///
+    /// Does nothing if the context is invalidated.
     package func setApplicationPassword(_ password: ApplicationPassword?) {
         state.withLock { state in
             guard !state.isInvalidated else { return }

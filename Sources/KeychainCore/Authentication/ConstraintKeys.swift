@@ -20,7 +20,9 @@ package final class PresenceRelease: Sendable {
     /// The public key of the presence key pair, which identifies the pair.
     package let publicKey: [UInt8]
     package let privateKey: SecretBytes
-    /// The class keys of the items that authentication was for. The keychain itself stays locked if it is locked.
+    /// The class keys of the items that authentication was for.
+    ///
+    /// The keychain itself stays locked if it is locked.
     package let classKeys: any KeyProvider
     /// The classes of those keys.
     package let classes: Set<Accessibility>

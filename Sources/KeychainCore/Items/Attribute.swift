@@ -65,7 +65,9 @@ package enum Attribute: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Whether items of the class have this attribute. A query with any other attribute fails with errSecNoSuchAttr.
+    /// Whether items of the class have this attribute.
+    ///
+    /// A query with any other attribute fails with errSecNoSuchAttr.
     package func belongs(to itemClass: ItemClass) -> Bool {
         switch self {
         case .service, .generic: itemClass == .genericPassword

@@ -9,7 +9,9 @@ package enum AttributeValue: Hashable, Sendable {
     /// Seconds since 2001-01-01 00:00:00 UTC, as in `Date.timeIntervalSinceReferenceDate`.
     case date(Double)
 
-    /// Calls `body` with the bytes that determine equality. The buffer is valid only inside `body`.
+    /// Calls `body` with the bytes that determine equality.
+    ///
+    /// The buffer is valid only inside `body`.
     ///
     /// Text and data with the same bytes are the same value, and a number that fits has the bytes of a
     /// little-endian Int32 (case 87 of SecItem-behavior.md: a String "a" and a Data "a" collide as primary keys).
@@ -31,7 +33,9 @@ package enum AttributeValue: Hashable, Sendable {
 
     var byteCount: Int { unsafe withComparedBytes { $0.count } }
 
-    /// Returns whether both have the same type and the same bytes. Text is compared as in `String.hasSameBytes(as:)`.
+    /// Returns whether both have the same type and the same bytes.
+    ///
+    /// Text is compared as in `String.hasSameBytes(as:)`.
     package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
         switch (left, right) {
         case (.string(let left), .string(let right)): left.hasSameBytes(as: right)

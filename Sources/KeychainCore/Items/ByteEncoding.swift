@@ -20,7 +20,9 @@ extension [UInt8] {
     }
 }
 
-/// Reads the encodings above. Every read is bounds-checked and returns nil at the end of the bytes.
+/// Reads the encodings above.
+///
+/// Every read is bounds-checked and returns nil at the end of the bytes.
 package struct ByteReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int

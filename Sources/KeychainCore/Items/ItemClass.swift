@@ -27,7 +27,9 @@ package enum ItemClass: String, Sendable, CaseIterable {
         self = match
     }
 
-    /// Whether the class can be stored. Certificates, keys, and identities cannot be stored yet.
+    /// Whether the class can be stored.
+    ///
+    /// Certificates, keys, and identities cannot be stored yet.
     package var isPassword: Bool { self == .genericPassword || self == .internetPassword }
 }
 

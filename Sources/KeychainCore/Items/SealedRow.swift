@@ -10,7 +10,9 @@ package struct RowHeader: Hashable, Sendable {
     package var reference: PersistentReference
     package var accessibility: Accessibility
     package var classKeyGeneration: UInt32
-    /// Sixteen random bytes, new at each write. They prevent combining an old part with a new header.
+    /// Sixteen random bytes, new at each write.
+    ///
+    /// They prevent combining an old part with a new header.
     package var revision: Identifier128
     package var isSynchronizable: Bool
     package var isTombstone: Bool
@@ -65,9 +67,13 @@ package struct SealedRow: Hashable, Sendable {
     /// The item key wrapped under the class key (RFC 3394).
     package var wrappedItemKey: [UInt8]
     package var sealedAttributes: [UInt8]
-    /// Present even for an item without a secret. Empty if the read omitted it.
+    /// Present even for an item without a secret.
+    ///
+    /// Empty if the read omitted it.
     package var sealedSecret: [UInt8]
-    /// HMAC over everything above, under a device-bound key. It detects damage even while locked.
+    /// HMAC over everything above, under a device-bound key.
+    ///
+    /// It detects damage even while locked.
     package var tag: [UInt8]
 
     package init(
@@ -144,7 +150,9 @@ extension RowHeader {
         unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
     }
 
-    /// As above, from bytes in place. The buffer is read and not kept.
+    /// As above, from bytes in place.
+    ///
+    /// The buffer is read and not kept.
     package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {
         guard buffer.count % packedDigestByteCount == 0 else { return nil }
         var digests: [AttributeDigest] = []

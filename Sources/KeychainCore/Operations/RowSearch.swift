@@ -9,7 +9,9 @@ struct RowSearch {
     private let sealedFilters: [ItemAttributes.Entry]
     private let hostOrSubdomain: String?
 
-    /// Whether the header alone does not decide. Then a locked row cannot be decided.
+    /// Whether the header alone does not decide.
+    ///
+    /// Then a locked row cannot be decided.
     var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
 
     /// Whether the query names enough of the primary key that only a few rows can match.
@@ -70,7 +72,9 @@ struct RowSearch {
         sealedFilters.allSatisfy { filter in attributes[filter.attribute]?.matches(filter.value) ?? false } && acceptsHost(of: attributes)
     }
 
-    /// Returns whether the server is the host or a subdomain of it. Case-sensitive, as on Apple's platforms.
+    /// Returns whether the server is the host or a subdomain of it.
+    ///
+    /// Case-sensitive, as on Apple's platforms.
     private func acceptsHost(of attributes: ItemAttributes) -> Bool {
         guard let hostOrSubdomain else { return true }
         guard let server = attributes.text(.server) else { return false }

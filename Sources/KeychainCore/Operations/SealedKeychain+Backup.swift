@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// An item of a portable backup, in plaintext. It is only stored inside an encrypted file.
+/// An item of a portable backup, in plaintext.
+///
+/// It is only stored inside an encrypted file.
 package struct BackupItem: Sendable {
     package let reference: PersistentReference
     package let accessibility: Accessibility
@@ -97,7 +99,9 @@ extension SealedKeychain {
         return summary
     }
 
-    /// Restores items in one transaction. `body` calls its argument with each item.
+    /// Restores items in one transaction.
+    ///
+    /// `body` calls its argument with each item.
     ///
     /// A newer item in the keychain is never overwritten.
     package func restore(

@@ -70,7 +70,9 @@ extension SealedKeychain {
         return try resealed(row.header, opened)
     }
 
-    /// Rewraps a row with access control. Only the class key's wrapping changes, so no authentication is required.
+    /// Rewraps a row with access control.
+    ///
+    /// Only the class key's wrapping changes, so no authentication is required.
     private func rewrapped(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion, try cipher.isIntact(row) else { return nil }

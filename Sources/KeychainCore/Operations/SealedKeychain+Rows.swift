@@ -26,7 +26,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Opens a row's secret and leaves its attributes sealed. Throws the errors of `open`.
+    /// Opens a row's secret and leaves its attributes sealed.
+    ///
+    /// Throws the errors of `open`.
     func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
         try opening(row) { key throws(KeychainFailure) in
             OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, with: constraintKeys, under: key))
@@ -43,7 +45,8 @@ extension SealedKeychain {
         var constraint: AccessControl.Constraint?
         if let constraints = header.constraints {
             guard let record = ConstraintRecord(encoded: constraints) else {
-                return .unsupported(KeychainFailure(.decode, "an item has access control that this version does not know"))
+                return .unsupported(
+                    KeychainFailure(.decode, "an item has access control that this version does not know", cause: .newerVersion))
             }
             constraint = record.constraint
         }
@@ -58,7 +61,9 @@ extension SealedKeychain {
         }
     }
 
-    /// The provider of a class key. A passcode that was entered for an item releases its class key too, while the keychain stays locked.
+    /// The provider of a class key.
+    ///
+    /// A passcode that was entered for an item releases its class key too, while the keychain stays locked.
     func provider(
         for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?
     ) -> any KeyProvider {
@@ -166,7 +171,9 @@ extension SealedKeychain {
         max(clock.now(), (attributes.seconds(.modificationDate) ?? -.infinity) + 0.001)
     }
 
-    /// Removes a tombstone or a damaged row with the primary key of `row`. Throws `.duplicateItem` if another row has it.
+    /// Removes a tombstone or a damaged row with the primary key of `row`.
+    ///
+    /// Throws `.duplicateItem` if another row has it.
     ///
     /// Returns the reference of a removed tombstone, which an added item takes over.
     @discardableResult

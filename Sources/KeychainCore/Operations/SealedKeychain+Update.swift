@@ -56,7 +56,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Returns the candidate rows. A miss is answered without waiting for the write lock.
+    /// Returns the candidate rows.
+    ///
+    /// A miss is answered without waiting for the write lock.
     private func rows(_ search: RowSearch, includingSecrets: Bool) throws(KeychainFailure) -> [SealedRow] {
         var rows: [SealedRow] = []
         try store.read { reading throws(KeychainFailure) in
@@ -172,7 +174,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Replaces the item. It keeps its reference and its access control, and gets a new creation date, because the old one is sealed.
+    /// Replaces the item.
+    ///
+    /// It keeps its reference and its access control, and gets a new creation date, because the old one is sealed.
     private func replaceWithoutReading(
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
@@ -194,7 +198,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Returns the access group. If the query does not name it, the row's digest identifies it among the program's groups.
+    /// Returns the access group.
+    ///
+    /// If the query does not name it, the row's digest identifies it among the program's groups.
     private func accessGroupOfUnreadableRow(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
         if let named = query.attributes.text(.accessGroup) { return named }
         for group in entitlements.accessGroups where entitlements.canWrite(group) {
@@ -204,8 +210,9 @@ extension SealedKeychain {
         throw KeychainFailure(.decode, "an item's access group cannot be determined")
     }
 
-    /// Whether the query names the whole primary key. Parts that are the same for nearly every item (`agrp`, `sync`, hints, user) may be
-    /// missing.
+    /// Whether the query names the whole primary key.
+    ///
+    /// Parts that are the same for nearly every item (`agrp`, `sync`, hints, user) may be missing.
     private func namesWholePrimaryKey(_ query: ItemQuery) -> Bool {
         PrimaryKey.attributes(of: query.itemClass).allSatisfy { attribute in
             switch attribute {

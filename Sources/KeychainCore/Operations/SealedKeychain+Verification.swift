@@ -20,8 +20,6 @@ package struct VerificationReport: Sendable {
     package var quarantinedCount = 0
     /// Problems of the file as a whole; empty if it is sound.
     package var structuralProblems: [StructuralProblem] = []
-    /// Whether the file's pages have checksums; without them some damage goes unnoticed.
-    package var hasPageChecksums = true
     /// Whether pages of the file are refused because of their checksums.
     package var hasRefusedPages = false
     /// How many of the two copies of the keybag are damaged; one damaged copy does no harm.

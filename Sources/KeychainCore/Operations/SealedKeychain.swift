@@ -11,7 +11,9 @@ package struct SealedKeychain: Keychain {
     let clock: any WallClock
     let digests: DigestCache
     package let entitlements: Entitlements
-    /// Logs a warning about a skipped or quarantined item. The text never contains a secret or the value of an attribute.
+    /// Logs a warning about a skipped or quarantined item.
+    ///
+    /// The text never contains a secret or the value of an attribute.
     let log: @Sendable (String) -> Void
 
     package init(
@@ -58,7 +60,9 @@ package struct SealedKeychain: Keychain {
         return keychain
     }
 
-    /// Returns whether the keys come from the store's current keybag. With an older keybag, rows may wrongly seem unreadable.
+    /// Returns whether the keys come from the store's current keybag.
+    ///
+    /// With an older keybag, rows may wrongly seem unreadable.
     func isKeybagCurrent(_ reading: any ItemReading) throws(KeychainFailure) -> Bool {
         try reading.keybag().generation == keys.keybagGeneration
     }

@@ -13,7 +13,9 @@ package protocol DeviceProtector: Sendable {
     func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes
 }
 
-/// The kinds of protectors. The raw value is the number in the keybag.
+/// The kinds of protectors.
+///
+/// The raw value is the number in the keybag.
 package enum DeviceProtectorKind: UInt8, Sendable, CaseIterable {
     case keyFile = 1
     case systemdCredential = 2

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// Seals and opens rows, and computes the digests for searches. Implemented by Keybag.
+/// Seals and opens rows, and computes the digests for searches.
+///
+/// Implemented by Keybag.
 package protocol ItemCipher: Sendable {
     var storeID: StoreID { get }
 

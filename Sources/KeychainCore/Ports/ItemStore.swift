@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores sealed rows. Implemented by KeychainStore.
+/// Stores sealed rows.
+///
+/// Implemented by KeychainStore.
 ///
 /// It sees digests and sealed bytes, never a key or a plaintext.
 package protocol ItemStore: Sendable {
@@ -55,7 +57,9 @@ package enum WriteOutcome<Result> {
     case keybagChanged
 }
 
-/// Read access to a snapshot of a store. Valid only inside the closure that received it.
+/// Read access to a snapshot of a store.
+///
+/// Valid only inside the closure that received it.
 package protocol ItemReading {
     /// Calls `body` with each matching row in ascending order of number, until it returns `.stop`.
     ///
@@ -101,7 +105,9 @@ package protocol ItemReading {
     func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID>
 }
 
-/// Write access to a store within a transaction. Valid only inside the closure that received it.
+/// Write access to a store within a transaction.
+///
+/// Valid only inside the closure that received it.
 package protocol ItemWriting: ItemReading {
     /// Inserts a row. Throws `.duplicateItem` if a row with the same primary-key digests exists.
     func insert(_ row: SealedRow) throws(KeychainFailure)
@@ -123,7 +129,9 @@ package protocol ItemWriting: ItemReading {
 package struct StoredKeybag: Sendable {
     /// Increases with each change of the keybag.
     package let generation: UInt64
-    /// The readable copies, at most two. They differ only after damage.
+    /// The readable copies, at most two.
+    ///
+    /// They differ only after damage.
     package let copies: [[UInt8]]
 
     package init(generation: UInt64, copies: [[UInt8]]) {
@@ -137,7 +145,9 @@ package enum Iteration: Sendable {
     case proceed, stop
 }
 
-/// A search by digests and columns. All conditions must hold.
+/// A search by digests and columns.
+///
+/// All conditions must hold.
 package struct RowQuery: Sendable {
     package var itemClass: ItemClass?
     package var id: ItemID?

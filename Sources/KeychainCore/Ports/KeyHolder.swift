@@ -84,12 +84,15 @@ package enum KeyHolderKind: Hashable, Sendable {
     case processMemory
 }
 
-/// Identifies a keybag of a store. The generation alone does not: two processes may change the keybag at the same time, and only one
-/// of the results is stored.
+/// Identifies a keybag of a store.
+///
+/// The generation alone does not: two processes may change the keybag at the same time, and only one of the results is stored.
 package struct KeybagIdentity: Hashable, Sendable {
     /// Increases with each change.
     package let generation: UInt64
-    /// The first bytes of the authentication code. Not secret.
+    /// The first bytes of the authentication code.
+    ///
+    /// Not secret.
     package let tag: UInt64
 
     package init(generation: UInt64, tag: UInt64 = 0) {

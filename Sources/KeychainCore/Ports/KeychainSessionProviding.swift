@@ -62,7 +62,9 @@ package struct SessionStatus: Hashable, Sendable {
 package struct PasscodeRemoval: Sendable {
     package struct Item: Hashable, Sendable {
         package let id: ItemID
-        /// Nil if the item cannot be read. Such an item is moved to the quarantine.
+        /// Nil if the item cannot be read.
+        ///
+        /// Such an item is moved to the quarantine.
         package let name: Name?
 
         package init(id: ItemID, name: Name?) {

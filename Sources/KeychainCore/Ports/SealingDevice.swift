@@ -78,7 +78,9 @@ package struct SealingDeviceStatus: Hashable, Sendable {
     /// The time after which one counted attempt is forgiven.
     package let recoverySeconds: UInt32
     package let isLockedOut: Bool
-    /// Whether resetting the count requires an authorization. Without one, any user of the device could reset it and guess without limit.
+    /// Whether resetting the count requires an authorization.
+    ///
+    /// Without one, any user of the device could reset it and guess without limit.
     package let isLockoutAuthorizationSet: Bool
 
     package init(
@@ -133,14 +135,18 @@ extension SealedObject {
         self.init(rootKeyName: Array(name), publicArea: Array(publicArea), privateArea: Array(privateArea))
     }
 
-    /// Whether the byte count at the beginning of a TPM's encoding, big-endian, is correct. Others are never passed to the TPM.
+    /// Whether the byte count at the beginning of a TPM's encoding, big-endian, is correct.
+    ///
+    /// Others are never passed to the TPM.
     private static func isCounted(_ area: ArraySlice<UInt8>) -> Bool {
         area.prefix(2).reduce(0) { $0 << 8 | Int($1) } == area.count - 2
     }
 }
 
 extension KeychainFailure {
-    /// The failure of a keychain whose sealing device failed. The keychain's file is unchanged in all cases.
+    /// The failure of a keychain whose sealing device failed.
+    ///
+    /// The keychain's file is unchanged in all cases.
     package init(_ failure: SealingFailure, file: StaticString = #fileID, line: UInt = #line) {
         switch failure {
         case .wrongAuthorization:

@@ -53,7 +53,9 @@ package enum Accessibility: String, CaseIterable, Sendable {
 package struct AccessControl: Hashable, Sendable {
     package let accessibility: Accessibility
     package let constraint: Constraint?
-    /// Whether the access control is for private keys, which may only sign. A password stored with it could not be read back.
+    /// Whether the access control is for private keys, which may only sign.
+    ///
+    /// A password stored with it could not be read back.
     package let allowsPrivateKeyUsageOnly: Bool
 
     package init(_ accessibility: Accessibility, constraint: Constraint? = nil, allowsPrivateKeyUsageOnly: Bool = false) {
@@ -65,7 +67,9 @@ package struct AccessControl: Hashable, Sendable {
     /// Whether the protection class alone decides, without authentication.
     package var isUnconstrained: Bool { constraint == nil && !allowsPrivateKeyUsageOnly }
 
-    /// A tree of conditions. The order matters: the keys of `all` are combined in order.
+    /// A tree of conditions.
+    ///
+    /// The order matters: the keys of `all` are combined in order.
     package indirect enum Constraint: Hashable, Sendable {
         case userPresence
         case devicePasscode

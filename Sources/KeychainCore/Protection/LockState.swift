@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a keychain's lock. Without a passcode it is always unlocked.
+/// The state of a keychain's lock.
+///
+/// Without a passcode it is always unlocked.
 package enum LockState: Hashable, Sendable {
     /// Not unlocked since the system started or since a lock of everything: only `always` items are available.
     case neverUnlocked

@@ -5,7 +5,9 @@
 /// Opening an item requires one, and only a `KeyProvider` lends one, so code cannot decrypt an item while its class is locked.
 package struct ClassKey: ~Copyable, Sendable {
     package let accessibility: Accessibility
-    /// The generation. Class keys are renewed, and each row names the generation that it was written under.
+    /// The generation.
+    ///
+    /// Class keys are renewed, and each row names the generation that it was written under.
     package let generation: UInt32
     package let secret: SecretBytes
 
@@ -44,7 +46,9 @@ package struct ClassKeyID: Hashable, Sendable {
     }
 }
 
-/// Lends class keys for the duration of a call. Implemented by Keybag.
+/// Lends class keys for the duration of a call.
+///
+/// Implemented by Keybag.
 package protocol KeyProvider: Sendable {
     /// The generation of the keybag of these keys. A write fails if the store has another one.
     var keybagGeneration: UInt64 { get }

@@ -18,7 +18,9 @@ package enum SecretArena {
 
     private static let state = Mutex(State())
 
-    /// False once the kernel refused to lock memory. Everything works then, but keys may be swapped out.
+    /// False once the kernel refused to lock memory.
+    ///
+    /// Everything works then, but keys may be swapped out.
     package static var isFullyLocked: Bool { state.withLock { $0.isFullyLocked } }
 
     /// Allocates a zeroed region of at least `byteCount` bytes; nil if memory is exhausted.

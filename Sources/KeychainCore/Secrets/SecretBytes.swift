@@ -42,7 +42,9 @@ internal import CKeychainShims
         }
     }
 
-    /// Copies bytes. The caller wipes the original if it is secret.
+    /// Copies bytes.
+    ///
+    /// The caller wipes the original if it is secret.
     package init(copying bytes: UnsafeRawBufferPointer) throws(KeychainFailure) {
         try unsafe self.init(byteCount: bytes.count) { unsafe $0.copyMemory(from: bytes) }
     }
@@ -63,7 +65,9 @@ internal import CKeychainShims
 ///
 /// The caller normalizes typed text, so that the same passcode typed on different systems has the same bytes.
 package struct Passcode: ~Copyable, Sendable {
-    /// The size limit. Nobody types longer passcodes, and each would cost time before it is known to be wrong.
+    /// The size limit.
+    ///
+    /// Nobody types longer passcodes, and each would cost time before it is known to be wrong.
     package static let largestByteCount = 1_024
 
     package let bytes: SecretBytes

@@ -23,7 +23,7 @@ extension LocalKeychain {
             let failure: KeychainFailure
             let password = request.authentication.context?.applicationPassword
             do throws(KeychainFailure) {
-                return try perform(creating: creating) { open throws(KeychainFailure) in try body(open, request) }
+                return try perform(creating: creating) { opened throws(KeychainFailure) in try body(opened, request) }
             } catch {
                 failure = error
             }
@@ -72,13 +72,13 @@ extension LocalKeychain {
     ) throws(KeychainFailure) {
         let settings = context.settings
         // Read before the prompt, so that a lock in between takes effect.
-        let before = try performOnCurrentKeybag { open throws(KeychainFailure) in
-            guard open.keybag.isPasscodeSet else {
+        let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            guard opened.keybag.isPasscodeSet else {
                 throw KeychainFailure.passcodeNotSet()
             }
             return (
-                storeID: open.keybag.storeID, epoch: try open.present().lockEpoch,
-                isUnlocked: try open.keybag.lockState() == .unlocked, passcodeIdentifier: open.keybag.passcodeIdentifier
+                storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
+                isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
         // The new release replaces the context's, so it must include the classes of that one.
@@ -125,8 +125,8 @@ extension LocalKeychain {
         }
         guard let passcode = copied else { return nil }
         do throws(KeychainFailure) {
-            return try performOnCurrentKeybag { open throws(KeychainFailure) in
-                try open.unlockedKeys(passcode: passcode).presenceRelease(for: classes)
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try opened.unlockedKeys(passcode: passcode).presenceRelease(for: classes)
             }
         } catch {
             // A failure with a refusal is not about a wrong passcode.
@@ -140,12 +140,12 @@ extension LocalKeychain {
     /// Keys that were released while the keychain was locked stay valid until it was unlocked and locked again.
     private func isStillOpen(since epoch: LockEpoch, _ observation: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
-            return try performOnCurrentKeybag { open throws(KeychainFailure) in
-                guard epoch.keeps(.unlocked, at: try open.present().lockEpoch), open.keybag.passcodeIdentifier == passcodeIdentifier
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeIdentifier == passcodeIdentifier
                 else {
                     return false
                 }
-                return observation.allows(try open.keybag.lockState())
+                return observation.allows(try opened.keybag.lockState())
             }
         } catch {
             // If the state is unknown, the person is asked again.

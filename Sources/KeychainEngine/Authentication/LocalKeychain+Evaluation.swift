@@ -39,10 +39,10 @@ extension LocalKeychain: KeychainAuthenticating {
     ) throws(KeychainFailure) -> AuthenticationNeeds {
         var needs = AuthenticationNeeds()
         if constraint.needsPresence {
-            let (keys, isUnlocked) = try performOnCurrentKeybag { open throws(KeychainFailure) in
+            let (keys, isUnlocked) = try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 (
-                    context.keys(of: open.keybag.storeID, presencePublicKey: open.keybag.cipher.presencePublicKey),
-                    try open.keybag.lockState() == .unlocked
+                    context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey),
+                    try opened.keybag.lockState() == .unlocked
                 )
             }
             let classes = accessibility.map { [$0] } ?? Set(Accessibility.allCases)
@@ -59,7 +59,7 @@ extension LocalKeychain: KeychainAuthenticating {
     private func requirePasscodeForPresence() throws(KeychainFailure) {
         let isSet: Bool
         do throws(KeychainFailure) {
-            isSet = try performOnCurrentKeybag { open throws(KeychainFailure) in open.keybag.isPasscodeSet }
+            isSet = try performOnCurrentKeybag { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
         } catch {
             guard error.status == .itemNotFound else { throw error }
             isSet = false

@@ -22,8 +22,6 @@ package struct KeychainReport: Sendable {
         package let leftoverKeyFile: String?
         /// Whether deleted bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
-        /// Whether the pages of the file have checksums that detect damage.
-        package let hasPageChecksums: Bool
         package let session: SessionStatus
         /// How many rows are under a class key from before the last change of keys. The next unlock reseals them.
         package let pendingRewrapCount: Int
@@ -54,8 +52,8 @@ extension LocalKeychain {
         let configuration = try configuration()
         let store: KeychainReport.Store?
         do throws(KeychainFailure) {
-            store = try performOnCurrentKeybag { open throws(KeychainFailure) in
-                try Self.describe(open, configuration, asksChip: asksChip)
+            store = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try Self.describe(opened, configuration, asksChip: asksChip)
             }
         } catch  where error.status == .itemNotFound {
             store = nil
@@ -67,26 +65,26 @@ extension LocalKeychain {
     }
 
     private static func describe(
-        _ open: OpenKeychain, _ configuration: KeychainConfiguration, asksChip: Bool
+        _ opened: OpenKeychain, _ configuration: KeychainConfiguration, asksChip: Bool
     ) throws(KeychainFailure) -> KeychainReport.Store {
-        let store = try open.fileStore()
+        let store = try opened.fileStore()
         let (itemCount, quarantinedCount) = try store.read { reading throws(KeychainFailure) in
             (try reading.itemCount(), try reading.quarantinedRows().count)
         }
         return KeychainReport.Store(
             id: store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
-            keybagGeneration: open.keybag.keybagGeneration, damagedKeybagCopyCount: open.keybag.damagedCopyCount,
-            protector: open.protector.kind, protectorLocation: open.protector.location(for: store.storeID),
-            chip: asksChip ? chip(of: open) : nil, hasRecoveryKey: open.keybag.hasRecoveryKey,
-            leftoverKeyFile: leftoverKeyFile(of: open, configuration),
-            isScrubPending: try store.isScrubPending(), hasPageChecksums: try store.hasPageChecksums(),
-            session: try open.sessionStatus(),
-            pendingRewrapCount: try pendingRewrapCount(open)
+            keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
+            protector: opened.protector.kind, protectorLocation: opened.protector.location(for: store.storeID),
+            chip: asksChip ? chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
+            leftoverKeyFile: leftoverKeyFile(of: opened, configuration),
+            isScrubPending: try store.isScrubPending(),
+            session: try opened.sessionStatus(),
+            pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }
 
-    private static func chip(of open: OpenKeychain) -> KeychainReport.Chip? {
-        guard let protector = open.protector as? TPMProtector else { return nil }
+    private static func chip(of opened: OpenKeychain) -> KeychainReport.Chip? {
+        guard let protector = opened.protector as? TPMProtector else { return nil }
         do throws(SealingFailure) {
             let status = try protector.device.status()
             return try protector.isOfPresentChip() ? .status(status) : .other(status)
@@ -95,15 +93,15 @@ extension LocalKeychain {
         }
     }
 
-    private static func leftoverKeyFile(of open: OpenKeychain, _ configuration: KeychainConfiguration) -> String? {
-        guard open.protector.kind != .keyFile else { return nil }
-        return ProtectorSelection(configuration: configuration).keyFile.leftoverPath(of: open.keybag.storeID)
+    private static func leftoverKeyFile(of opened: OpenKeychain, _ configuration: KeychainConfiguration) -> String? {
+        guard opened.protector.kind != .keyFile else { return nil }
+        return ProtectorSelection(configuration: configuration).keyFile.leftoverPath(of: opened.keybag.storeID)
     }
 
-    private static func pendingRewrapCount(_ open: OpenKeychain) throws(KeychainFailure) -> Int {
-        guard open.keybag.isPasscodeSet, open.keybag.holdsOlderGenerations else { return 0 }
-        return try open.store.read { reading throws(KeychainFailure) in
-            try reading.rowCount(underPasscodeKeysBelow: open.keybag.currentPasscodeGeneration)
+    private static func pendingRewrapCount(_ opened: OpenKeychain) throws(KeychainFailure) -> Int {
+        guard opened.keybag.isPasscodeSet, opened.keybag.holdsOlderGenerations else { return 0 }
+        return try opened.store.read { reading throws(KeychainFailure) in
+            try reading.rowCount(underPasscodeKeysBelow: opened.keybag.currentPasscodeGeneration)
         }
     }
 }

@@ -20,15 +20,15 @@ extension LocalKeychain {
             throw KeychainFailure(.parameter, "the password is too short: it needs at least \(policy.minimumLength) characters")
         }
         let file = try newFile(atPath: path)
-        return try performOnCurrentKeybag { open throws(KeychainFailure) in
+        return try performOnCurrentKeybag { opened throws(KeychainFailure) in
             // Before the key derivation, which takes a while.
-            try open.requireUnlocked()
+            try opened.requireUnlocked()
             var summary = BackupSummary()
             let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
                 let backup = try BackupWriter(
                     password: password, cost: policy.cost, creationDate: SystemWallClock().now()
                 ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
-                summary = try open.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
+                summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
                 try backup.finish(summary)
             }
             guard outcome == .created else { throw Self.alreadyThere(file.path) }
@@ -60,10 +60,10 @@ extension LocalKeychain {
         let itemCount = try reader.forEachItem { _ in }.savedCount
         guard itemCount > 0 else { return RestoreSummary() }
         do throws(KeychainFailure) {
-            return try perform(creating: !dryRun) { open throws(KeychainFailure) in
-                if try open.isOutdated() { throw SealedKeychain.keybagChanged }
-                try open.requireUnlocked()
-                return try Self.restore(from: reader, into: open.keychain, dryRun: dryRun)
+            return try perform(creating: !dryRun) { opened throws(KeychainFailure) in
+                if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+                try opened.requireUnlocked()
+                return try Self.restore(from: reader, into: opened.keychain, dryRun: dryRun)
             }
         } catch {
             guard dryRun, error.status == .itemNotFound else { throw error }
@@ -79,8 +79,8 @@ extension LocalKeychain {
     /// keychain, and `.unimplemented` for a keychain in memory.
     package func snapshot(toPath path: String, replacing: Bool) throws(KeychainFailure) {
         let file = try newFile(atPath: path)
-        try perform(creating: false) { open throws(KeychainFailure) in
-            try open.fileStore().snapshot(to: file.path, replacingExisting: replacing)
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try opened.fileStore().snapshot(to: file.path, replacingExisting: replacing)
         }
     }
 

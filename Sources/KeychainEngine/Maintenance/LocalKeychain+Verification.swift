@@ -11,8 +11,8 @@ extension LocalKeychain {
     package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
         let configuration = try configuration()
         do throws(KeychainFailure) {
-            return try performOnCurrentKeybag { open throws(KeychainFailure) in
-                try Self.verify(open, purgingQuarantine: purgingQuarantine)
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try Self.verify(opened, purgingQuarantine: purgingQuarantine)
             }
         } catch {
             guard error.isDamage else { throw error }
@@ -22,30 +22,29 @@ extension LocalKeychain {
         }
     }
 
-    private static func verify(_ open: OpenKeychain, purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
-        let store = try open.fileStore()
+    private static func verify(_ opened: OpenKeychain, purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
+        let store = try opened.fileStore()
         var report = VerificationReport()
         var incompleteScan: KeychainFailure?
         do throws(KeychainFailure) {
-            report = try open.keychain.verify(underAnyKeybag: !open.isKeybagCurrent)
+            report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
         } catch {
             // The check of the file's structure below says more about a damaged page.
             guard error.isDamage else { throw error }
             incompleteScan = error
         }
-        report.hasPageChecksums = try store.hasPageChecksums()
         report.structuralProblems = try store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
         if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }
-        report.damagedKeybagCopyCount = open.keybag.damagedCopyCount
+        report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
         // The store's finding that the copies differ. Even if both copies open, one of them is not the copy that was written.
         if let index = report.structuralProblems.firstIndex(of: .keybagCopiesDiffer) {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
-        if !open.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
+        if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
         // Nothing is deleted unless all rows could be read.
-        if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try open.keychain.purgeQuarantine() }
+        if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }
         return report
     }
 }

@@ -20,15 +20,15 @@ extension LocalKeychain: ProtectorManaging {
         _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, creatingRecoveryKey: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes? {
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try performOnCurrentKeybag { open throws(KeychainFailure) in
-                if open.protector.kind == kind, kind != .tpm2 {
-                    try removeLeftover(of: open)
+            try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                if opened.protector.kind == kind, kind != .tpm2 {
+                    try removeLeftover(of: opened)
                     return nil
                 }
-                let recoveryKey = creatingRecoveryKey && !open.keybag.hasRecoveryKey ? try RecoveryKey() : nil
+                let recoveryKey = creatingRecoveryKey && !opened.keybag.hasRecoveryKey ? try RecoveryKey() : nil
                 let text = try Self.text(of: recoveryKey)
-                let keys = try unlockedKeys(of: open, passcode)
-                try move(open, to: kind, keys: keys, passcode: passcode, recoveryKey: recoveryKey)
+                let keys = try unlockedKeys(of: opened, passcode)
+                try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: recoveryKey)
                 return text
             }
         }
@@ -38,17 +38,17 @@ extension LocalKeychain: ProtectorManaging {
         passcode: borrowing Passcode?, replacing: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes {
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try performOnCurrentKeybag { open throws(KeychainFailure) in
-                guard replacing || !open.keybag.hasRecoveryKey else {
+            try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                guard replacing || !opened.keybag.hasRecoveryKey else {
                     throw KeychainFailure(.duplicateItem, "this keychain has a recovery key, and a new one would make it useless")
                 }
                 let key = try RecoveryKey()
                 let text = SharedSecretBytes(try key.text())
-                let epoch = try open.present().lockEpoch
-                let (slots, autoLock) = try heldSlots(of: open)
-                let keys = try unlockedKeys(of: open, passcode)
-                let change = try open.keybag.settingRecoveryKey(key, keys: keys, deviceSecret: try open.deviceSecret())
-                try replaceKeybag(of: open, with: change, autoLock, lockEpoch: epoch, slots: slots)
+                let epoch = try opened.present().lockEpoch
+                let (slots, autoLock) = try heldSlots(of: opened)
+                let keys = try unlockedKeys(of: opened, passcode)
+                let change = try opened.keybag.settingRecoveryKey(key, keys: keys, deviceSecret: try opened.deviceSecret())
+                try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch, slots: slots)
                 return text
             }
         }
@@ -57,7 +57,7 @@ extension LocalKeychain: ProtectorManaging {
     package func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
         let key = try Self.key(typed: recoveryKey)
         return try requiringExistingKeychain { () throws(KeychainFailure) in
-            try withKeychain(openedBy: key) { open throws(KeychainFailure) in open.keybag.isPasscodeSet }
+            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
         }
     }
 
@@ -66,18 +66,18 @@ extension LocalKeychain: ProtectorManaging {
     ) throws(KeychainFailure) {
         let key = try Self.key(typed: recoveryKey)
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try withKeychain(openedBy: key) { open throws(KeychainFailure) in
-                try requireProtectorLost(kind, open.protector.kind)
+            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in
+                try requireProtectorLost(kind, opened.protector.kind)
                 var keys: UnlockedKeys?
-                if open.keybag.isPasscodeSet {
-                    let deviceSecret = try open.deviceSecret()
+                if opened.keybag.isPasscodeSet {
+                    let deviceSecret = try opened.deviceSecret()
                     switch passcode {
                     case .none: throw Self.passcodeMissing
                     case .some(let passcode):
-                        keys = try open.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret, recoveryKey: key)
+                        keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret, recoveryKey: key)
                     }
                 }
-                try move(open, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
+                try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
             }
         }
     }
@@ -88,9 +88,9 @@ extension LocalKeychain: ProtectorManaging {
     ) throws(KeychainFailure) -> Result {
         let backend = try fileBackend()
         return try addingContext { () throws(KeychainFailure) in
-            let open = try backend.openForRecovery(key)
-            defer { backend.close(open) }
-            return try body(open)
+            let opened = try backend.openForRecovery(key)
+            defer { backend.close(opened) }
+            return try body(opened)
         }
     }
 
@@ -101,11 +101,11 @@ extension LocalKeychain: ProtectorManaging {
     }
 
     /// Returns nil if no passcode is set. Throws `.authFailed` for a passcode that is wrong or missing.
-    private func unlockedKeys(of open: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
-        guard open.keybag.isPasscodeSet else { return nil }
+    private func unlockedKeys(of opened: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
+        guard opened.keybag.isPasscodeSet else { return nil }
         switch passcode {
         case .none: throw Self.passcodeMissing
-        case .some(let passcode): return try open.unlockedKeys(passcode: passcode)
+        case .some(let passcode): return try opened.unlockedKeys(passcode: passcode)
         }
     }
 
@@ -124,9 +124,9 @@ extension LocalKeychain: ProtectorManaging {
     }
 
     /// Completes an earlier move to this protector that was interrupted before its last step.
-    private func removeLeftover(of open: OpenKeychain) throws(KeychainFailure) {
+    private func removeLeftover(of opened: OpenKeychain) throws(KeychainFailure) {
         let keyFile = try keyFile()
-        let (kind, storeID) = (open.protector.kind, open.keybag.storeID)
+        let (kind, storeID) = (opened.protector.kind, opened.keybag.storeID)
         guard kind != .keyFile, keyFile.leftoverPath(of: storeID) != nil else {
             throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already; nothing was changed")
         }
@@ -155,21 +155,21 @@ extension LocalKeychain {
 
     /// Moves the open keychain. `keys` and `passcode` are non-nil if and only if a passcode is set.
     private func move(
-        _ open: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
+        _ opened: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
     ) throws(KeychainFailure) {
-        let storeID = open.keybag.storeID
+        let storeID = opened.keybag.storeID
         let keyFile = try keyFile()
-        let lockEpoch = try open.present().lockEpoch
-        let (slots, autoLock) = try heldSlots(of: open)
-        let deviceSecret = try open.deviceSecret()
+        let lockEpoch = try opened.present().lockEpoch
+        let (slots, autoLock) = try heldSlots(of: opened)
+        let deviceSecret = try opened.deviceSecret()
         let new = try ProtectorSelection(configuration: try configuration()).newSecret(kind, for: storeID)
-        let change = try open.keybag.movingProtector(
+        let change = try opened.keybag.movingProtector(
             to: new.record, newDeviceSecret: new.shared.secret, deviceSecret: deviceSecret, keys: keys, passcode: passcode,
             device: new.device, recoveryKey: recoveryKey)
         // From now on the held secret opens only the new keybag. A process that still has the old one discards it.
-        if kind == .tpm2 { TPMProtector.hold(new.shared.secret, of: storeID, in: open.holder) }
-        let keepsUnusableFile = open.keybag.document.protector.kind == .keyFile
-        try replaceKeybag(of: open, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
+        if kind == .tpm2 { TPMProtector.hold(new.shared.secret, of: storeID, in: opened.holder) }
+        let keepsUnusableFile = opened.keybag.document.protector.kind == .keyFile
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
             // In the transaction there is no other writer, and the keybag is still the one that was read: of two concurrent moves,
             // the second one is refused before this point.
             if kind == .keyFile {
@@ -181,19 +181,19 @@ extension LocalKeychain {
         // The new protector is in force. If a step fails here, the next opening or the next move completes it.
         do throws(KeychainFailure) {
             if kind == .keyFile { try keyFile.confirm(for: storeID) } else { try keyFile.remove(for: storeID) }
-            if kind != .tpm2 { try open.holder.remove(.device) }
+            if kind != .tpm2 { try opened.holder.remove(.device) }
         } catch {
             EngineLog.warn("the keychain has its new protector, but something of the old one remains: \(error)")
         }
     }
 
     /// The slots that hold keys now, and the auto-lock time: a change of protector neither locks nor unlocks.
-    private func heldSlots(of open: OpenKeychain) throws(KeychainFailure) -> ([KeyHolderSlot], AutoLock) {
-        guard open.keybag.isPasscodeSet else { return ([], .standard) }
+    private func heldSlots(of opened: OpenKeychain) throws(KeychainFailure) -> ([KeyHolderSlot], AutoLock) {
+        guard opened.keybag.isPasscodeSet else { return ([], .standard) }
         var slots: [KeyHolderSlot] = []
-        let state = try open.keybag.lockState()
+        let state = try opened.keybag.lockState()
         if state != .neverUnlocked { slots.append(.firstUnlock) }
         if state == .unlocked { slots.append(.unlocked) }
-        return (slots, try open.keybag.autoLock() ?? .standard)
+        return (slots, try opened.keybag.autoLock() ?? .standard)
     }
 }

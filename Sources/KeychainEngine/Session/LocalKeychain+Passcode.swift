@@ -11,16 +11,16 @@ extension LocalKeychain {
         try backend.recordNewPasscode(passcode)
         let policy = try backend.passcodePolicy()
         try policy.admit(passcode)
-        try perform(creating: true) { open throws(KeychainFailure) in
-            if try open.isOutdated() { throw SealedKeychain.keybagChanged }
-            guard !open.keybag.isPasscodeSet else {
+        try perform(creating: true) { opened throws(KeychainFailure) in
+            if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+            guard !opened.keybag.isPasscodeSet else {
                 throw KeychainFailure(.duplicateItem, "a passcode is set already: change it instead")
             }
-            let epoch = try open.present().lockEpoch
-            let deviceSecret = try open.deviceSecret()
-            let change = try open.keybag.settingPasscode(
-                passcode, cost: policy.cost, deviceSecret: deviceSecret, device: open.device)
-            try replaceKeybag(of: open, with: change, autoLock, lockEpoch: epoch)
+            let epoch = try opened.present().lockEpoch
+            let deviceSecret = try opened.deviceSecret()
+            let change = try opened.keybag.settingPasscode(
+                passcode, cost: policy.cost, deviceSecret: deviceSecret, device: opened.device)
+            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
     }
@@ -30,41 +30,41 @@ extension LocalKeychain {
     ) throws(KeychainFailure) {
         try backend.recordNewPasscode(new)
         let policy = try backend.passcodePolicy()
-        try performOnPasscode { open throws(KeychainFailure) in
-            let epoch = try open.present().lockEpoch
-            let deviceSecret = try open.deviceSecret()
-            let keys = try open.unlockedKeys(passcode: current)
+        try performOnPasscode { opened throws(KeychainFailure) in
+            let epoch = try opened.present().lockEpoch
+            let deviceSecret = try opened.deviceSecret()
+            let keys = try opened.unlockedKeys(passcode: current)
             // After the current passcode: without it, the rules are not revealed.
             try policy.admit(new)
-            let change = try open.keybag.changingPasscode(
-                of: keys, to: new, cost: policy.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret, device: open.device)
-            try replaceKeybag(of: open, with: change, autoLock, lockEpoch: epoch)
+            let change = try opened.keybag.changingPasscode(
+                of: keys, to: new, cost: policy.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret, device: opened.device)
+            try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
     }
 
     package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
-        try performOnPasscode { open throws(KeychainFailure) in
-            let keys = try open.unlockedKeys(passcode: passcode)
-            return try open.keychain(openingWith: keys).passcodeRemoval()
+        try performOnPasscode { opened throws(KeychainFailure) in
+            let keys = try opened.unlockedKeys(passcode: passcode)
+            return try opened.keychain(openingWith: keys).passcodeRemoval()
         }
     }
 
     package func removePasscode(
         _ passcode: borrowing Passcode, deleting removal: PasscodeRemoval
     ) throws(KeychainFailure) {
-        try performOnPasscode { open throws(KeychainFailure) in
-            let deviceSecret = try open.deviceSecret()
-            let keys = try open.unlockedKeys(passcode: passcode)
-            let change = try open.keybag.removingPasscode(of: keys, deviceSecret: deviceSecret)
-            let keychain = try open.keychain(openingWith: keys)
+        try performOnPasscode { opened throws(KeychainFailure) in
+            let deviceSecret = try opened.deviceSecret()
+            let keys = try opened.unlockedKeys(passcode: passcode)
+            let change = try opened.keybag.removingPasscode(of: keys, deviceSecret: deviceSecret)
+            let keychain = try opened.keychain(openingWith: keys)
             try keychain.write { writing throws(KeychainFailure) in
                 try keychain.delete(removal, in: writing)
                 try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
             }
-            close(open)
+            close(opened)
             // Best effort: keys that stay held are no secret any more, since the keybag itself now releases them.
-            for slot in KeyHolderSlot.ofClassKeys { try? open.holder.remove(slot) }
+            for slot in KeyHolderSlot.ofClassKeys { try? opened.holder.remove(slot) }
         }
     }
 
@@ -75,16 +75,16 @@ extension LocalKeychain {
     ) throws(KeychainFailure) {
         let deviceSecret = try unlocked.deviceSecret()
         guard let keys = try rewrap(unlocked, keys, autoLock, lockEpoch: lockEpoch, deviceSecret) else { return }
-        let open = try current(creating: false)
-        guard open.keybag.keybagGeneration == keys.keybagGeneration, let stored = open.keybag.passcodeCost else { return }
+        let opened = try current(creating: false)
+        guard opened.keybag.keybagGeneration == keys.keybagGeneration, let stored = opened.keybag.passcodeCost else { return }
         // Last, so that an unreadable policy does not delay the rows.
         let cost = try backend.passcodePolicy().cost
         // Keybags of earlier versions have no presence key pair.
         guard stored.memoryByteCount < cost.memoryByteCount || !keys.hasPresenceKeyPair else { return }
         let raised = stored.memoryByteCount < cost.memoryByteCount ? cost : stored
-        let change = try open.keybag.changingPasscode(
-            of: keys, to: passcode, cost: raised, rotatingKeys: false, deviceSecret: deviceSecret, device: open.device)
-        try replaceKeybag(of: open, with: change, autoLock, lockEpoch: lockEpoch)
+        let change = try opened.keybag.changingPasscode(
+            of: keys, to: passcode, cost: raised, rotatingKeys: false, deviceSecret: deviceSecret, device: opened.device)
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch)
         rewrapAfterwards(change.keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
     }
 
@@ -97,23 +97,23 @@ extension LocalKeychain {
     ///   - slots: The slots for class keys to fill.
     ///   - isObsolete: Runs in the transaction; if it returns true, nothing is stored and the failure requires reopening.
     func replaceKeybag(
-        of open: OpenKeychain, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
+        of opened: OpenKeychain, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
         slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys,
         unless isObsolete: (any ItemWriting) throws(KeychainFailure) -> Bool = { _ in false }
     ) throws(KeychainFailure) {
         let held = try change.keys.map { keys throws(KeychainFailure) in
-            try hold(keys, in: open.holder, slots, autoLock, lockEpoch: lockEpoch)
+            try hold(keys, in: opened.holder, slots, autoLock, lockEpoch: lockEpoch)
         }
         do throws(KeychainFailure) {
-            try open.keychain.write { writing throws(KeychainFailure) in
+            try opened.keychain.write { writing throws(KeychainFailure) in
                 guard try !isObsolete(writing) else { throw SealedKeychain.keybagChanged }
                 try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
             }
         } catch {
-            if error.status != .inputOutput, !Self.isStored(change.document, in: open) { held?.discard { _ in true } }
+            if error.status != .inputOutput, !Self.isStored(change.document, in: opened) { held?.discard { _ in true } }
             throw error
         }
-        close(open)
+        close(opened)
         guard let held else { return }
         // A lock in between emptied the holder before these keys were held, or will do so. Discard what it was meant for.
         let present = try? current(creating: false).present()
@@ -123,8 +123,8 @@ extension LocalKeychain {
     }
 
     /// Whether another process has stored the same keybag: two processes that only drop unused keys write equal ones.
-    private static func isStored(_ document: KeybagDocument, in open: OpenKeychain) -> Bool {
-        let stored = try? open.store.read { reading throws(KeychainFailure) in try reading.keybag() }
+    private static func isStored(_ document: KeybagDocument, in opened: OpenKeychain) -> Bool {
+        let stored = try? opened.store.read { reading throws(KeychainFailure) in try reading.keybag() }
         return stored?.copies.contains(document.encoded) ?? false
     }
 
@@ -133,9 +133,9 @@ extension LocalKeychain {
         _ keys: UnlockedKeys?, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
     ) {
         do throws(KeychainFailure) {
-            let open = try current(creating: false)
-            guard let keys, open.keybag.keybagGeneration == keys.keybagGeneration else { return }
-            _ = try rewrap(open, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
+            let opened = try current(creating: false)
+            guard let keys, opened.keybag.keybagGeneration == keys.keybagGeneration else { return }
+            _ = try rewrap(opened, keys, autoLock, lockEpoch: lockEpoch, deviceSecret)
         } catch {
             EngineLog.warn("not every item is under the new class keys yet; the next unlock continues: \(error)")
         }

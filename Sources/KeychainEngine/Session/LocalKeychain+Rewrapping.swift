@@ -10,15 +10,15 @@ extension LocalKeychain {
     ///
     /// Returns the keys of the keybag that is then in the store; nil if a lock interrupted the work. The next unlock continues.
     func rewrap(
-        _ open: OpenKeychain, _ keys: UnlockedKeys, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
+        _ opened: OpenKeychain, _ keys: UnlockedKeys, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> UnlockedKeys? {
-        guard open.keybag.holdsOlderGenerations else { return keys }
-        let keychain = open.keychain.with(keys: keys)
-        guard try rewrapRows(of: keychain, open.keybag.currentPasscodeGeneration, lockEpoch) else { return nil }
-        let inUse = try open.store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
-        let change = try open.keybag.droppingGenerations(notIn: inUse, of: keys, deviceSecret: deviceSecret)
+        guard opened.keybag.holdsOlderGenerations else { return keys }
+        let keychain = opened.keychain.with(keys: keys)
+        guard try rewrapRows(of: keychain, opened.keybag.currentPasscodeGeneration, lockEpoch) else { return nil }
+        let inUse = try opened.store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
+        let change = try opened.keybag.droppingGenerations(notIn: inUse, of: keys, deviceSecret: deviceSecret)
         guard let change, let remaining = change.keys else { return keys }
-        try replaceKeybag(of: open, with: change, autoLock, lockEpoch: lockEpoch) { writing throws(KeychainFailure) in
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch) { writing throws(KeychainFailure) in
             // After a lock, another process may have unlocked the keybag that is stored, and must not lose it.
             guard try writing.lockEpoch() == lockEpoch else { return true }
             // Checked again within the transaction: a key that is still needed must never be dropped.

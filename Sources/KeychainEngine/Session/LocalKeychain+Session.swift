@@ -7,7 +7,7 @@ extension LocalKeychain: KeychainSessionProviding {
     /// The state of a keychain that does not exist yet is unlocked, without a passcode.
     package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         do throws(KeychainFailure) {
-            return try performOnCurrentKeybag { open throws(KeychainFailure) in try open.sessionStatus() }
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.sessionStatus() }
         } catch {
             guard error.status == .itemNotFound else { throw error }
             return SessionStatus(state: .unlocked, isPasscodeSet: false, holder: backend.newKeychainHolder, autoLock: nil)
@@ -15,13 +15,13 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
-        try performOnPasscode { open throws(KeychainFailure) in
+        try performOnPasscode { opened throws(KeychainFailure) in
             // Read before the passcode is checked, so that a lock in between takes effect.
-            let epoch = try open.present().lockEpoch
-            let keys = try open.unlockedKeys(passcode: passcode)
-            try hold(keys, of: open, autoLock, lockEpoch: epoch)
+            let epoch = try opened.present().lockEpoch
+            let keys = try opened.unlockedKeys(passcode: passcode)
+            try hold(keys, of: opened, autoLock, lockEpoch: epoch)
             do throws(KeychainFailure) {
-                try finishChange(keys, of: open, passcode, autoLock, lockEpoch: epoch)
+                try finishChange(keys, of: opened, passcode, autoLock, lockEpoch: epoch)
             } catch {
                 // The keychain is unlocked nevertheless, and the next unlock tries again.
                 EngineLog.warn("an earlier change of passcode could not be completed: \(error)")
@@ -31,11 +31,11 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            try performOnPasscode { open throws(KeychainFailure) in
-                guard open.keybag.isPasscodeSet else {
+            try performOnPasscode { opened throws(KeychainFailure) in
+                guard opened.keybag.isPasscodeSet else {
                     throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked")
                 }
-                try Self.lock(extent, open.holder, open.store)
+                try Self.lock(extent, opened.holder, opened.store)
             }
         } catch {
             // Held keys must go even if the keychain can no longer be opened. The call fails all the same.
@@ -68,11 +68,11 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
-        try performOnPasscode { open throws(KeychainFailure) in
-            guard open.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
-            let epoch = try open.present().lockEpoch
-            let holder = open.holder.forKeybag(open.keybag.identity)
-            guard try open.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
+        try performOnPasscode { opened throws(KeychainFailure) in
+            guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+            let epoch = try opened.present().lockEpoch
+            let holder = opened.holder.forKeybag(opened.keybag.identity)
+            guard try opened.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
             }
             try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
@@ -96,9 +96,9 @@ extension LocalKeychain: KeychainSessionProviding {
     ///
     /// Throws a failure that requires reopening if the store has another keybag by now: then these keys unlock nothing.
     private func hold(
-        _ keys: UnlockedKeys, of open: OpenKeychain, _ autoLock: AutoLock, lockEpoch: LockEpoch
+        _ keys: UnlockedKeys, of opened: OpenKeychain, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
-        let held = try hold(keys, in: open.holder, KeyHolderSlot.ofClassKeys, autoLock, lockEpoch: lockEpoch)
+        let held = try hold(keys, in: opened.holder, KeyHolderSlot.ofClassKeys, autoLock, lockEpoch: lockEpoch)
         let present: (keybagGeneration: UInt64, lockEpoch: LockEpoch)
         do throws(KeychainFailure) {
             present = try current(creating: false).present()
@@ -108,7 +108,7 @@ extension LocalKeychain: KeychainSessionProviding {
             throw error
         }
         held.discard { !lockEpoch.keeps($0, at: present.lockEpoch) }
-        guard !open.isKeybagCurrent || present.keybagGeneration == keys.keybagGeneration else {
+        guard !opened.isKeybagCurrent || present.keybagGeneration == keys.keybagGeneration else {
             held.discard { _ in true }
             throw SealedKeychain.keybagChanged
         }

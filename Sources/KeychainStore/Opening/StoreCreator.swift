@@ -4,23 +4,21 @@ package import KeychainCore
 package import KeychainSystem
 
 extension SQLiteItemStore {
-    /// Whether there is a store at an absolute path.
+    /// Returns whether there is a store at an absolute path, without opening the file.
     ///
-    /// Looks, and opens nothing.
-    ///
-    /// Throws `.notAvailable` for a file or directory that must not be used (not private, not this user's, a symbolic link, empty,
-    /// on a network file system); the reason names it and says what to do.
+    /// Throws `.notAvailable` for a file or directory that must not be used: one that is empty, a symbolic link, accessible to others, owned
+    /// by another user, or on a network file system. The reason names it and says what to do.
     package static func inspect(
         _ path: String, fileSystem: FileSystemProbe = .system
     ) throws(KeychainFailure) -> StorePresence {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
-    /// Makes a store with nothing in it but its keybag, and the directories it needs.
+    /// Creates a store that contains only a keybag, and its missing parent directories.
     ///
-    /// Never touches a file that is there.
+    /// Never changes an existing file.
     ///
-    /// Throws `.readOnly` where nothing can be written, `.notAvailable` when the disk is full or the place must not be used.
+    /// Throws `.readOnly` if the directory is read-only, `.notAvailable` if the disk is full or the directory must not be used.
     package static func create(
         at path: String, storeID: StoreID, keybag: [UInt8], generation: UInt64, options: StoreOptions = StoreOptions()
     ) throws(KeychainFailure) -> CreationOutcome {
@@ -28,7 +26,7 @@ extension SQLiteItemStore {
     }
 }
 
-/// Makes a store: complete under a name nobody knows, flushed, and then published under its own name or not at all.
+/// Creates a store under a random temporary name, flushes it, and then atomically publishes it under its own name.
 struct StoreCreator {
     let path: String
     let storeID: StoreID
@@ -40,16 +38,18 @@ struct StoreCreator {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
         let (directory, _) = try FileLocation.split(path)
         try PrivateDirectory.make(directory)
-        guard let location = try FileLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
+        guard let location = try FileLocation(path) else {
+            throw KeychainFailure(.notAvailable, "\(directory) is gone", path: directory, subject: .store)
+        }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
         return try AtomicFile(location, allowsFixedMode: false).publish { temporary throws(KeychainFailure) in
             try build(temporary)
         }
     }
 
-    /// Fills the temporary file.
+    /// Writes the content of the temporary file.
     ///
-    /// It needs no journal and no flush before it is whole: until then nobody knows it.
+    /// Needs neither a rollback journal nor flushes: no other process opens the file before it is complete.
     private func build(_ temporary: String) throws(KeychainFailure) {
         let connection = try SQLiteConnection(
             path: temporary, access: .readWrite, vfsName: options.vfsName,
@@ -69,7 +69,7 @@ struct StoreCreator {
         meta.bind(Int64(bitPattern: keybagGeneration), at: 2)
         try meta.run()
         try connection.execute("COMMIT")
-        // Last, so that the file is complete without a -wal beside it.
+        // Last, so that no content is in a -wal file.
         try connection.switchToWAL()
     }
 }

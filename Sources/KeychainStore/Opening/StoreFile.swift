@@ -7,16 +7,16 @@ package enum StorePresence: Equatable, Sendable {
     case absent, present
 }
 
-/// A file that may be opened as a store: a private regular file of this user's, in a private directory, on a local disk.
+/// A file that may be opened as a store: a private regular file of this user, in a private directory, on a local disk.
 ///
-/// Looks with lstat alone. Opening and closing the file would drop the locks of every connection this process has on it.
+/// Inspected with lstat only: opening and closing the file would drop the locks of every connection that this process has on it.
 struct StoreFile {
     let location: FileLocation
     let facts: POSIX.FileStatus
 
-    /// Nil when there is none.
+    /// Returns the file at a path, or nil if there is none.
     ///
-    /// Throws when there is one that must not be used, and says what to do about it.
+    /// Throws `.notAvailable` for a file or directory that must not be used. The reason says what to do.
     static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
         guard let location = try FileLocation(path) else { return nil }
         try checkDirectory(location.directory, fileSystem: fileSystem)
@@ -24,47 +24,49 @@ struct StoreFile {
         let path = location.path
         switch facts.kind {
         case .regularFile: break
-        case .symbolicLink: throw refusal("\(path) is a symbolic link; put the store itself there, or name the place it points to")
-        case .directory, .other: throw refusal("\(path) is not a regular file; move it away")
+        case .symbolicLink: throw refusal(path, "is a symbolic link; put the store itself there, or name the place it points to")
+        case .directory, .other: throw refusal(path, "is not a regular file; move it away")
         }
-        try verifiedAuthenticationKey(facts, path)
+        try checkOwner(facts, path)
         guard facts.mode & 0o7177 == 0 else {
-            throw refusal("\(path) can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
+            throw refusal(path, "can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
         }
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
-                .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to begin anew", isDamage: true)
+                .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to start over", path: path,
+                subject: .store, isDamage: true)
         }
         return StoreFile(location: location, facts: facts)
     }
 
     /// Checks the directory a store is in or will be made in.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
-        guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal("\(directory) is gone") }
-        guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
-        try verifiedAuthenticationKey(facts, directory)
+        guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal(directory, "is gone") }
+        guard facts.kind == .directory else { throw refusal(directory, "is not a directory") }
+        try checkOwner(facts, directory)
         guard facts.mode & 0o077 == 0 else {
             throw refusal(
-                "\(directory) can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
-            )
+                directory,
+                "can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)")
         }
         guard let type = fileSystem.typeNumber(directory) else {
-            throw refusal("cannot tell which file system \(directory) is on")
+            throw refusal(directory, "is on an unknown file system; choose a local directory")
         }
         if let name = FileSystemProbe.networkFileSystemName(ofType: type) {
-            throw refusal("\(directory) is on a network file system (\(name)), where a store is not safe; choose a local directory")
+            throw refusal(directory, "is on a network file system (\(name)), where a store is not safe; choose a local directory")
         }
     }
 
-    private static func verifiedAuthenticationKey(_ facts: POSIX.FileStatus, _ path: String) throws(KeychainFailure) {
+    private static func checkOwner(_ facts: POSIX.FileStatus, _ path: String) throws(KeychainFailure) {
         let user = POSIX.effectiveUser
         guard facts.owner == user else {
-            throw refusal(
-                "\(path) belongs to user \(facts.owner), not to user \(user) who asks for it; ask as that user, or choose another place")
+            throw refusal(path, "belongs to user \(facts.owner), not to user \(user); run as that user, or choose another place")
         }
     }
 
-    private static func refusal(_ reason: String) -> KeychainFailure { KeychainFailure(.notAvailable, reason) }
+    private static func refusal(_ path: String, _ reason: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "\(path) \(reason)", path: path, subject: .store)
+    }
 
     private static func octal(_ mode: UInt32) -> String {
         let digits = String(mode, radix: 8)
@@ -72,14 +74,14 @@ struct StoreFile {
     }
 }
 
-/// A store in a place where nobody can write, read without locks.
+/// A store in a read-only directory, which is read without locks.
 ///
-/// It is watched, because a place may be read-only for us alone.
+/// The directory may be read-only for this process only. So each read checks that the file is unchanged.
 struct ImmutableFile {
     let location: FileLocation
     let facts: POSIX.FileStatus
 
-    /// Nil when the store can be opened in the usual way: the directory is writable, or somebody has a -wal file there.
+    /// Returns nil if the store can be opened with locks: the directory is writable, or another process has a -wal file there.
     init?(_ file: StoreFile) throws(KeychainFailure) {
         guard !POSIX.canCreateFiles(in: file.location.directory) else { return nil }
         guard try POSIX.factsIfPresent(of: file.location.walPath) == nil else { return nil }
@@ -87,9 +89,9 @@ struct ImmutableFile {
         facts = file.facts
     }
 
-    /// Whether the file is what it was when it was opened.
+    /// Whether no process has written to the store since it was opened.
     ///
-    /// A writer would have made a -wal file, or changed the file itself.
+    /// A writer creates a -wal file or changes the file itself.
     var isUnchanged: Bool {
         guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
         do throws(POSIX.SystemError) {

@@ -3,7 +3,7 @@ internal import KeychainCore
 
 /// The columns of a row, in the order of every SELECT and INSERT.
 ///
-/// The raw value is both the column's place in a SELECT that begins with the number, and its parameter in a write.
+/// The raw value is both the column's index in a SELECT that begins with the row number, and the index of its parameter in a write.
 enum RowColumn: Int32, CaseIterable {
     case itemClass = 1
     case id, formatVersion, accessibility, classKeyGeneration, isSynchronizable, isTombstone
@@ -11,9 +11,9 @@ enum RowColumn: Int32, CaseIterable {
     case attributeDigests, constraints, wrappedItemKey, tag, sealedAttributes, sealedSecret
 
     static let numberPosition: Int32 = 0
-    /// The parameter that follows those of the columns.
+    /// The index of the parameter for the row number, which follows those of the columns.
     static let numberParameter = Int32(allCases.count) + 1
-    /// Where a quarantined row has the time it was set aside: behind the columns.
+    /// The index of a quarantined row's time of quarantine, which follows the columns.
     static let secondsPosition = Int32(allCases.count) + 1
 
     var name: String {
@@ -39,9 +39,9 @@ enum RowColumn: Int32, CaseIterable {
         }
     }
 
-    /// Whether an index has the column.
+    /// Whether an index contains the column.
     ///
-    /// Naming it in an UPDATE rewrites the index even when the value stays.
+    /// An UPDATE that names such a column rewrites the index even if the value is unchanged.
     var isIndexed: Bool {
         switch self {
         case .id, .serviceDigest, .accountDigest, .remainingKeyDigest: true
@@ -51,7 +51,7 @@ enum RowColumn: Int32, CaseIterable {
 
     static func count(withSecret: Bool) -> Int { allCases.count - (withSecret ? 0 : 1) }
 
-    /// The names, in order, with NULL in the place of those whose values are known already.
+    /// The names, in order, with NULL in place of columns whose values are already known.
     static func list(known: Set<RowColumn> = [], withSecret: Bool) -> String {
         allCases.prefix(count(withSecret: withSecret)).map { known.contains($0) ? "NULL" : $0.name }.joined(separator: ", ")
     }
@@ -63,19 +63,17 @@ enum RowColumn: Int32, CaseIterable {
     }
 }
 
-/// Rows out of a statement's columns, and into its parameters.
-extension SQLiteStatement {
-    /// Stands for a format in rows whose columns cannot be understood.
-    ///
-    /// No row is written with it, so none opens.
-    private static let unreadableFormatVersion: UInt8 = 0
+// MARK: - Rows as columns and parameters of a statement
 
-    /// Whether this is the row of NULLs that ends a short search.
-    var isSentinelRow: Bool { isNull(at: RowColumn.numberPosition) }
+extension SQLiteStatement {
+    /// The format version reported for a row with malformed columns.
+    ///
+    /// No row is written with it, so opening such a row fails.
+    private static let unreadableFormatVersion: UInt8 = 0
 
     var rowNumber: Int64 { integer(at: RowColumn.numberPosition) }
 
-    /// The digests packed in a column; nil when they make no sense.
+    /// The digests packed in a column; nil if they are malformed.
     func attributeDigests(at column: Int32) -> [AttributeDigest]? {
         unsafe withBytes(at: column) { unsafe RowHeader.unpacked(buffer: $0) }
     }
@@ -84,9 +82,7 @@ extension SQLiteStatement {
 
     /// Whether the current row meets every condition.
     ///
-    /// Looks only at clear columns, and copies none.
-    ///
-    /// A damaged column counts as meeting its condition: the row is then seen, and refused when it is opened.
+    /// Reads unencrypted columns in place. A malformed column counts as meeting its condition: the row is found, and opening it fails.
     func rowMatches(_ query: RowQuery) -> Bool {
         if let wanted = query.isTombstone, (integer(at: RowColumn.isTombstone.rawValue) != 0) != wanted { return false }
         if let wanted = query.isSynchronizable, (integer(at: RowColumn.isSynchronizable.rawValue) != 0) != wanted { return false }
@@ -104,7 +100,7 @@ extension SQLiteStatement {
         return true
     }
 
-    /// Binds what a `SearchPlan.selectiveRows` of this query looks for.
+    /// Binds the search key of a selective search for this query.
     func bindKey(of query: RowQuery) {
         if let id = query.id { return bind(id, at: 1) }
         if let service = query.serviceDigest { bind(service, at: 1) }
@@ -112,9 +108,9 @@ extension SQLiteStatement {
         if let remaining = query.remainingKeyDigest { bind(remaining, at: 3) }
     }
 
-    /// The current row.
+    /// Returns the current row.
     ///
-    /// One whose columns make no sense is handed over too, in a form that does not open.
+    /// A row with malformed columns is returned in a form that cannot be opened.
     func row(includingSecret: Bool, foundBy query: RowQuery?) -> SealedRow {
         let digests = attributeDigests(at: RowColumn.attributeDigests.rawValue)
         let itemClass = UInt8(exactly: integer(at: RowColumn.itemClass.rawValue)).flatMap(ItemClass.init(code:))
@@ -132,7 +128,7 @@ extension SQLiteStatement {
             digests != nil && itemClass != nil && accessibility != nil && generation != nil && (0...1).contains(flags.0)
             && (0...1).contains(flags.1) && id != nil && service != nil && account != nil && remaining != nil && group != nil
             && revision != nil
-        // A newer version may write what this one does not understand. Its row stays a newer one: those are never written over.
+        // A newer version may write values that this version does not know. Such a row keeps its version: newer rows are never overwritten.
         let isNewer = formatVersion.map { $0 > RowHeader.currentFormatVersion } ?? false
         let none = Identifier128(high: 0, low: 0)
         return SealedRow(
@@ -153,7 +149,7 @@ extension SQLiteStatement {
 
     /// Runs a statement that writes a row.
     ///
-    /// `includingIndexed` says whether it names the columns that have an index.
+    /// `includingIndexed`: the statement includes the columns that are in an index.
     func bindAndRun(_ row: SealedRow, includingIndexed: Bool) throws(KeychainFailure) {
         let header = row.header
         bind(Int64(header.reference.itemClass.code), at: RowColumn.itemClass.rawValue)

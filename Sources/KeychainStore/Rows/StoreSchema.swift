@@ -5,21 +5,23 @@ internal import KeychainCore
 ///
 /// Part of the on-disk format.
 enum StoreSchema {
-    /// "KCHN", in the header field that says whose file this is.
+    /// "KCHN", SQLite's application ID in the header of the file.
     static let applicationID: Int64 = 0x4B43_484E
-    /// The format of new stores: every page of the file has a checksum.
+    /// The format that this version reads and writes.
     static let formatVersion: Int64 = 2
-    /// The same tables, from before there were checksums.
-    static let oldestFormatVersion: Int64 = 1
+    /// A format without page checksums, from before the first release.
+    ///
+    /// It is refused by name.
+    static let unreleasedFormatVersion: Int64 = 1
     static let pageByteCount = 4096
-    /// At the end of each page, for its checksum; format 1 keeps them free.
+    /// The bytes at the end of each page that hold its checksum.
     static let reservedByteCountPerPage: Int32 = 16
-    /// A value of 64 MiB, padded and sealed, with its attributes.
+    /// The size of a row with a value of 64 MiB, padded and sealed, and its attributes.
     static let largestRowByteCount: Int32 = 80 * 1024 * 1024
 
     /// The columns of a stored row, without its number.
     ///
-    /// The secret is last: a search passes over rows without touching its pages.
+    /// The secret is last, so a search skips rows without reading its overflow pages.
     private static let rowColumns = """
         class INTEGER NOT NULL,
         id BLOB NOT NULL CHECK (length(id) = 16),
@@ -41,10 +43,10 @@ enum StoreSchema {
         sealed_secret BLOB NOT NULL
         """
 
-    /// `item_attributes` only makes searches fast: each row's own `attribute_digests` is what counts.
+    /// `item_attributes` is only an index: the `attribute_digests` of each row are authoritative.
     ///
-    /// `quarantine` takes every value as it is, for what lies there is damaged. The two copies of the keybag have a table each, so
-    /// that they never share a page.
+    /// `quarantine` has no constraints, because its rows are damaged. The two copies of the keybag have a table each, so that they never
+    /// share a page.
     static let statements = """
         CREATE TABLE items (number INTEGER PRIMARY KEY, \(rowColumns)) STRICT;
         CREATE UNIQUE INDEX items_primary_key ON items (service_digest, account_digest, remaining_key_digest);
@@ -69,12 +71,12 @@ enum StoreSchema {
         """
 }
 
-/// Every statement that runs more than once on a connection.
+/// The statements that are prepared once and run many times on a connection.
 enum StoreStatement: Int, CaseIterable {
     case begin, beginImmediate, commit, rollback
     case savepoint, releaseSavepoint, rollbackToSavepoint
     case formatVersion, keybagGeneration, keybag, keybagCopy
-    // Few rows at the most, ended by a row of NULLs.
+    // Searches with few results.
     case rowsByID, rowsByIDWithSecret
     case rowsByServiceAndAccount, rowsByServiceAndAccountWithSecret
     case rowsByPrimaryKey, rowsByPrimaryKeyWithSecret
@@ -169,11 +171,10 @@ enum StoreStatement: Int, CaseIterable {
         "SELECT number, \(RowColumn.list(known: known, withSecret: withSecret)) FROM items"
     }
 
-    /// A search whose last row is made of NULLs: standing on it, the statement still holds its read transaction.
+    /// A search by an index that gives few rows.
     ///
-    /// Columns whose values the search itself names are not asked for: each blob that is handed out costs SQLite a copy.
+    /// `known` columns have the values of the search key. They are not selected, because SQLite would copy each blob.
     private static func selectiveRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
-        let nulls = Array(repeating: "NULL", count: RowColumn.count(withSecret: withSecret) + 1).joined(separator: ", ")
-        return select(known: known, withSecret: withSecret) + " WHERE " + condition + " UNION ALL SELECT " + nulls
+        select(known: known, withSecret: withSecret) + " WHERE " + condition
     }
 }

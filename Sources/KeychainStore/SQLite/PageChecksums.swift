@@ -3,24 +3,28 @@ internal import CSQLiteShims
 package import KeychainCore
 internal import KeychainSystem
 
-/// The layer below SQLite that gives each page of a store's file a checksum, and refuses a page that has not the right one.
+/// The VFS that adds a checksum to each page of a store's file, and fails to read a page whose checksum is wrong.
 ///
-/// Without it one damaged byte can make a row vanish: SQLite takes what it reads for what was written.
+/// SQLite has no page checksums: a single damaged byte could make a row disappear.
 package enum PageChecksums {
-    /// The name under which SQLite knows the layer over the one named `base`; nil is the system's own.
+    /// Registers the VFS over the VFS named `base`, or over the default one, and returns its name.
     package static func vfsName(over base: String?) throws(KeychainFailure) -> String {
-        // The name lives as long as the process.
+        // The name is never freed.
         guard let name = unsafe keychain_page_checksums_vfs(base) else {
-            throw KeychainFailure(.allocate, "SQLite's layer for files cannot be set up")
+            throw KeychainFailure(.allocate, "SQLite's file layer (VFS) cannot be registered", subject: .store)
         }
         return unsafe String(cString: name)
     }
 
-    /// The page that SQLite locks and never writes, which has none.
+    /// The number of the page that SQLite locks and never writes.
+    ///
+    /// It has no checksum.
     private static let lockedPage: UInt64 = 0x4000_0000 / UInt64(StoreSchema.pageByteCount) + 1
 
-    /// Puts its checksum into a whole page.
-    static func stamp(_ page: inout [UInt8], number: UInt64) {
+    /// Writes the checksum of a whole page into its last bytes.
+    ///
+    /// Does nothing for the page that SQLite locks, and for a page that is cut off.
+    package static func writeChecksum(into page: inout [UInt8], number: UInt64) {
         let contentByteCount = Int(StoreSchema.pageByteCount) - Int(StoreSchema.reservedByteCountPerPage)
         guard number != lockedPage, page.count == Int(StoreSchema.pageByteCount) else { return }
         var checksum = [UInt8](repeating: 0, count: Int(StoreSchema.reservedByteCountPerPage))
@@ -31,21 +35,14 @@ package enum PageChecksums {
 }
 
 extension SQLiteConnection {
-    /// Has every page of the file checked, also while its first page in the file is not yet the one in the -wal file.
+    /// Enables verification of every page, even if the file's first page does not identify it as a store.
     func enablePageVerification() throws(KeychainFailure) {
         try expectSuccess(unsafe keychain_page_checksums_check(handle), "setting up")
     }
 
-    /// Gives every page of the file its checksum and flushes them.
+    /// Returns the numbers of pages with a wrong checksum, except pages that have a newer version in the -wal file.
     ///
-    /// The caller has locked the file for itself.
-    func stampPages() throws(KeychainFailure) {
-        try expectSuccess(unsafe keychain_page_checksums_stamp(handle), "writing checksums")
-    }
-
-    /// The numbers of the pages that are not what was written, those aside whose content is in the -wal file.
-    ///
-    /// Only within a read transaction.
+    /// Requires a read transaction.
     func damagedPages() throws(KeychainFailure) -> [Int64] {
         var pages: [Int64] = []
         var page: Int64 = 0
@@ -56,7 +53,7 @@ extension SQLiteConnection {
         return pages
     }
 
-    /// What of the -wal file cannot be reached, because it is damaged before that; nil where it is not.
+    /// Returns the damage of the -wal file; nil if there is none.
     func walDamage() throws(KeychainFailure) -> WALDamage? {
         var count: Int64 = 0
         var soundByteCount: Int64 = 0

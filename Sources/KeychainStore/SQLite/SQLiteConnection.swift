@@ -6,24 +6,24 @@ internal import KeychainSystem
 
 /// An open database file with its prepared statements.
 ///
-/// One thread at a time.
+/// One thread at a time uses a connection.
 @safe final class SQLiteConnection {
-    // Valid from `init` to `deinit`: nobody else closes it. Only this type's own files use it.
+    // Valid from `init` to `deinit`, which closes it. Only the files of this type use it.
     let handle: OpaquePointer
     let health = ConnectionHealth()
     let busyHandler: BusyHandler
     private var statements: [SQLiteStatement?]
 
     enum Access {
-        /// Reads and writes; where the file itself is read-only, SQLite falls back to reading.
+        /// For reading and writing. SQLite falls back to reading if the file itself is read-only.
         case readWrite
-        /// Reads a file that nobody can change, without locks and without files beside it.
+        /// For reading a file that no process can change, without locks and without -wal and -shm files.
         case immutable
     }
 
     /// Opens an existing file.
     ///
-    /// Never creates one and follows no symbolic link, so `path` must have none.
+    /// Fails if the file does not exist or `path` contains a symbolic link.
     init(path: String, access: Access, vfsName: String? = nil, busyTimeoutMilliseconds: Int) throws(KeychainFailure) {
         try Self.checkLibrary()
         let vfsName = try PageChecksums.vfsName(over: vfsName)
@@ -40,7 +40,7 @@ internal import KeychainSystem
         var opened: OpaquePointer?
         let code = unsafe sqlite3_open_v2(name, &opened, flags, vfsName)
         guard code == SQLITE_OK, let opened = unsafe opened else {
-            // SQLite gives a handle even when it fails, to be closed; nil is allowed too.
+            // SQLite usually returns a handle even if it fails, which must be closed. Closing nil is a no-op.
             unsafe sqlite3_close_v2(opened)
             throw SQLiteFailure(code: code == SQLITE_OK ? SQLITE_NOMEM : code, action: "opening").keychainFailure
         }
@@ -59,19 +59,19 @@ internal import KeychainSystem
 
     deinit {
         statements.removeAll()
-        // In a forked child the locks belong to the parent, and closing would act on its files.
+        // In a forked child the locks belong to the parent, and closing would affect its files.
         guard !keychain_process_is_forked() else { return }
         configureCheckpointBeforeClose()
         unsafe sqlite3_close_v2(handle)
     }
 
-    /// STRICT tables came with 3.37; a build without threads cannot be used from several.
+    /// Throws unless the library supports STRICT tables (3.37) and threads.
     private static func checkLibrary() throws(KeychainFailure) {
         guard sqlite3_libversion_number() >= 3_037_000 else {
-            throw KeychainFailure(.notAvailable, "SQLite 3.37 or newer is needed; this system has an older one")
+            throw KeychainFailure(.notAvailable, "SQLite 3.37 or later is required; this system has an older version", subject: .store)
         }
         guard sqlite3_threadsafe() != 0 else {
-            throw KeychainFailure(.notAvailable, "this system's SQLite was built without threads")
+            throw KeychainFailure(.notAvailable, "this system's SQLite was built without support for threads", subject: .store)
         }
     }
 
@@ -91,7 +91,7 @@ internal import KeychainSystem
 
     // MARK: Statements
 
-    /// The statement, prepared at its first use.
+    /// Returns the statement, which is prepared on first use.
     func statement(_ name: StoreStatement) throws(KeychainFailure) -> SQLiteStatement {
         if let statement = statements[name.rawValue] { return statement }
         let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health)
@@ -103,7 +103,7 @@ internal import KeychainSystem
         try statement(name).run()
     }
 
-    /// Runs SQL that is needed once.
+    /// Runs SQL without caching the statement.
     func execute(_ sql: String) throws(KeychainFailure) {
         let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "setting up")) }
@@ -113,7 +113,7 @@ internal import KeychainSystem
         try unsafe SQLiteStatement(sql, on: handle, health: health)
     }
 
-    /// Runs SQL that is needed once and hands over its rows.
+    /// Runs SQL without caching the statement, and passes each row to `body`.
     func query(
         _ sql: String, _ body: (SQLiteStatement) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) {
@@ -138,9 +138,9 @@ internal import KeychainSystem
     /// The number of the row inserted last.
     var lastInsertedNumber: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
 
-    /// Copies the -wal file's content into the database, flushes that, and empties the -wal.
+    /// Copies the -wal file's content into the database, flushes the database, and truncates the -wal file.
     ///
-    /// False: another connection was in the way.
+    /// Returns false if another connection held a lock until the deadline.
     func checkpointAndTruncate() throws(KeychainFailure) -> Bool {
         let code = unsafe sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
         let failure = SQLiteFailure(code: code, action: "emptying the -wal file")
@@ -158,14 +158,16 @@ internal import KeychainSystem
         unsafe sqlite3_limit(handle, limit, value)
     }
 
-    /// The first bytes of the file as they are, without a lock and whatever they are; zeros where the file has ended.
+    /// Reads the first bytes of the file without a lock and without checks.
     ///
-    /// Through SQLite's own descriptor: opening another one and closing it would drop the locks of this process.
+    /// Bytes after the end of the file are zero.
+    ///
+    /// Uses SQLite's own descriptor: opening and closing another one would drop the locks of this process.
     func firstBytes(_ count: Int) throws(KeychainFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var file: UnsafeMutablePointer<sqlite3_file>?
         var code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
-        // The file belongs to the connection, which outlives the call; the buffer has `count` bytes.
+        // The file belongs to the connection, which outlives the call. The buffer has `count` bytes.
         if code == SQLITE_OK, let file = unsafe file, let read = unsafe file.pointee.pMethods?.pointee.xRead {
             code = unsafe read(file, &bytes, Int32(count), 0)
         }
@@ -178,7 +180,7 @@ internal import KeychainSystem
     /// SQLITE_IOERR_SHORT_READ, which Swift does not import: it is SQLITE_IOERR | (2<<8).
     private static let readWasShort: Int32 = 10 | 2 << 8
 
-    /// Leaves room at the end of each page of a database that has no page yet.
+    /// Reserves bytes at the end of each page of a database that is still empty.
     func reserveBytesPerPage(_ count: Int32) throws(KeychainFailure) {
         var count = count
         let code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
@@ -186,9 +188,10 @@ internal import KeychainSystem
     }
 }
 
-/// What every connection to a store is set to, whoever opens it.
+// MARK: - Settings of every connection to a store
+
 extension SQLiteConnection {
-    /// The settings that neither need the file nor change it.
+    /// Applies the settings that neither read nor change the file.
     func applySafetySettings() throws(KeychainFailure) {
         try setFlag(SQLITE_DBCONFIG_DEFENSIVE, true)
         try setFlag(SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, false)
@@ -199,8 +202,8 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_DQS_DDL, false)
         setLimit(SQLITE_LIMIT_LENGTH, StoreSchema.largestRowByteCount)
         setLimit(SQLITE_LIMIT_ATTACHED, 0)
-        // The cache holds the inner pages of an index over a million items. A -wal file that soon begins anew at its start is
-        // flushed in half the time, because it does not grow; after a large value it shrinks again.
+        // The cache holds the interior pages of an index over a million items. With a short interval between checkpoints the -wal file is
+        // reused from its start and does not grow, which halves the time of a flush. After a large value it is truncated to the size limit.
         try execute(
             """
             PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON;
@@ -208,50 +211,45 @@ extension SQLiteConnection {
             """)
     }
 
-    /// Makes the database one with a -wal file.
+    /// Switches the database to WAL mode.
     ///
-    /// Does nothing when it is one.
+    /// Does nothing if it is in WAL mode.
     func switchToWAL() throws(KeychainFailure) {
         var mode = ""
         try query("PRAGMA journal_mode = WAL") { mode = $0.text(at: 0) }
-        guard mode == "wal" else { throw KeychainFailure(.notAvailable, "SQLite cannot use a write-ahead log here") }
+        guard mode == "wal" else { throw KeychainFailure(.notAvailable, "SQLite cannot use a write-ahead log here", subject: .store) }
     }
 
-    /// Chooses when commits wait for the disk, and believes it only after reading it back.
+    /// Sets when commits wait for the disk, and verifies the setting by reading it back.
     func apply(_ synchronous: SynchronousMode) throws(KeychainFailure) {
         try execute("PRAGMA synchronous = \(synchronous.rawValue)")
         guard try integer(of: "PRAGMA synchronous") == Int64(synchronous.rawValue) else {
-            throw KeychainFailure(.notAvailable, "SQLite did not take the setting that makes writes durable")
+            throw KeychainFailure(.notAvailable, "SQLite rejected the setting that makes writes durable", subject: .store)
         }
     }
 }
 
 /// When a commit waits for the disk.
 ///
-/// The raw value is SQLite's.
+/// The raw value is the value of SQLite's `synchronous` setting.
 package enum SynchronousMode: Int, Sendable {
-    /// Commits are not durable.
-    ///
-    /// For the test that proves that the other mode flushes; no configuration leads here.
+    /// Commits are not durable. For the planted fault of a test; no configuration selects this mode.
     case normal = 1
-    /// Every commit is on the disk when it returns.
+    /// Every commit is durable when it returns.
     case full = 2
 }
 
-/// How long a connection waits for a lock that another one holds.
+/// A busy handler: SQLite calls it each time a lock is held by another connection, and it waits or gives up at a deadline.
 ///
-/// SQLite asks it again and again: wait or give up?
-///
-/// SQLite's own timeout counts its sleeps and not the time, so that a loaded machine waits much longer than was said.
+/// SQLite's own timeout adds up the sleeps and not the elapsed time, so on a loaded machine it waits much longer than specified.
 final class BusyHandler {
     private let limitNanoseconds: UInt64
     private var deadline: Deadline
 
     private enum Deadline {
-        /// The time begins with the first wait.
+        /// The limit counts from the first wait.
         case fromFirstWait
         case at(UInt64)
-        case none
     }
 
     init(limitMilliseconds: Int) {
@@ -263,21 +261,18 @@ final class BusyHandler {
 
     func setDeadline(atNanoseconds time: UInt64) { deadline = .at(time) }
 
-    func neverWait() { deadline = .none }
-
-    /// Sleeps a little and answers true; false once the time is up.
+    /// Sleeps and returns true, or returns false at the deadline.
     func wait(attempt: Int) -> Bool {
         let now = MonotonicClock.nowNanoseconds()
         let end: UInt64
         switch deadline {
-        case .none: return false
         case .at(let time): end = time
         case .fromFirstWait:
             end = now &+ limitNanoseconds
             deadline = .at(end)
         }
         guard now < end else { return false }
-        // Doubling from a quarter of a millisecond, the length of a write, to eight; varied, so that waiters do not march in step.
+        // Exponential backoff from 0.25 ms, the duration of a write, to 8 ms, with jitter.
         let step = UInt64(250_000) << UInt64(min(attempt, 5))
         MonotonicClock.sleep(nanoseconds: min(UInt64.random(in: step / 2...step), end - now))
         return true

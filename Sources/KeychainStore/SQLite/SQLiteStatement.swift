@@ -6,14 +6,13 @@ internal import KeychainSystem
 
 /// A statement prepared once and run many times.
 ///
-/// Used by one thread at a time, as its connection is.
+/// One thread at a time uses a statement, as its connection.
 ///
-/// Nothing is copied that need not be: identifiers are bound from room of the statement's own, blobs from where they lie,
-/// and columns are read where SQLite has them.
+/// Values are not copied: identifiers are bound from the statement's own storage, blobs in place, and columns are read from SQLite's memory.
 @safe final class SQLiteStatement {
-    // Valid from `init` to `deinit`: nobody else finalizes it.
+    // Valid from `init` to `deinit`, which finalizes it.
     private let handle: OpaquePointer
-    // Sixteen bytes for each parameter, so that a bound identifier stays valid as long as the statement.
+    // 16 bytes for each parameter, so that a bound identifier stays valid as long as the statement.
     private let identifierStorage: UnsafeMutableRawPointer
     private let parameterCount: Int32
     private let health: ConnectionHealth
@@ -31,12 +30,14 @@ internal import KeychainSystem
     }
 
     deinit {
-        // In a forked child SQLite's memory is a stale copy: leave it alone.
+        // In a forked child SQLite's memory is a stale copy and must not be used.
         if !keychain_process_is_forked() { unsafe sqlite3_finalize(handle) }
         unsafe identifierStorage.deallocate()
     }
 
-    /// Moves to the next row; false after the last one.
+    /// Advances to the next row.
+    ///
+    /// Returns false after the last one.
     func step() throws(KeychainFailure) -> Bool {
         switch unsafe sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -47,14 +48,12 @@ internal import KeychainSystem
 
     /// Ends the run.
     ///
-    /// Its result says again what the last step said, so it is no news.
+    /// SQLite's result is ignored: it repeats the failure of the last step.
     func reset() {
         unsafe sqlite3_reset(handle)
     }
 
-    /// Runs the statement to its end.
-    ///
-    /// Rows that it yields are passed over.
+    /// Runs the statement to completion and ignores its rows.
     func run() throws(KeychainFailure) {
         defer { reset() }
         while try step() {}
@@ -75,27 +74,27 @@ internal import KeychainSystem
     }
 
     func bind(_ identifier: Identifier128, at index: Int32) {
-        // A parameter the statement does not have would lie outside the room.
+        // The storage has no bytes for other indices.
         guard index >= 1, index <= parameterCount else { return }
-        let room = unsafe identifierStorage + (Int(index) - 1) * Identifier128.byteCount
-        unsafe room.storeBytes(of: identifier.high.bigEndian, as: UInt64.self)
-        unsafe room.storeBytes(of: identifier.low.bigEndian, toByteOffset: 8, as: UInt64.self)
-        // No destructor (SQLITE_STATIC): the room outlives the binding.
-        unsafe sqlite3_bind_blob64(handle, index, room, UInt64(Identifier128.byteCount), nil)
+        let storage = unsafe identifierStorage + (Int(index) - 1) * Identifier128.byteCount
+        unsafe storage.storeBytes(of: identifier.high.bigEndian, as: UInt64.self)
+        unsafe storage.storeBytes(of: identifier.low.bigEndian, toByteOffset: 8, as: UInt64.self)
+        // No destructor (SQLITE_STATIC): the storage outlives the binding.
+        unsafe sqlite3_bind_blob64(handle, index, storage, UInt64(Identifier128.byteCount), nil)
     }
 
-    /// A parameter that is a byte string; nil is NULL.
+    /// A byte string to bind; nil is NULL.
     struct Blob {
         let index: Int32
         let bytes: [UInt8]?
     }
 
-    /// Binds byte strings where they lie for the time of `body`, in which the statement runs.
+    /// Binds byte strings without copying them, and runs `body`, which runs the statement.
     func withBound(
         _ blobs: ArraySlice<Blob>, _ body: () throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) {
         guard let blob = blobs.first else {
-            // Afterwards no binding may point at bytes whose scope ends.
+            // The bindings must not outlive the buffers.
             defer { unsafe sqlite3_clear_bindings(handle) }
             return try body()
         }
@@ -130,23 +129,25 @@ internal import KeychainSystem
         unsafe sqlite3_column_type(handle, column) == SQLITE_NULL
     }
 
-    /// The identifier in a column; nil when it does not hold exactly sixteen bytes.
+    /// The identifier in a column; nil if the column does not contain exactly 16 bytes.
     func identifier(at column: Int32) -> Identifier128? {
-        // SQLite keeps the bytes until the next step or reset; they are read at once.
+        // The bytes are valid until the next step or reset, and are read immediately.
         guard let bytes = unsafe sqlite3_column_blob(handle, column),
             unsafe Int(sqlite3_column_bytes(handle, column)) == Identifier128.byteCount
         else { return nil }
         return unsafe Identifier128(buffer: UnsafeRawBufferPointer(start: bytes, count: Identifier128.byteCount))
     }
 
-    /// A copy of the bytes in a column; NULL gives none.
+    /// A copy of the bytes in a column; empty for NULL.
     func bytes(at column: Int32) -> [UInt8] {
         unsafe withBytes(at: column) { unsafe [UInt8]($0) }
     }
 
-    /// Lends the bytes in a column where SQLite has them; `body` must not keep the buffer.
+    /// Passes the bytes in a column to `body` without copying them.
+    ///
+    /// `body` must not keep the buffer.
     func withBytes<Result>(at column: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        // The pointer first, then the count, as SQLite asks. Both hold until the next step or reset.
+        // SQLite requires this order. Both results are valid until the next step or reset.
         let start = unsafe sqlite3_column_blob(handle, column)
         let count = unsafe start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))
         return unsafe body(UnsafeRawBufferPointer(start: start, count: count))

@@ -4,12 +4,10 @@ internal import KeychainCore
 internal import KeychainSystem
 
 extension SQLiteConnection {
-    /// Makes the -wal file's content durable, and the names of both files in `directory`; then the connection may empty the -wal file
-    /// when it is closed.
+    /// Makes the -wal file's content and the names of both files in `directory` durable, and allows the connection to checkpoint on close.
     ///
-    /// Whoever published the store may have died before its name was flushed; and SQLite, which makes the -wal file, does not say when
-    /// flushing its name failed. To be called within a write transaction, which sees to it that there is a -wal file; as long as the
-    /// connection is open it stays.
+    /// The process that published the store may have ended before it flushed the name. SQLite creates the -wal file and ignores a failure to
+    /// flush its name. Requires a write transaction, which ensures that the -wal file exists. The file remains while the connection is open.
     func makeWALDurable(in directory: String) throws(KeychainFailure) {
         try rewriteWAL()
         do throws(POSIX.SystemError) {
@@ -20,15 +18,15 @@ extension SQLiteConnection {
         try setCheckpointsOnClose(true)
     }
 
-    /// Writes the -wal file's content again, as it is, and flushes it.
+    /// Rewrites the -wal file with its own content and flushes it.
     ///
-    /// After a flush that failed, the system may take what was to be flushed for written: it is read back as if it were on the disk, and
-    /// no later flush brings it there. A process that has ended since cannot have told anybody. What is written again is flushed again.
+    /// After a failed flush the kernel may mark pages clean that never reached the disk: they are read back from the cache, and no later
+    /// flush writes them. A process that has ended since cannot have reported the failure. Rewriting marks the pages dirty again.
     ///
-    /// Within a write transaction nobody adds to the file or begins it anew. Readers see the bytes they would have seen. Through SQLite's
-    /// own descriptor.
+    /// Requires a write transaction, during which no process appends to or restarts the file. Readers see the same bytes throughout. Uses
+    /// SQLite's own descriptor.
     private func rewriteWAL() throws(KeychainFailure) {
-        guard let (file, methods) = unsafe logFile() else { return }
+        guard let (file, methods) = unsafe walFile() else { return }
         var byteCount: Int64 = 0
         var code = unsafe methods.xFileSize(file, &byteCount)
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -44,34 +42,31 @@ extension SQLiteConnection {
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "making the -wal file durable")) }
     }
 
-    /// Whether the last of all connections, when it is closed, brings the -wal file's content into the database and removes the file.
+    /// Sets whether the connection, if it is the last one to close, checkpoints the -wal file and removes it.
     ///
-    /// Only one that knows the content to be durable may: should the power fail while pages are written into the database, they are
-    /// mended from nowhere else. Who only reads does not know, nor does one whose flush has failed.
+    /// Only a connection that knows the -wal file's content to be durable may do that: if the power fails during the checkpoint, only the
+    /// -wal file can restore the database pages being written. A connection that only reads, or whose flush failed, does not know.
     func setCheckpointsOnClose(_ isOn: Bool) throws(KeychainFailure) {
         try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
     }
 
-    /// An empty -wal file, as reading makes one, is removed by whoever closes the store last; a broken connection leaves any other.
+    /// Allows the connection to remove an empty -wal file on close, such as reading creates, and forbids a broken one to checkpoint any other.
     ///
-    /// For what happens between the look and the closing to matter, another process would have to write meanwhile, wait for a flush
-    /// that fails, and die.
+    /// There is a race between this check and the close. It matters only if another process writes meanwhile, its flush fails, and it ends.
     func configureCheckpointBeforeClose() {
         var byteCount: Int64 = -1
-        // Without an answer the setting stays.
-        if let (file, methods) = unsafe logFile() { _ = unsafe methods.xFileSize(file, &byteCount) }
+        // If the size is unknown the setting is kept.
+        if let (file, methods) = unsafe walFile() { _ = unsafe methods.xFileSize(file, &byteCount) }
         guard health.isBroken || byteCount == 0 else { return }
-        // Nobody would hear of a failure; SQLite knows the setting, or the connection would not have been opened.
+        // Cannot fail: the same call succeeded when the connection was opened.
         try? setCheckpointsOnClose(byteCount == 0)
     }
 
-    /// SQLite's own -wal file, nil when there is none.
-    ///
-    /// It belongs to the connection.
-    @unsafe private func logFile() -> (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods)? {
+    /// SQLite's own handle of the -wal file, which belongs to the connection; nil if the file is not open.
+    @unsafe private func walFile() -> (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods)? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         let code = unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
-        // Without methods it is not open.
+        // A file without methods is not open.
         guard code == SQLITE_OK, let file = unsafe file, let methods = unsafe file.pointee.pMethods?.pointee else { return nil }
         return unsafe (file, methods)
     }

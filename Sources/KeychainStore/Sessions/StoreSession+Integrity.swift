@@ -2,7 +2,8 @@
 internal import KeychainCore
 internal import KeychainSystem
 
-/// What is wrong with a store's file.
+// MARK: - Integrity of a store's file
+
 extension StoreSession {
     /// Returns the damaged pages and the damage of the log; if there is none, the findings of SQLite's own check and of the search
     /// index; and last the problems of the keybag.
@@ -10,7 +11,7 @@ extension StoreSession {
     /// A part that damage stops is reported as incomplete; the other parts are checked nevertheless.
     func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try beginReadTransaction()
-        // The transaction begins with the first read.
+        // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
         var problems = try connection.damagedPages().map { StructuralProblem.damagedPage($0, content: contentOfPage($0)) }
         if let walDamage = try connection.walDamage() { problems.append(.damagedLog(walDamage.description)) }
@@ -30,12 +31,9 @@ extension StoreSession {
         return problems
     }
 
-    /// As it is now: another process may have upgraded the file since it was opened.
-    func formatVersion() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
-
     func hasDamagedPages() throws(KeychainFailure) -> Bool {
         try beginReadTransaction()
-        // The transaction begins with the first read.
+        // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
         return try !connection.damagedPages().isEmpty
     }
@@ -84,30 +82,30 @@ extension StoreSession {
     }
 }
 
-/// What in a store's files is not what was written, as far as checksums tell.
+/// The damage of a store's files that checksums detect.
 package struct FileDamage: Sendable, Equatable {
     /// The numbers of damaged pages of the database.
     package var pages: [Int64] = []
-    package var log: WALDamage?
+    package var wal: WALDamage?
 
-    /// A line for people, without an end; nil where nothing is damaged.
+    /// A description for people on one line; nil if nothing is damaged.
     package var description: String? {
         var parts: [String] = []
         if !pages.isEmpty { parts.append("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))") }
-        if let log { parts.append(log.description) }
+        if let wal { parts.append(wal.description) }
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 }
 
-/// Damage in a -wal file, with changes behind it that were durable.
+/// Damage in a -wal file that makes durable changes after it unreachable.
 package struct WALDamage: Sendable, Equatable {
-    /// How many changes lie behind it.
+    /// The number of durable changes after the damage.
     package let unreachableChangeCount: Int
-    /// Up to here the file is what was written.
+    /// The offset where damage begins.
     let soundByteCount: Int64
 
     var description: String {
         let changes = unreachableChangeCount == 1 ? "1 change" : "\(unreachableChangeCount) changes"
-        return "the -wal file is damaged, and \(changes) behind the damage cannot be reached"
+        return "the -wal file is damaged, and \(changes) after the damage cannot be reached"
     }
 }

@@ -21,7 +21,6 @@ extension StoreSession: ItemReading {
             numbers = try self.numbers(name, parameters)
         }
         numbers.sort()
-        try beginReadTransaction()
         for number in numbers {
             guard let row = try row(number, matching: query, includingSecrets: includingSecrets) else { continue }
             guard try body(row) == .proceed else { return }
@@ -44,16 +43,17 @@ extension StoreSession: ItemReading {
         return try salvage(matching: query, includingSecrets: includingSecrets, after: last, body)
     }
 
-    /// Goes on where a damaged page ended a search: an index tells which rows there are, and each is read by itself.
+    /// Continues a search that a damaged page ended: lists the rows from an index and reads each one separately.
     ///
-    /// Rows come in ascending order of their number, so those behind the last one that was handed over are left.
+    /// Rows are passed to `body` in ascending order of their numbers, so the search continues after the last number. Returns how many rows
+    /// cannot be read.
     private func salvage(
         matching query: RowQuery, includingSecrets: Bool, after last: Int64?, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> Int {
         var damagedPageRowCount = 0
         for number in try indexedNumbers(query).sorted() where number > last ?? .min {
-            switch try readable(number, matching: query, includingSecrets: includingSecrets) {
-            case .hidden: damagedPageRowCount += 1
+            switch try recover(number, matching: query, includingSecrets: includingSecrets) {
+            case .unreadable: damagedPageRowCount += 1
             case .found(nil): continue
             case .found(let row?): guard try body(row) == .proceed else { return damagedPageRowCount }
             }
@@ -61,22 +61,22 @@ extension StoreSession: ItemReading {
         return damagedPageRowCount
     }
 
-    private enum Readable {
+    private enum RowRecovery {
         case found(SealedRow?)
-        case hidden
+        case unreadable
     }
 
-    /// The row of that number: without its secret where that alone cannot be read.
-    private func readable(_ number: Int64, matching query: RowQuery, includingSecrets: Bool) throws(KeychainFailure) -> Readable {
+    /// Reads the row of that number, without its secret if only the secret is unreadable.
+    private func recover(_ number: Int64, matching query: RowQuery, includingSecrets: Bool) throws(KeychainFailure) -> RowRecovery {
         do throws(KeychainFailure) {
             return .found(try row(number, matching: query, includingSecrets: includingSecrets))
         } catch {
             guard error.isDamage else { throw error }
-            return includingSecrets ? try readable(number, matching: query, includingSecrets: false) : .hidden
+            return includingSecrets ? try recover(number, matching: query, includingSecrets: false) : .unreadable
         }
     }
 
-    /// The numbers of all rows that may match, from indices alone: a table's pages may be damaged.
+    /// Returns the numbers of all rows that may match, from indices only: pages of the table may be damaged.
     private func indexedNumbers(_ query: RowQuery) throws(KeychainFailure) -> [Int64] {
         switch SearchPlan(query, includingSecrets: false) {
         case .byNumbers(let name, let parameters) where name != .numbersByClass && name != .allNumbers:
@@ -98,30 +98,24 @@ extension StoreSession: ItemReading {
         }
     }
 
-    /// The first row that matches, and the numbers of the others, which are rare.
+    /// Returns the first row that matches, and the numbers of the others, which are rare.
     private func selectiveRows(
         _ name: StoreStatement, matching query: RowQuery, includingSecrets: Bool
     ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64]) {
-        let mayHoldState = canRetainSnapshot
-        if !mayHoldState { try beginReadTransaction() }
+        try beginReadTransaction()
         let statement = try connection.statement(name)
+        defer { statement.reset() }
         statement.bindKey(of: query)
         var first: SealedRow?
         var others: [Int64] = []
-        do throws(KeychainFailure) {
-            while try statement.step(), !statement.isSentinelRow {
-                guard statement.rowMatches(query) else { continue }
-                if first == nil {
-                    first = statement.row(includingSecret: includingSecrets, foundBy: query)
-                } else {
-                    others.append(statement.rowNumber)
-                }
+        while try statement.step() {
+            guard statement.rowMatches(query) else { continue }
+            if first == nil {
+                first = statement.row(includingSecret: includingSecrets, foundBy: query)
+            } else {
+                others.append(statement.rowNumber)
             }
-        } catch {
-            statement.reset()
-            throw error
         }
-        if mayHoldState { retainSnapshot(with: statement) } else { statement.reset() }
         return (first, others)
     }
 
@@ -144,9 +138,9 @@ extension StoreSession: ItemReading {
         return numbers
     }
 
-    /// The row of that number, if it is still there and matches.
+    /// Returns the row of that number, if it still exists and matches.
     ///
-    /// The statement is free again when this returns.
+    /// The statement can be used again when this returns.
     private func row(
         _ number: Int64, matching query: RowQuery, includingSecrets: Bool
     ) throws(KeychainFailure) -> SealedRow? {
@@ -166,12 +160,12 @@ extension StoreSession: ItemReading {
         try beginReadTransaction()
         let generation = try keybagGeneration()
         var copies: [[UInt8]] = []
-        var failure = KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", isDamage: true)
+        var failure = KeychainFailure(.notAvailable, "neither copy of the store's keybag can be read", subject: .keybag, isDamage: true)
         for name in [StoreStatement.keybag, .keybagCopy] {
             do throws(KeychainFailure) {
                 if let copy = try keybagCopy(name) { copies.append(copy) }
             } catch {
-                // That the disk failed, or another process was in the way, is not damage.
+                // A disk failure or a timeout is more specific than the damage of a copy.
                 if !error.isDamage { failure = error }
             }
         }
@@ -181,7 +175,7 @@ extension StoreSession: ItemReading {
 
     func keybagGeneration() throws(KeychainFailure) -> UInt64 {
         guard let generation = try singleInteger(.keybagGeneration) else {
-            throw KeychainFailure(.notAvailable, "the store is damaged: it has no keybag generation", isDamage: true)
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no keybag generation", subject: .store, isDamage: true)
         }
         return UInt64(bitPattern: generation)
     }
@@ -212,7 +206,8 @@ extension StoreSession: ItemReading {
     }
 }
 
-/// Rows by the class keys they are under.
+// MARK: - Rows by class key
+
 extension StoreSession {
     func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int {
         try beginReadTransaction()
@@ -226,7 +221,8 @@ extension StoreSession {
         underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) {
         try beginReadTransaction()
-        // Sought anew from the last one each time: so a batch costs what it hands over, and the row in hand may change.
+        // Each row is a new search after the last number. So the cost is proportional to the rows passed to `body`, and `body` may change
+        // the current row.
         var last = number
         while let row = try nextRow(underPasscodeKeysBelow: generation, after: last) {
             last = row.number ?? last
@@ -248,7 +244,7 @@ extension StoreSession {
         defer { statement.reset() }
         var keys: Set<ClassKeyID> = []
         while try statement.step() {
-            // What is no generation names no key.
+            // A value that is no valid generation refers to no key.
             guard let generation = UInt32(exactly: statement.integer(at: 1)) else { continue }
             let accessibility = UInt8(exactly: statement.integer(at: 0)).flatMap(Accessibility.init(code:))
             for named in accessibility.map({ [$0] }) ?? Accessibility.allCases {
@@ -259,13 +255,13 @@ extension StoreSession {
     }
 }
 
-/// How the rows of a query are found.
+/// The index and the statement that find the candidate rows of a query.
 ///
-/// Every other condition is checked on the rows found.
+/// The other conditions of the query are checked on the candidates.
 enum SearchPlan {
-    /// An index gives a few rows at the most, usually one: read them as they come.
+    /// An index gives few rows, usually one, which are read directly.
     case selectiveRows(StoreStatement)
-    /// Perhaps many: note their numbers first, then read one row at a time.
+    /// There may be many rows. Their numbers are collected first, then the rows are read one at a time.
     case byNumbers(StoreStatement, NumberParameters)
 
     enum NumberParameters {

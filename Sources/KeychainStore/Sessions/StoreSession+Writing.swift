@@ -4,13 +4,15 @@ internal import KeychainSystem
 
 extension StoreSession: ItemWriting {
     func insert(_ row: SealedRow) throws(KeychainFailure) {
-        // The row first: when its primary key is taken, nothing else has happened yet.
+        // The row comes first: if its primary key is taken, nothing has been changed yet.
         try connection.statement(.insert).bindAndRun(row, includingIndexed: true)
         let number = connection.lastInsertedNumber
         for digest in row.header.attributeDigests { try run(.insertAttribute, digest, item: number) }
     }
 
-    /// Writes no more pages than it must: setting a new secret touches the row alone, and no index.
+    /// Replaces the row and changes only the indices whose columns differ.
+    ///
+    /// A new secret changes no index.
     func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
         let stored = try indexedValues(ofRow: number)
         let header = row.header
@@ -37,7 +39,7 @@ extension StoreSession: ItemWriting {
         try statement.run()
     }
 
-    /// Moves the stored bytes as they are: nothing is parsed on the way.
+    /// Moves the row to the quarantine without parsing any column.
     func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure) {
         let copy = try connection.statement(.quarantine)
         copy.bind(number, at: 1)
@@ -55,7 +57,7 @@ extension StoreSession: ItemWriting {
 
     func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
         guard try generation > keybagGeneration() else {
-            throw KeychainFailure(.internal, "a keybag is replaced by one of a higher generation only")
+            throw KeychainFailure(.internal, "the generation of a new keybag must be greater than the current one")
         }
         for name in [StoreStatement.replaceKeybag, .replaceKeybagCopy] {
             let statement = try connection.statement(name)
@@ -65,17 +67,17 @@ extension StoreSession: ItemWriting {
         }
         let meta = try connection.statement(.markKeybagReplaced)
         meta.bind(Int64(bitPattern: generation), at: 1)
-        // A number of its own, so that whoever finishes an earlier scrub does not take away the mark of this one.
+        // The mark is random, so that a process that finishes an earlier scrub does not clear it.
         meta.bind(Int64.random(in: 1...Int64.max), at: 2)
         try meta.run()
         mayNeedScrub = true
         waitsForScrub = true
     }
 
-    /// What of a row is in an index.
+    /// Returns the values of a row that are in an index.
     ///
-    /// When its digests cannot be understood their entries stay behind, which is harmless: a search believes the row it is led to,
-    /// not the entry.
+    /// If the attribute digests are malformed, their index entries are not removed. That is harmless: a search checks the conditions on the
+    /// row, not on the index entry.
     private func indexedValues(
         ofRow number: Int64
     ) throws(KeychainFailure) -> (
@@ -84,7 +86,7 @@ extension StoreSession: ItemWriting {
         let statement = try connection.statement(.indexedColumns)
         defer { statement.reset() }
         statement.bind(number, at: 1)
-        guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row of that number") }
+        guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row with that number") }
         return (
             statement.identifier(at: 0), statement.identifier(at: 1), statement.identifier(at: 2), statement.identifier(at: 3),
             statement.attributeDigests(at: 4) ?? []

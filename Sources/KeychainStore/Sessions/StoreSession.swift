@@ -2,38 +2,39 @@
 internal import KeychainCore
 internal import KeychainSystem
 
-/// A connection at work: what a read or a write is given.
+/// A connection with its transaction, as the closures of reads and writes use it.
 final class StoreSession: @unchecked Sendable {
-    // Unchecked: one thread uses a session at a time, the one that took it out of the store's pool or holds the writer's turn.
+    // Unchecked: one thread at a time uses a session. That thread has checked it out of the store's pool, or is the admitted writer.
     let connection: SQLiteConnection
     let file: StoreFile
-    /// Sessions of an older epoch than the store's are closed instead of being used again.
-    let epoch: UInt64
-    /// What is watched when the file is read without locks.
-    let immutableFile: ImmutableFile?
-    /// Whether the store's pages have no checksums.
-    let isOldFormat: Bool
-
-    /// The statement that stands on its end marker and so keeps the read transaction open.
-    private var anchor: SQLiteStatement?
-    private var isInTransaction = false
-    /// A commit ended without an answer from the disk: what it wrote may be there or not.
-    private(set) var outcomeIsUnknown = false
-    /// Whether there may be a change of keys after which the -wal file is still to be emptied.
+    /// The pool's generation when the session was opened.
     ///
-    /// Only the writer looks, first after it was opened.
+    /// Sessions of earlier generations are closed instead of reused.
+    let poolGeneration: UInt64
+    /// The file, if it is read without locks.
+    ///
+    /// It must be unchanged after each read.
+    let immutableFile: ImmutableFile?
+
+    private var isInTransaction = false
+    /// Whether a commit failed with an unknown outcome: its changes may or may not be durable.
+    private(set) var outcomeIsUnknown = false
+    /// Whether the -wal file may still have to be emptied after a replacement of the keybag.
+    ///
+    /// Only the writer uses this. It is true at first, so a new writer checks the store's mark.
     var mayNeedScrub = true
-    /// Whether that change was made here just now: then readers are waited for, if only briefly.
+    /// Whether this session has just replaced the keybag.
+    ///
+    /// Then the scrub waits briefly for readers.
     var waitsForScrub = false
-    /// Only the writer keeps it.
+    /// Only the writer uses this.
     var pacing = GroupCommitPacing()
 
-    init(connection: SQLiteConnection, file: StoreFile, epoch: UInt64, immutableFile: ImmutableFile?, isOldFormat: Bool) {
+    init(connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?) {
         self.connection = connection
         self.file = file
-        self.epoch = epoch
+        self.poolGeneration = poolGeneration
         self.immutableFile = immutableFile
-        self.isOldFormat = isOldFormat
     }
 
     var health: ConnectionHealth { connection.health }
@@ -44,37 +45,25 @@ final class StoreSession: @unchecked Sendable {
         return (try? POSIX.facts(of: file.location.path))?.identity == file.facts.identity
     }
 
-    // MARK: Reading one state
+    // MARK: Reading a consistent state
 
     func startReading() {
         connection.busyHandler.resetDeadline()
     }
 
-    /// Makes the statements that follow see the state that the first one saw.
+    /// Begins a read transaction, unless one is open.
     ///
-    /// A read of one short search needs no transaction of its own: its statement, left on its last row, holds the state.
-    /// Only a read that goes on begins one, and joins that state because the statement is still active.
+    /// All statements of one read see the state that the first one saw.
     func beginReadTransaction() throws(KeychainFailure) {
         guard !isInTransaction else { return }
         try connection.run(.begin)
         isInTransaction = true
-        anchor?.reset()
-        anchor = nil
-    }
-
-    /// Whether a search that comes now may hold the state by itself.
-    var canRetainSnapshot: Bool { anchor == nil && !isInTransaction }
-
-    func retainSnapshot(with statement: SQLiteStatement) {
-        anchor = statement
     }
 
     func finishReading() {
-        anchor?.reset()
-        anchor = nil
         guard isInTransaction else { return }
         isInTransaction = false
-        // The end of a read changes nothing. Should it fail, `health` has taken note and the connection is closed.
+        // The end of a read changes nothing. If it fails, `health` records that and the connection is closed.
         _ = try? connection.run(.commit)
     }
 
@@ -87,75 +76,78 @@ final class StoreSession: @unchecked Sendable {
         isInTransaction = true
     }
 
-    /// Before the first write of a connection: what others have left may only look durable, be it content or a name.
+    /// Makes the existing content and the names of the files durable, before the first write of a connection.
     ///
-    /// Nothing is acknowledged in a file that could still lose its name.
+    /// A process that ended may have left content or a file name that it never flushed. A write must not be acknowledged before they are
+    /// durable.
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
-        defer { undo() }
+        defer { rollBack() }
         try connection.makeWALDurable(in: file.location.directory)
     }
 
-    func undo() {
+    func rollBack() {
         isInTransaction = false
-        // SQLite ends the transaction by itself after some failures; then there is nothing left to undo.
+        // After some failures SQLite has already rolled the transaction back.
         guard connection.isInTransaction else { return }
-        // A failed rollback breaks the connection, and closing it undoes what is open.
+        // A failed rollback breaks the connection, and closing the connection rolls back.
         _ = try? connection.run(.rollback)
     }
 
     /// Commits.
     ///
-    /// What cannot be known is said: errSecIO when the disk failed while committing.
+    /// Throws `.inputOutput` with the cause `.outcomeUnknown` if the disk failed during the commit.
     func commit() throws(KeychainFailure) {
-        // A statement failed and the body went on regardless: what it wrote is not whole.
+        // A statement failed and the body ignored that, so its changes are incomplete.
         if let failure = health.transactionFailure {
-            undo()
+            rollBack()
             throw failure.keychainFailure
         }
         do throws(KeychainFailure) {
             try connection.run(.commit)
             isInTransaction = false
         } catch {
-            let isUndone = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly || $0.isDamage } ?? false
-            undo()
-            if isUndone { throw error }
+            let isRolledBack = health.transactionFailure.map { $0.isFull || $0.isBusy || $0.isReadOnly || $0.isDamage } ?? false
+            rollBack()
+            if isRolledBack { throw error }
             outcomeIsUnknown = true
             health.markBroken()
             throw KeychainFailure(
-                .inputOutput, "the disk failed while the change was being made durable; outcome unknown: read again, then repeat if needed")
+                .inputOutput, "the disk failed during a commit; outcome unknown: read again, then repeat if needed", subject: .store,
+                cause: .outcomeUnknown)
         }
     }
 }
 
 extension StoreSession {
     enum SavepointOutcome {
-        case kept
-        /// The transaction is as it was before.
-        case undone(KeychainFailure)
-        /// Nothing of the transaction can be kept.
+        /// The savepoint's changes are part of the transaction.
+        case released
+        /// The savepoint's changes were rolled back. The transaction continues.
+        case rolledBack(KeychainFailure)
+        /// The whole transaction was or must be rolled back.
         case transactionLost(KeychainFailure)
     }
 
-    /// Runs one body of several within a transaction: what fails is undone alone.
+    /// Runs one of several bodies of a transaction in a savepoint, which is rolled back if the body fails.
     func runInSavepoint(_ body: WriteRequest.Body?) -> SavepointOutcome {
         health.resetForTransaction()
         do throws(KeychainFailure) {
             try connection.run(.savepoint)
             try body?(self)
-            // A statement failed and the body went on regardless.
+            // A statement failed and the body ignored that.
             if let failure = health.transactionFailure { throw failure.keychainFailure }
             try connection.run(.releaseSavepoint)
-            return .kept
+            return .released
         } catch {
             let failure = error
-            // SQLite undoes a whole transaction by itself after some failures, and after others its memory is not to be trusted.
+            // Some failures make SQLite roll back the whole transaction. After others the connection's state is unreliable.
             guard !health.isBroken, connection.isInTransaction else { return .transactionLost(failure) }
             health.resetForTransaction()
             do throws(KeychainFailure) {
                 try connection.run(.rollbackToSavepoint)
                 try connection.run(.releaseSavepoint)
-                return .undone(failure)
+                return .rolledBack(failure)
             } catch {
                 return .transactionLost(failure)
             }
@@ -163,38 +155,43 @@ extension StoreSession {
     }
 }
 
-/// What a store knows about itself.
+// MARK: - The store's metadata
+
 extension StoreSession {
     func storeID() throws(KeychainFailure) -> StoreID {
         var id: StoreID?
         try connection.query("SELECT store_id FROM meta WHERE number = 1") { id = $0.identifier(at: 0) }
-        guard let id else { throw KeychainFailure(.notAvailable, "the store is damaged: it has no identifier", isDamage: true) }
+        guard let id else {
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no identifier", subject: .store, isDamage: true)
+        }
         return id
     }
 
-    /// The format may have changed since the connection was opened.
+    /// Throws if a newer version has changed the format since the connection was opened.
     func checkFormat() throws(KeychainFailure) {
         let version = try singleInteger(.formatVersion) ?? 0
-        guard version <= StoreSchema.formatVersion else { throw StoreOpener.newer(version) }
+        guard version <= StoreSchema.formatVersion else { throw StoreOpener.newer(version, path: file.location.path) }
     }
 
-    /// Names the change of keys after which the -wal file is still to be emptied; nil when there is none.
+    /// Returns the mark of the last replacement of the keybag after which the -wal file has not been emptied; nil if there is none.
     func scrubPending() throws(KeychainFailure) -> Int64? {
         let pending = try singleInteger(.scrubPending) ?? 0
         return pending == 0 ? nil : pending
     }
 
-    /// Only if no later change asked for another one.
+    /// Clears the mark, unless a later replacement of the keybag has set another.
     func clearScrubPending(_ pending: Int64) throws(KeychainFailure) {
         let statement = try connection.statement(.clearScrubPending)
         statement.bind(pending, at: 1)
         try statement.run()
     }
 
-    /// One row of one statement is consistent without a transaction, and every use of a held key asks for it.
+    /// Returns the lock epoch.
+    ///
+    /// Called for every use of a held key, and needs no transaction: a single row is consistent.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
         guard let epoch = try singleInteger(.lockEpoch) else {
-            throw KeychainFailure(.notAvailable, "the store is damaged: it has no count of its locks", isDamage: true)
+            throw KeychainFailure(.notAvailable, "the store is damaged: it has no lock epoch", subject: .store, isDamage: true)
         }
         return LockEpoch(rawValue: epoch)
     }

@@ -51,7 +51,7 @@ package struct FileLocation: Equatable, Sendable {
                 continue
             }
             guard facts.kind == .symbolicLink, (try? POSIX.resolvedPath(of: path)) == nil else { return }
-            throw KeychainFailure(.notAvailable, "\(path) is a symbolic link that leads nowhere; is a disk not mounted?")
+            throw KeychainFailure(.notAvailable, "\(path) is a symbolic link that leads nowhere; is a disk not mounted?", path: path)
         }
     }
 }
@@ -88,8 +88,10 @@ package enum PrivateDirectory {
 
     /// What an error number means to whoever wanted to put something into a directory.
     package static func failure(_ error: POSIX.SystemError, _ directory: String) -> KeychainFailure {
-        if error.isOutOfSpace { return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)") }
+        if error.isOutOfSpace {
+            return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)", path: directory, cause: .diskFull)
+        }
         let status: KeychainStatus = error.isPermissionError ? .readOnly : error.isIOError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "nothing can be made in \(directory): \(error.message)")
+        return KeychainFailure(status, "nothing can be made in \(directory): \(error.message)", path: directory)
     }
 }

@@ -124,7 +124,7 @@ struct PasscodeRemoveCommand: ParsableCommand {
         try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.removePasscode(passcode, deleting: removal) }
         try StandardOutput.write(
             ["Removed the passcode and deleted \(Self.count(removal))."],
-            afterAction: "the passcode was removed and \(Self.count(removal)) deleted")
+            afterAction: "removed the passcode and deleted \(Self.count(removal))")
     }
 
     private static func show(_ removal: PasscodeRemoval) throws(CommandFailure) {

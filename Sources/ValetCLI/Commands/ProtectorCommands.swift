@@ -18,13 +18,13 @@ struct ProtectorSetCommand: ParsableCommand {
         commandName: "set",
         abstract: "Change the protector of the keychain.",
         discussion: """
-            keyFile            a file in the directory of the keychain
+            The protectors are:
+              keyFile            a file in the directory of the keychain
               systemdCredential  the credential keychain-device-secret of a systemd service
-              tpm2               the TPM 2.0 that KEYCHAIN_TPM_TCTI names: the keychain opens on this machine only, and the TPM limits \
-            guesses of the passcode
+              tpm2               the TPM 2.0 that KEYCHAIN_TPM_TCTI names
 
-            Copies of the keychain made before keep their old protector. tpm2 also creates a recovery key unless one exists. It is written \
-            once, to standard output.
+            With tpm2, the keychain opens on this machine only, and the TPM limits guesses of the passcode. tpm2 also creates a recovery key \
+            unless one exists. It is written once, to standard output. Existing copies of the keychain keep their old protector.
             """
     )
 

@@ -82,8 +82,6 @@ struct KeychainDescription {
     }
 
     static let damagedKeybagCopy = "one of the two copies of the keybag is damaged; the other is in use"
-    static let withoutPageChecksums =
-        "the file has no page checksums yet; the next write adds them unless another program has the keychain open"
     static let damagedKeybagCopyAdvice =
         "Make a backup and check the disk. `valet passcode change` (or `valet passcode set` if none is set) rewrites both copies."
 
@@ -140,7 +138,6 @@ struct KeychainDescription {
         if store.isScrubPending {
             parts.append("old data will be erased from the write-ahead log when no other program has the keychain open")
         }
-        if !store.hasPageChecksums { parts.append(withoutPageChecksums) }
         if store.pendingRewrapCount > 0 {
             parts.append("\(Self.items(store.pendingRewrapCount)) under earlier keys; the next unlock re-encrypts those that are intact")
         }

@@ -8,7 +8,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check the integrity of every item.",
         discussion: """
-            Checks the items of all programs and exits with 4 if one is damaged. Changes nothing. Replace a damaged item with `valet set` or \
+            Checks the items of all programs and exits with 4 if one is damaged. Does not change them. Replace a damaged item with `valet set` or \
             delete it with `valet remove`; its data then moves to the quarantine.
             """
     )
@@ -30,7 +30,6 @@ struct VerifyCommand: ParsableCommand {
         }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
-        if !report.hasPageChecksums { try StandardOutput.writeLine("keychain: \(KeychainDescription.withoutPageChecksums)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
                 "\(Self.items(report.quarantinedCount)) in quarantine\(purge ? ", removed" : "; remove with --purge")")

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainTestSupport
 import Testing
 
@@ -37,8 +38,8 @@ struct DamagedImages: Sendable {
     }
 
     static let pageByteCount = 4_096
-    /// `KEYCHAIN_FULL_DAMAGE=1` makes the suites try every byte instead of every nineteenth.
-    static let byteStep = ProcessInfo.processInfo.environment["KEYCHAIN_FULL_DAMAGE"] == nil ? 19 : 1
+    /// One byte in so many is damaged.
+    static let byteStep = Scale.isExhaustive ? 1 : Scale.pick(190, full: 19)
 
     private static let accounts = (1...4).map { "account \($0)" }
 
@@ -46,22 +47,20 @@ struct DamagedImages: Sendable {
     let bytes: [UInt8]
     private let fileName: String
     private let directory: TemporaryDirectory
-    private let verifies: Bool
+    /// Whether each page of a damaged image gets the checksum of its damaged content.
+    private let hidesDamage: Bool
 
     var pageCount: Int { bytes.count / Self.pageByteCount }
 
-    /// `formatVersion` 1: without checksums, to see what they are for.
-    init(formatVersion: Int = 2) throws {
+    /// `hidesDamage`: recomputes the checksums of damaged images, so that page checksums detect nothing.
+    init(hidesDamage: Bool = false) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
-        verifies = formatVersion > 1
+        self.hidesDamage = hidesDamage
         let home = directory.path + "/original"
         do {
             let keychain = LocalKeychain(home: home)
             for account in Self.accounts { try keychain.addItem(account, "secret of \(account)") }
-        }
-        if formatVersion < 2 {
-            try RawDatabase(home + "/keychain.db", stamps: false).execute("PRAGMA user_version = \(formatVersion)")
         }
         fileName = "keychain.db"
         bytes = try [UInt8](Data(contentsOf: URL(filePath: home + "/" + fileName)))
@@ -71,7 +70,7 @@ struct DamagedImages: Sendable {
     init(ofLogWithLastItem lastAccount: String) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
-        verifies = true
+        hidesDamage = false
         let keychain = LocalKeychain(home: directory.path + "/live")
         for account in Self.accounts + [lastAccount] { try keychain.addItem(account, "secret of \(account)") }
         // By another process: reading a database here would drop this process's locks on it.
@@ -107,6 +106,7 @@ struct DamagedImages: Sendable {
         for index in stride(from: thread, to: damages.count, by: threadCount) {
             var bytes = bytes
             damages[index].apply(&bytes)
+            if hidesDamage { Self.recomputeChecksums(&bytes) }
             // What reading a damaged file has left behind belongs to that file.
             for suffix in ["", "-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
             try FileManager.default.copyItem(atPath: directory.path + "/original/keychain.db", toPath: home + "/keychain.db")
@@ -115,6 +115,14 @@ struct DamagedImages: Sendable {
             look(at: home, damages[index], &tally)
         }
         return tally
+    }
+
+    private static func recomputeChecksums(_ bytes: inout [UInt8]) {
+        for start in stride(from: 0, to: bytes.count, by: pageByteCount) {
+            var page = Array(bytes[start..<start + pageByteCount])
+            PageChecksums.writeChecksum(into: &page, number: UInt64(start / pageByteCount) + 1)
+            bytes.replaceSubrange(start..<start + pageByteCount, with: page)
+        }
     }
 
     private func look(at home: String, _ damage: Damage, _ tally: inout Tally) {
@@ -137,7 +145,7 @@ struct DamagedImages: Sendable {
         tally.imageCount += 1
         if isRefused { tally.refusedCount += 1 }
         if isSilent { tally.silent.append(damage.name) }
-        if verifies, !isNamed(damage, by: keychain, isRefused: isRefused) { tally.unnamed.append(damage.name) }
+        if !hidesDamage, !isNamed(damage, by: keychain, isRefused: isRefused) { tally.unnamed.append(damage.name) }
     }
 
     private func isNamed(_ damage: Damage, by keychain: LocalKeychain, isRefused: Bool) -> Bool {
@@ -160,7 +168,7 @@ extension LocalKeychain {
     }
 }
 
-@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there")
+@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there", .blocking)
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
@@ -194,10 +202,10 @@ struct DamagedPageTests {
         Self.expectNoSilentLoss(tally)
     }
 
-    @Test("The test above can fail: without checksums flipped bits make items vanish")
+    @Test("Planted fault: flipped bits under recomputed checksums make items vanish")
     func flippedWithoutChecksums() async throws {
-        let images = try DamagedImages(formatVersion: 1)
-        let tally = try await images.tally(Self.flips(images, step: 41))
+        let images = try DamagedImages(hidesDamage: true)
+        let tally = try await images.tally(Self.flips(images, step: Scale.pick(190, full: 41)))
         #expect(!tally.silent.isEmpty)
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
@@ -209,7 +217,7 @@ struct DamagedPageTests {
             ("zeros", { 0 }), ("ones", { 0xFF }), ("chance", { UInt8.random(in: 0 ... .max) }),
         ]
         let damages = (0..<images.pageCount).flatMap { page in
-            contents.map { name, byte in
+            (Scale.isFull ? contents : [contents[page % contents.count]]).map { name, byte in
                 Damage(name: "page \(page + 1): \(name)", page: Self.pageNumber(page)) { bytes in
                     let start = page * DamagedImages.pageByteCount
                     for index in start..<start + DamagedImages.pageByteCount { bytes[index] = byte() }
@@ -242,7 +250,7 @@ struct DamagedPageTests {
     func swapped() async throws {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
-        let damages = pairs.map { first, second in
+        let damages = pairs.shuffled().prefix(Scale.pick(20, full: .max)).map { first, second in
             Damage(name: "pages \(first + 1) and \(second + 1)", page: Self.pageNumber(second)) { bytes in
                 for index in 0..<DamagedImages.pageByteCount {
                     bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
@@ -255,7 +263,7 @@ struct DamagedPageTests {
     @Test("A file that ends early, or goes on")
     func cut() async throws {
         let images = try DamagedImages()
-        let step = DamagedImages.byteStep == 1 ? 1 : 97
+        let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
         let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
         Self.expectNoSilentLoss(
@@ -268,7 +276,7 @@ struct DamagedPageTests {
     }
 }
 
-@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored")
+@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored", .blocking)
 struct DamagedLogTests {
     private static let frameByteCount = 24 + 4_096
 
@@ -281,7 +289,7 @@ struct DamagedLogTests {
         try #require(commits.count == 5)
         let end = commits[3] + Self.frameByteCount
         // There are several times as many bytes as in the database.
-        let step = DamagedImages.byteStep == 1 ? 1 : 5 * DamagedImages.byteStep
+        let step = Scale.isExhaustive ? 1 : 5 * DamagedImages.byteStep
         let flips = stride(from: Int.random(in: 0..<step), to: end, by: step).map { position in
             let bit = Int.random(in: 0..<8)
             return DamagedImages.Damage(name: "bit \(bit) of byte \(position)") { $0[position] ^= 1 << bit }

@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What a holder gives is used only if it is exactly this keybag's")
+@Suite("What a holder gives is used only if it is exactly this keybag's", .blocking)
 struct HeldPayloadTests {
     private static let passcode = "swordfish"
 

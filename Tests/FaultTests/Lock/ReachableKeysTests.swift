@@ -8,7 +8,7 @@ import Testing
 
 @testable import Keybag
 
-@Suite("What a program can reach that never had the passcode")
+@Suite("What a program can reach that never had the passcode", .blocking)
 struct ReachableKeysTests {
     private static let passcode = "swordfish"
 
@@ -96,7 +96,7 @@ struct ReachableKeysTests {
     }
 }
 
-@Suite("A copy of store and key file that was taken before a passcode was set")
+@Suite("A copy of store and key file that was taken before a passcode was set", .blocking)
 struct OldCopyTests {
     /// What became of rows that somebody tried to open.
     private struct Attempt {

@@ -6,7 +6,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("Beyond one process and one session")
+@Suite("Beyond one process and one session", .blocking)
 struct RestartTests {
     @Test(
         "Keys that a restart has cleared from the keyring: never unlocked",

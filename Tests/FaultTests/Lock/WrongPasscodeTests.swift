@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What cannot be unlocked")
+@Suite("What cannot be unlocked", .blocking)
 struct WrongPasscodeTests {
     /// Everything that takes a passcode, with a wrong one.
     enum Operation: CaseIterable {

@@ -6,7 +6,7 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-@Suite("What a context carries")
+@Suite("The keys that a context holds", .onOwnThread)
 struct ContextTests {
     @Test(
         "A context that was satisfied serves again without asking, until the keychain locks",
@@ -56,8 +56,7 @@ struct ContextTests {
             } else {
                 try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
             }
-            for _ in 0..<1_200 where context.holdsReleases { usleep(50_000) }
-            #expect(!context.holdsReleases)
+            #expect(waitUntil { !context.holdsReleases })
         }
     }
 
@@ -119,8 +118,7 @@ struct ContextTests {
             #expect(context.holdsReleases)
             // Another program's way to the same keychain.
             try LocalKeychain(configuration: try local.configuration(), entitlements: local.entitlements).lock(.whenUnlocked)
-            for _ in 0..<1_200 where context.holdsReleases { usleep(50_000) }
-            #expect(!context.holdsReleases)
+            #expect(waitUntil { !context.holdsReleases })
         }
     }
 
@@ -172,7 +170,7 @@ struct ContextTests {
         try items.add()
         items.person.then(
             .decide { _ in
-                for _ in 0..<6_000 where memory.promptParticipantCount < 2 { usleep(10_000) }
+                _ = waitUntil { memory.promptParticipantCount == 2 }
                 return .type(ProtectedItems.passcode)
             })
         let read: @Sendable () -> [String] = { (try? items.read()) ?? [] }

@@ -40,7 +40,7 @@ struct ChildHolder {
     }
 }
 
-@Suite("Key holders of several processes")
+@Suite("Key holders of several processes", .onOwnThread)
 struct KeyHolderProcessTests {
     @Test("A process that may not use the keyring has its memory, and nothing else changes")
     func refused() throws {
@@ -206,7 +206,8 @@ struct ForkedHolderTests {
         }
         #expect(child > 0)
         var status: Int32 = 0
-        while unsafe waitpid(child, &status, WNOHANG) == 0 { usleep(5_000) }
+        // `status` is ours and outlives the calls.
+        #expect(waitUntil { unsafe waitpid(child, &status, WNOHANG) != 0 })
         #expect(status == Int32(holders.count * 3) << 8, "exit status \(status >> 8), signal \(status & 0x7F)")
         for holder in holders { #expect(try holder.bytes(in: .unlocked) == [1]) }
     }

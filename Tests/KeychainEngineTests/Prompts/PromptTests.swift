@@ -117,8 +117,7 @@ struct PromptTurnTests {
     }
 
     private static func wait(for participantCount: Int, in turn: PromptQueue<String>) {
-        let deadline = Date(timeIntervalSinceNow: 60)
-        while turn.participantCount < participantCount, Date() < deadline { usleep(500) }
+        _ = waitUntil { turn.participantCount >= participantCount }
     }
 
     @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")

@@ -4,28 +4,26 @@ import Glibc
 import Synchronization
 import Testing
 
-/// What the disk under one directory shall do, and what was asked of it.
+/// A VFS for the files in one directory that injects failures and counts flushes.
 final class FaultyDisk: Sendable {
     enum File: Sendable {
         case database, wal, other
     }
 
     enum Operation: Sendable {
-        case read, write, sync, lock
+        case read, write, sync
     }
 
     struct State {
         var failures: [(File, Operation, Int32)] = []
         var syncCounts: [File: Int] = [:]
-        var openingCounts: [File: Int] = [:]
-        /// Of the database: which opening of it finds the file locked by somebody else.
-        var lockedOut: Int?
-        var refusedLockCount = 0
     }
 
     private let state = Mutex(State())
 
-    /// A disk for the files in `directory`; use with `FaultyDisk.vfsName`.
+    /// Creates a disk for the files in `directory`.
+    ///
+    /// Open the store with `FaultyDisk.vfsName`.
     init(under directory: String) {
         _ = Self.registration
         Self.disks.withLock { $0[directory] = self }
@@ -39,32 +37,6 @@ final class FaultyDisk: Sendable {
 
     func syncCount(of file: File) -> Int { state.withLock { $0.syncCounts[file] ?? 0 } }
 
-    /// Lets the database seem locked by somebody else to the connection that is the `number`th to open it from now on.
-    func refuseLock(opening number: Int) {
-        state.withLock { state in
-            state.lockedOut = (state.openingCounts[.database] ?? 0) + number
-            state.refusedLockCount = 0
-        }
-    }
-
-    /// How often that connection asked for the lock.
-    var refusedLockCount: Int { state.withLock { $0.refusedLockCount } }
-
-    fileprivate func noteOpening(of file: File) -> Int {
-        state.withLock { state in
-            state.openingCounts[file, default: 0] += 1
-            return state.openingCounts[file] ?? 0
-        }
-    }
-
-    fileprivate func locksOut(_ file: File, opening: Int) -> Bool {
-        state.withLock { state in
-            guard file == .database, opening == state.lockedOut else { return false }
-            state.refusedLockCount += 1
-            return true
-        }
-    }
-
     fileprivate func ask(_ file: File, _ operation: Operation) -> Int32? {
         state.withLock { state in
             if operation == .sync { state.syncCounts[file, default: 0] += 1 }
@@ -72,9 +44,9 @@ final class FaultyDisk: Sendable {
         }
     }
 
-    // MARK: SQLite's layer for files, with the disk in between
+    // MARK: The VFS
 
-    /// Registered by whoever asks for it first.
+    /// The name of the VFS, which is registered on first use.
     static var vfsName: String {
         _ = registration
         return registeredName
@@ -92,7 +64,7 @@ final class FaultyDisk: Sendable {
         guard let system = unsafe sqlite3_vfs_find(nil) else { return false }
         let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
         unsafe vfs.initialize(to: system.pointee)
-        // Both stay for as long as the process: SQLite keeps the pointers.
+        // Neither is ever freed: SQLite keeps the pointers.
         unsafe vfs.pointee.zName = UnsafePointer(strdup(registeredName))
         unsafe vfs.pointee.szOsFile = Int32(headByteCount) + system.pointee.szOsFile
         unsafe vfs.pointee.xOpen = { _, name, file, flags, outFlags in unsafe open(name, file, flags, outFlags) }
@@ -100,13 +72,11 @@ final class FaultyDisk: Sendable {
     }()
 }
 
-/// Before the system's own file lies ours: the methods below, and the disk it is on.
+/// Our part of a file, which precedes the default VFS's part: its methods and its disk.
 @unsafe private struct Head {
     var base: sqlite3_file
     var file: FaultyDisk.File
     var disk: Unmanaged<FaultyDisk>?
-    /// Which opening of that file of the disk it is.
-    var opening: Int
 }
 
 private let headByteCount = unsafe (MemoryLayout<Head>.size + 15) / 16 * 16
@@ -127,9 +97,7 @@ private func methods(_ file: FilePointer?) -> sqlite3_io_methods? {
 
 private func failure(_ file: FilePointer?, _ operation: FaultyDisk.Operation) -> Int32? {
     guard let head = unsafe head(file), let disk = unsafe head.pointee.disk else { return nil }
-    let found = unsafe disk.takeUnretainedValue()
-    if operation == .lock { return unsafe found.locksOut(head.pointee.file, opening: head.pointee.opening) ? SQLITE_BUSY : nil }
-    return unsafe found.ask(head.pointee.file, operation)
+    return unsafe disk.takeUnretainedValue().ask(head.pointee.file, operation)
 }
 
 private func open(
@@ -140,11 +108,9 @@ private func open(
     let kind: FaultyDisk.File =
         if flags & SQLITE_OPEN_MAIN_DB != 0 { .database } else if flags & SQLITE_OPEN_WAL != 0 { .wal } else { .other }
     unsafe head.initialize(
-        to: Head(
-            base: sqlite3_file(pMethods: nil), file: kind, disk: disk.map { unsafe .passRetained($0) },
-            opening: disk?.noteOpening(of: kind) ?? 0))
+        to: Head(base: sqlite3_file(pMethods: nil), file: kind, disk: disk.map { unsafe .passRetained($0) }))
     let code = unsafe system.pointee.xOpen(system, name, real(file), flags, outFlags)
-    // Only an open file is closed by SQLite, and one is open when it has methods.
+    // SQLite closes only a file that has methods.
     if unsafe real(file)?.pointee.pMethods != nil {
         unsafe file.pointee.pMethods = UnsafePointer(faultyMethods)
     } else {
@@ -153,7 +119,7 @@ private func open(
     return code
 }
 
-// Filled in once, here, and only read from then on.
+// Initialized once, here, and only read afterwards.
 nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_methods> = {
     let faulty = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     unsafe faulty.initialize(to: sqlite3_io_methods())
@@ -163,7 +129,7 @@ nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_m
     unsafe faulty.pointee.xSync = { unsafe failure($0, .sync) ?? methods($0)?.xSync(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xTruncate = { unsafe methods($0)?.xTruncate(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xFileSize = { unsafe methods($0)?.xFileSize(real($0), $1) ?? SQLITE_MISUSE }
-    unsafe faulty.pointee.xLock = { unsafe failure($0, .lock) ?? methods($0)?.xLock(real($0), $1) ?? SQLITE_MISUSE }
+    unsafe faulty.pointee.xLock = { unsafe methods($0)?.xLock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xUnlock = { unsafe methods($0)?.xUnlock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xCheckReservedLock = { unsafe methods($0)?.xCheckReservedLock(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xFileControl = { unsafe methods($0)?.xFileControl(real($0), $1, $2) ?? SQLITE_MISUSE }

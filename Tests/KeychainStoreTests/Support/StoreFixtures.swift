@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainSystem
 import Testing
 
-/// A private directory for one test, removed when the test lets go of it.
+/// A private directory for one test, removed when the test releases it.
 final class TemporaryDirectory: Sendable {
     let path: String
     var storePath: String { path + "/keychain.db" }
@@ -34,14 +34,14 @@ final class TemporaryDirectory: Sendable {
             generation: ItemStoreContract.keybag.generation, options: options)
     }
 
-    /// The names in the directory, in order.
+    /// The sorted names of the files in the directory.
     var names: [String] {
         get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
     }
 
-    /// Every file's bytes by name.
+    /// The content of every file by name.
     ///
-    /// Only while no store is open here: reading a file drops the locks on it.
+    /// No store may be open in the directory: closing a file drops this process's locks on it.
     var contents: [String: Data] {
         get throws {
             try Dictionary(uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(fileURLWithPath: path + "/" + $0))) })
@@ -94,7 +94,7 @@ extension CreationOutcome {
     }
 }
 
-/// The failure of `body`; nil when it succeeds.
+/// Returns the failure of `body`, or nil if it succeeds.
 func failure(of body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
     do throws(KeychainFailure) {
         try body()
@@ -104,9 +104,9 @@ func failure(of body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
     }
 }
 
-/// What was in a directory at one moment, copied by another process: reading a database here would drop this process's locks on it.
+/// A copy of a directory, as a process killed at that moment would leave it.
 ///
-/// It is also what a process that is killed at that moment leaves behind.
+/// Another process makes the copy: reading a database here would drop this process's locks on it.
 struct DirectoryCopy {
     let directory: TemporaryDirectory
 
@@ -120,7 +120,7 @@ struct DirectoryCopy {
         try #require(process.terminationStatus == 0)
     }
 
-    /// How many pieces of `secret`, of eight bytes and from any place in it, are found anywhere.
+    /// Counts the occurrences of any eight consecutive bytes of `secret` in the files.
     func pieces(of secret: [UInt8]) throws -> Int {
         let wanted = Set(Self.pieces(secret))
         return try directory.contents.values.reduce(0) { count, data in
@@ -139,12 +139,12 @@ struct DirectoryCopy {
     }
 }
 
-/// A database opened behind the store's back, as a program of somebody would who knows the format.
+/// A database opened without the store, as another program could that knows the format.
 @safe final class RawDatabase {
     // Valid until `deinit`.
     private let handle: OpaquePointer
 
-    /// `stamps: false`: as a program would that knows nothing of checksums.
+    /// `stamps: false`: without page checksums, like a program that does not know them.
     init(_ path: String, stamps: Bool = true) throws {
         var opened: OpaquePointer?
         let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
@@ -162,13 +162,13 @@ struct DirectoryCopy {
     /// SQLITE_IOERR_DATA, which Swift does not import: SQLITE_IOERR | (32<<8).
     static let badChecksum: Int32 = 10 | 32 << 8
 
-    /// Asks the layer below SQLite for a piece of the file.
+    /// Reads a part of the file through the VFS.
     func fileBytes(_ byteCount: Int, at offset: Int) throws -> (code: Int32, bytes: [UInt8]) {
         var file: UnsafeMutablePointer<sqlite3_file>?
         try #require(unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
         let open = try unsafe #require(unsafe file)
         var bytes = [UInt8](repeating: 0, count: byteCount)
-        // The file belongs to the connection, and the buffer has so many bytes.
+        // The file belongs to the connection, and the buffer has `byteCount` bytes.
         let read = try unsafe #require(unsafe open.pointee.pMethods?.pointee.xRead)
         return unsafe (read(open, &bytes, Int32(byteCount), Int64(offset)), bytes)
     }

@@ -10,7 +10,7 @@
 
 /* A library that transcripts preload into `valet` (LD_PRELOAD). It makes /etc/keychain/policy.json appear to be a file of root with the
    cheapest key derivation for passcodes that a policy can choose: 1 MiB in place of 64 MiB. The program under test is unchanged, and has
-   no switch that another process could use to weaken a passcode. Whoever can preload a library into a process controls it anyway. */
+   no switch that another process could use to weaken a passcode. A person who can preload a library into a process controls it anyway. */
 
 static const char policy_path[] = "/etc/keychain/policy.json";
 static const char policy[] = "{\"passcodeMemoryMiB\": 1}";

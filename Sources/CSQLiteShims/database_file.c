@@ -1,16 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls on a main database file. Only those that read, write or control it do more than to pass on. */
-#include "page_checksums_file.h"
+/* The checksum of a page, and the calls on a main database file. Only calls that read, write, or control the file do more than pass on.
+   On-disk-format.md specifies the checksum. */
+#include "database_file.h"
 
 #include <string.h>
+
+/* MARK: The checksum */
+
+/* "KCHNPAGE" and "KCHN SUM": with nonzero seeds a page of zeros is not valid. */
+#define FIRST_SEED UINT64_C(0x4B43484E50414745)
+#define SECOND_SEED UINT64_C(0x4B43484E2053554D)
+
+#define LANE_COUNT 4
+#define WORD_COUNT ((KEYCHAIN_PAGE_BYTE_COUNT - KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT) / 4)
+#define ROUND_COUNT (WORD_COUNT / LANE_COUNT)
+
+_Static_assert(ROUND_COUNT * LANE_COUNT == WORD_COUNT, "every lane has the same number of words");
+
+static uint32_t little_endian(uint32_t word) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap32(word);
+#else
+    return word;
+#endif
+}
+
+static void store_little_endian(uint64_t number, uint8_t *bytes) {
+    for (int index = 0; index < 8; index++) bytes[index] = (uint8_t)(number >> (8 * index));
+}
+
+void keychain_page_checksum(const uint8_t *page, uint64_t number, uint8_t *checksum) {
+    /* Specified as `s1 += word, s2 += s1` for each word in turn. Computed here in four independent lanes, which the compiler vectorizes.
+       A word's weight in s2 is the number of words from it to the end: 4 times its weight within its lane, minus the number of its lane. */
+    uint64_t sums[LANE_COUNT] = {0}, weighted[LANE_COUNT] = {0};
+    for (int round = 0; round < ROUND_COUNT; round++) {
+        uint32_t words[LANE_COUNT];
+        memcpy(words, page + round * (int)sizeof words, sizeof words);
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            sums[lane] += little_endian(words[lane]);
+            weighted[lane] += sums[lane];
+        }
+    }
+    uint64_t first = FIRST_SEED + number, second = SECOND_SEED + first * WORD_COUNT;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        first += sums[lane];
+        second += weighted[lane] * LANE_COUNT - sums[lane] * (uint64_t)lane;
+    }
+    store_little_endian(first, checksum);
+    store_little_endian(second, checksum + 8);
+}
+
+/* MARK: Reading and writing pages */
 
 #define PAGE KEYCHAIN_PAGE_BYTE_COUNT
 #define CONTENT (KEYCHAIN_PAGE_BYTE_COUNT - KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT)
 
-/* The page of this number holds the byte that SQLite locks, and nothing else: it is neither written nor read. */
+/* SQLite locks bytes within the page of this number and never reads or writes the page. */
 #define LOCKED_PAGE (0x40000000 / PAGE + 1)
 
-/* Newer libraries may read a part of a page past their cache; they ask here whether that works. */
+/* A device characteristic that allows SQLite to read a part of a page without its cache. Older headers do not define it. */
 #ifndef SQLITE_IOCAP_SUBPAGE_READ
 #define SQLITE_IOCAP_SUBPAGE_READ 0x00008000
 #endif
@@ -21,28 +69,20 @@ static sqlite3_file *real(sqlite3_file *file) { return ours(file)->real; }
 
 static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->pMethods; }
 
-/* A disk that fails is not a file that is damaged, which SQLite takes this code for. */
+/* Some base VFSes report SQLITE_IOERR_CORRUPTFS for a disk failure. SQLite would report that as a damaged database. */
 static int read_below(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
     int code = below(file)->xRead(real(file), buffer, byte_count, offset);
     return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code;
 }
 
-/* Whose file it is, from its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
+/* Classifies the file by its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
 static void classify_header(keychain_checksummed_file *file, const uint8_t *header) {
     if (file->state == KEYCHAIN_PAGES_CHECKED) return;
-    const uint8_t *version = header + 60;
-    if (memcmp(header, "SQLite format 3", 16) != 0 || memcmp(header + 68, "KCHN", 4) != 0) {
-        file->state = KEYCHAIN_PAGES_FOREIGN;
-    } else if (version[0] == 0 && version[1] == 0 && version[2] == 0 && version[3] < 2) {
-        /* Where no room is kept, what would be written over is content. */
-        bool has_room = header[16] << 8 == PAGE && header[17] == 0 && header[20] == KEYCHAIN_PAGE_CHECKSUM_BYTE_COUNT;
-        file->state = has_room ? KEYCHAIN_PAGES_STAMPED : KEYCHAIN_PAGES_FOREIGN;
-    } else {
-        file->state = KEYCHAIN_PAGES_CHECKED;
-    }
+    bool is_store = memcmp(header, "SQLite format 3", 16) == 0 && memcmp(header + 68, "KCHN", 4) == 0;
+    file->state = is_store ? KEYCHAIN_PAGES_CHECKED : KEYCHAIN_PAGES_FOREIGN;
 }
 
-/* A file that is empty is asked again at the next call. */
+/* Classifies the file on the first call. An empty file stays unknown, so the next call tries again. */
 static int detect_state(sqlite3_file *file) {
     if (ours(file)->state != KEYCHAIN_PAGES_UNKNOWN) return SQLITE_OK;
     uint8_t header[100];
@@ -57,7 +97,7 @@ static bool is_valid(const uint8_t *page, sqlite3_int64 offset) {
     return memcmp(page + CONTENT, checksum, sizeof checksum) == 0;
 }
 
-/* The page at `offset`, checked. A page wholly behind the end of the file is none, as SQLite expects; one that is cut off is damaged. */
+/* Reads and verifies the page at `offset`. A page after the end of the file is a short read, as SQLite expects; a truncated page is damage. */
 static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
     int code = read_below(file, page, PAGE, offset);
     if (code == SQLITE_OK) {
@@ -72,7 +112,7 @@ static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
 }
 
 static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
-    /* SQLite looks at the header, and at its count of changes, before it has a lock: another process may be writing the page. */
+    /* SQLite reads the header and its change counter without a lock, while another process may be writing the page. */
     bool is_header = (offset == 0 && byte_count <= 100) || (offset == 24 && byte_count == 16);
     if (is_header) return read_below(file, buffer, byte_count, offset);
     int code = detect_state(file);
@@ -80,7 +120,7 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
     sqlite3_int64 inset = offset % PAGE;
     if (inset == 0 && byte_count == PAGE) return read_page(file, buffer, offset);
     if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return read_below(file, buffer, byte_count, offset);
-    /* A damaged header may give another size of a page. */
+    /* A damaged header may make SQLite use another page size. */
     if (inset + byte_count > PAGE) return SQLITE_IOERR_DATA;
     uint8_t page[PAGE];
     code = read_page(file, page, offset - inset);
@@ -94,34 +134,11 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
     if (offset == 0 && byte_count == PAGE) classify_header(ours(file), buffer);
     if (ours(file)->state == KEYCHAIN_PAGES_FOREIGN) return below(file)->xWrite(real(file), buffer, byte_count, offset);
     if (byte_count != PAGE || offset % PAGE != 0) return SQLITE_IOERR_WRITE;
-    /* The buffer is SQLite's, which may be reading it elsewhere. */
+    /* SQLite owns the buffer and may be reading it on another thread. */
     uint8_t page[PAGE];
     memcpy(page, buffer, CONTENT);
     keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
     return below(file)->xWrite(real(file), page, PAGE, offset);
-}
-
-static int stamp(sqlite3_file *file) {
-    int looked = detect_state(file);
-    if (looked != SQLITE_OK) return looked;
-    enum keychain_page_state state = ours(file)->state;
-    if (state != KEYCHAIN_PAGES_STAMPED && state != KEYCHAIN_PAGES_CHECKED) return SQLITE_MISUSE;
-    sqlite3_int64 byte_count = 0;
-    int code = below(file)->xFileSize(real(file), &byte_count);
-    if (code == SQLITE_OK && byte_count % PAGE != 0) code = SQLITE_CORRUPT;
-    for (sqlite3_int64 offset = 0; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
-        if (offset / PAGE + 1 == LOCKED_PAGE) continue;
-        uint8_t page[PAGE];
-        code = read_below(file, page, PAGE, offset);
-        if (code != SQLITE_OK) continue;
-        /* The file says that it was stamped before: a new checksum would make damage look sound. */
-        if (state == KEYCHAIN_PAGES_CHECKED && !is_valid(page, offset)) return SQLITE_IOERR_DATA;
-        if (state == KEYCHAIN_PAGES_CHECKED) continue;
-        /* Also one that seems to be there: a flush that failed may have left it out, and only what is written is flushed. */
-        keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
-        code = below(file)->xWrite(real(file), page + CONTENT, PAGE - CONTENT, offset + CONTENT);
-    }
-    return code == SQLITE_OK ? below(file)->xSync(real(file), SQLITE_SYNC_FULL) : code;
 }
 
 static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
@@ -146,7 +163,6 @@ static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
 static int control_file(sqlite3_file *file, int operation, void *argument) {
     switch (operation) {
     case KEYCHAIN_FILE_CONTROL_CHECK: ours(file)->state = KEYCHAIN_PAGES_CHECKED; return SQLITE_OK;
-    case KEYCHAIN_FILE_CONTROL_STAMP: return stamp(file);
     case KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED: return find_next_damaged(file, argument);
     default: return below(file)->xFileControl(real(file), operation, argument);
     }
@@ -156,16 +172,16 @@ static int characteristics(sqlite3_file *file) {
     return below(file)->xDeviceCharacteristics(real(file)) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
 
-/* Which of the locks on the shared memory a writer has. Source: SQLite, "WAL-mode File Format", section 2.3. */
+/* The write lock's index in the shared memory. Source: SQLite, "WAL-mode File Format", section 2.3. */
 enum { WRITE_LOCK = 0 };
 
 static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     bool ends_transaction = first == WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) && (flags & SQLITE_SHM_EXCLUSIVE);
-    if (ends_transaction && ours(file)->log) keychain_wal_file_end_transaction(ours(file)->log);
+    if (ends_transaction && ours(file)->wal) keychain_wal_file_end_transaction(ours(file)->wal);
     return below(file)->xShmLock(real(file), first, count, flags);
 }
 
-/* What is passed on as it is. */
+/* MARK: Calls passed to the base VFS unchanged */
 
 static int close_file(sqlite3_file *file) {
     int code = below(file)->xClose(real(file));
@@ -192,7 +208,7 @@ static int unmap_shared(sqlite3_file *file, int removes) { return below(file)->x
     .xFileSize = file_size, .xLock = lock_file, .xUnlock = unlock_file, .xCheckReservedLock = check_lock,                         \
     .xFileControl = control_file, .xSectorSize = sector_size, .xDeviceCharacteristics = characteristics
 
-/* Version 3 would let SQLite read the file through a mapping, past us. */
+/* Not version 3: it would let SQLite read pages from a memory mapping, without verification. */
 static const sqlite3_io_methods without_shared_memory = {.iVersion = 1, COMMON};
 static const sqlite3_io_methods with_shared_memory = {
     .iVersion = 2, COMMON, .xShmMap = map_shared, .xShmLock = lock_shared, .xShmBarrier = barrier_shared, .xShmUnmap = unmap_shared};
@@ -206,5 +222,5 @@ void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_fil
     file->base.pMethods = shares ? &with_shared_memory : &without_shared_memory;
     file->real = real_file;
     file->state = KEYCHAIN_PAGES_UNKNOWN;
-    file->log = NULL;
+    file->wal = NULL;
 }

@@ -5,7 +5,7 @@ internal import KeychainCore
 /// A caller's dictionary after parsing: each key known, each value in its type.
 ///
 /// What a verb makes of it is the verb's business.
-struct ItemDictionary {
+struct ParsedItemDictionary {
     let itemClass: ItemClass
     /// Without `pdmn`, `sync` and `tomb`, which follow.
     private(set) var attributes = ItemAttributes()

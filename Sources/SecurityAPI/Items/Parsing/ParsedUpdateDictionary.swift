@@ -3,7 +3,7 @@ internal import Foundation
 internal import KeychainCore
 
 /// The second dictionary of `SecItemUpdate` after parsing: what becomes of the items.
-struct UpdateDictionary {
+struct ParsedUpdateDictionary {
     let itemClass: ItemClass
     private(set) var attributes = ItemAttributes()
     private(set) var accessibility: Accessibility?

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainServices
 
-/// The part of the keychain that one valet sees.
+/// The part of the keychain that belongs to one valet.
 ///
-/// Two valets with the same sandbox see the same items.
-struct Sandbox: Hashable, Sendable {
+/// Two valets with the same namespace contain the same items.
+struct KeychainNamespace: Hashable, Sendable {
     let service: ExactString
-    /// Nil: the program's own group for new items, and every group it may read for searches.
+    /// Nil: new items are stored in the program's own group, and searches include every group that it may read.
     let accessGroup: ExactString?
     let accessibilityAttribute: String
     let isSynchronizable: Bool
-    /// What a person must do to read the items; nil: nothing.
+    /// The authentication that reading an item requires; nil for none.
     let accessControl: SecureEnclaveAccessControl?
 
     init(name: ValetName, kind: ValetKind, protection: some ItemProtection) {
@@ -21,12 +21,12 @@ struct Sandbox: Hashable, Sendable {
         accessControl = protection.enclaveAccessControl
     }
 
-    /// Finds every item of the sandbox.
+    /// Finds every item of the namespace.
     ///
-    /// The accessibility is part of it: explicitly named valets share a service, and must not see each other's items. Where a person
-    /// has to release items the service is never shared, and the access control of a new one says the accessibility.
-    var items: ItemQuery {
-        var query = ItemQuery([
+    /// The query contains the accessibility because explicitly named valets can share a service and must not find each other's items.
+    /// Valets with access control never share a service, and the access control of a new item contains the accessibility.
+    var items: QueryTemplate {
+        var query = QueryTemplate([
             kSecClass as String: kSecClassGenericPassword as String,
             kSecAttrService as String: service.value,
             kSecUseDataProtectionKeychain as String: true,
@@ -38,15 +38,13 @@ struct Sandbox: Hashable, Sendable {
     }
 }
 
-/// What a valet was named with.
-///
-/// It decides the service and the access group of its items.
+/// The name of a valet, which determines the service and the access group of its items.
 enum ValetName: Sendable {
     case identifier(Identifier)
     case sharedGroup(SharedGroupIdentifier, Identifier?)
-    /// The service is the identifier and nothing else.
+    /// The service is the identifier alone.
     case explicitIdentifier(Identifier)
-    /// The service is the group without its prefix and nothing else.
+    /// The service is the group alone, without its prefix.
     case explicitSharedGroup(SharedGroupIdentifier)
 
     var identifier: Identifier {
@@ -57,7 +55,7 @@ enum ValetName: Sendable {
         }
     }
 
-    /// Nil: the program's own group.
+    /// The access group; nil for the program's own.
     var accessGroup: String? {
         switch self {
         case .identifier, .explicitIdentifier: nil
@@ -65,7 +63,9 @@ enum ValetName: Sendable {
         }
     }
 
-    /// The service of the items: other versions of Valet find items by exactly this text.
+    /// Returns the service of the items.
+    ///
+    /// Other versions of Valet find items by exactly this text.
     func service(kind: ValetKind, protection: some ItemProtection) -> String {
         switch self {
         case .identifier(let identifier):
@@ -81,9 +81,9 @@ enum ValetName: Sendable {
     }
 }
 
-/// What sort of valet wrote an item.
+/// The kind of a valet.
 ///
-/// Each sort has a name in the service of its items.
+/// The service of its items contains the name of the kind.
 enum ValetKind: Sendable {
     case local
     case iCloud
@@ -99,7 +99,7 @@ enum ValetKind: Sendable {
         }
     }
 
-    /// For a person to read.
+    /// A name for people.
     var label: String {
         switch self {
         case .local: "Valet"
@@ -112,10 +112,10 @@ enum ValetKind: Sendable {
     var isSynchronizable: Bool { self == .iCloud }
 }
 
-/// A protection class as it is written into items: its value, and its name in their service.
+/// The protection of items: the value of their attribute, and the name in their service.
 protocol ItemProtection: CustomStringConvertible, Sendable {
     var secAccessibilityAttribute: String { get }
-    /// What a person must do to read the items; nil: nothing.
+    /// The authentication that reading an item requires; nil for none.
     var enclaveAccessControl: SecureEnclaveAccessControl? { get }
 }
 
@@ -125,9 +125,9 @@ extension ItemProtection {
 
 extension Accessibility: ItemProtection {}
 
-/// The protection classes that earlier valets offered and Apple has withdrawn.
+/// The protection classes of earlier valets that Apple has withdrawn.
 ///
-/// Their items can only be migrated away.
+/// Their items can only be migrated to another valet.
 enum WithdrawnAccessibility: ItemProtection {
     case always
     case alwaysThisDeviceOnly
@@ -140,7 +140,7 @@ enum WithdrawnAccessibility: ItemProtection {
     }
 
     /// The values of `kSecAttrAccessibleAlways` and `kSecAttrAccessibleAlwaysThisDeviceOnly`, which are deprecated
-    /// on Apple platforms: naming them would be a warning.
+    /// on Apple platforms: their use would be a warning.
     var secAccessibilityAttribute: String {
         switch self {
         case .always: "dk"
