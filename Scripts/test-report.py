@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints a short report of a test run while it runs.
 
-    Scripts/test-report.py EVENTS       reads the event stream of `swift test --event-stream-version 0 --event-stream-output-path EVENTS`
+    Scripts/test-report.py <EVENTS      reads the event stream of `swift test --event-stream-version 0 --event-stream-output-path EVENTS`
     Scripts/test-report.py --self-test  checks the report of a recorded sample with failures, Scripts/test-report.jsonl
 
 The report has one line per test target, printed when the last test of the target has ended; each failure in full, as soon as it is
@@ -127,6 +127,7 @@ def self_test():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2: sys.exit(__doc__)
-    if sys.argv[1] == "--self-test": sys.exit(self_test())
-    with open(sys.argv[1], encoding="utf-8") as events: sys.exit(report(events, sys.stdout))
+    for stream in (sys.stdin, sys.stdout): stream.reconfigure(encoding="utf-8")
+    if sys.argv[1:] == ["--self-test"]: sys.exit(self_test())
+    if sys.argv[1:]: sys.exit(__doc__)
+    sys.exit(report(sys.stdin, sys.stdout))

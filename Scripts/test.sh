@@ -61,10 +61,12 @@ run_tests() {
     echo "Testing; the complete output goes to $log."
     rm -f "$events"
     mkfifo "$events"
-    Scripts/test-report.py "$events" | tee "$scratch/test-report.txt" &
+    # Both ends are open before the reporter and the tests start, so neither waits for the other, even if the tests end at once. The
+    # reporter sees the end of the events when the tests have ended and this script has closed its writing end.
+    exec 3<>"$events" 4<"$events"
+    { Scripts/test-report.py <&4 | tee "$scratch/test-report.txt"; } 3>&- &
     reporter=$!
-    # Opening a FIFO for reading and writing does not block. The reader sees its end when this descriptor and the test process are closed.
-    exec 3<>"$events"
+    exec 4<&-
     swift test --skip-build "${build_options[@]}" --event-stream-version 0 --event-stream-output-path "$events" "$@" >"$log" 2>&1 3>&- || code=$?
     exec 3>&-
     wait "$reporter" || report_code=$?

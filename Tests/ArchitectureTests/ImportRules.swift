@@ -57,6 +57,9 @@ private let systemTargets: [String: String] = [
 /// Not Darwin: on Apple platforms Foundation is the system.
 private let systemLibraries: Set<String> = ["Glibc", "Musl", "Android", "CKeychainShims"]
 
+/// The programs that tests start, and the targets that they link.
+private let childPrograms: Set<String> = ["KeychainTestChild", "KeychainTestSupport", "PowerCut", "PowerCutSimulation", "PowerCutWorkload"]
+
 let importRules: [Rule] = [
     Rule(
         "Only KeychainSystem and a few targets with a reason import the C library",
@@ -116,6 +119,23 @@ let importRules: [Rule] = [
                 file.imports.filter { $0.module == module && !targets.contains(file.target ?? "") }
                     .map { file.violation(line: $0.line, "imports \(module): \(reason)") }
             }
+        }
+    ),
+    Rule(
+        "Programs that tests start as a second process import neither Testing nor KeychainTesting",
+        because: "KeychainTesting changes which keychain a process uses, and these programs must behave as programs of users do",
+        caught: [
+            SourceFile(path: "Tests/KeychainTestChild/A.swift", text: "import KeychainTesting"),
+            SourceFile(path: "Tests/KeychainTestSupport/A.swift", text: "import Testing"),
+        ],
+        passed: [
+            SourceFile(path: "Tests/KeychainTestChild/A.swift", text: "import KeychainTestSupport"),
+            SourceFile(path: "Tests/Contracts/A.swift", text: "import KeychainTesting"),
+        ],
+        eachFile: { file in
+            guard childPrograms.contains(file.target ?? "") else { return [] }
+            return file.imports.filter { ["Testing", "KeychainTesting", "KeychainTestingTraits", "Contracts"].contains($0.module) }
+                .map { file.violation(line: $0.line, "imports \($0.module)") }
         }
     ),
     Rule(

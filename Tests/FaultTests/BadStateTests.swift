@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
@@ -184,7 +185,7 @@ struct BadStateTests {
 
     @Test(
         "The files of another user are refused, and left as they are",
-        .enabled(if: geteuid() == 0, "only root can give files to another user"), arguments: UnusableState.ownedByAnother)
+        .requiresRoot, arguments: UnusableState.ownedByAnother)
     func ownedByAnother(_ state: UnusableState) throws { try expectRefused(state) }
 
     private func expectRefused(_ state: UnusableState) throws {

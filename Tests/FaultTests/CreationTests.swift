@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
@@ -12,7 +13,9 @@ struct CreationRaceTests {
     private let processCount = 8
 
     // On a disk the flushes spread the processes out; in memory they stay close together.
-    @Test("Eight processes make one keychain with one key file, and every value is in it", arguments: [(Scale.pick(3, full: 50), false), (Scale.pick(15, full: 450), true)])
+    @Test(
+        "Eight processes make one keychain with one key file, and every value is in it",
+        arguments: [(Scale.pick(3, full: 50), false), (Scale.pick(15, full: 450), true)])
     func oneWinner(roundCount: Int, inMemory: Bool) throws {
         try withTemporaryDirectory(inMemory: inMemory) { directory in
             let program = try BuiltProgram.path(of: "KeychainTestChild")
@@ -84,14 +87,14 @@ struct InterruptedCreationTests {
 
     @Test(
         "Killed at any call of the system, it leaves what the next process can use",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: systemCalls)
+        .requiresStrace, arguments: systemCalls)
     func killedAnywhere(_ systemCall: String) throws {
         try interrupt(systemCall, by: "signal=KILL")
     }
 
     @Test(
         "Refused by the system at any call, it leaves what the next process can use",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: systemCalls, Scale.pick(["ENOSPC"], full: ["EIO", "ENOSPC"]))
+        .requiresStrace, arguments: systemCalls, Scale.pick(["ENOSPC"], full: ["EIO", "ENOSPC"]))
     func refusedAnywhere(_ systemCall: String, error: String) throws {
         try interrupt(systemCall, by: "error=\(error)")
     }

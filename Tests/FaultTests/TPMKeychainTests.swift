@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Keybag
 import KeychainCore
@@ -7,7 +8,7 @@ import KeychainTPM
 import KeychainTestSupport
 import Testing
 
-@Suite("A keychain in a TPM", .blocking, .enabled(if: TPMDevice.isBuilt))
+@Suite("A keychain in a TPM", .blocking, .requiresTPM)
 struct TPMKeychainTests {
     private func withHome(_ body: (String, SoftwareTPM) throws -> Void) throws {
         try withTemporaryDirectory(inMemory: true) { home in
@@ -73,7 +74,7 @@ struct TPMKeychainTests {
     }
 
     @Test(
-        "The second process does not ask the chip", .enabled(if: KernelKeyHolder.isPossible, "the kernel's keyring is refused here"))
+        "The second process does not ask the chip", .requiresKernelKeyring)
     func heldUntilRestart() throws {
         try withHome { home, chip in
             let first = try process(home, chip)
@@ -154,7 +155,7 @@ struct TPMKeychainTests {
     }
 }
 
-@Suite("A build that cannot talk to a TPM", .blocking, .enabled(if: !TPMDevice.isBuilt))
+@Suite("A build that cannot talk to a TPM", .blocking, .requiresBuildWithoutTPM)
 struct WithoutTPMTests {
     @Test("It makes no keychain in one, moves none there, and says what adds the support")
     func saysSo() throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainEngine
@@ -6,7 +7,7 @@ import KeychainTestSupport
 import Testing
 
 /// Durable means: on the disk before anybody is told so.
-@Suite("A write is flushed before it is acknowledged", .blocking, .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+@Suite("A write is flushed before it is acknowledged", .blocking, .requiresStrace)
 struct FlushTests {
     private let setCount = Scale.pick(20, full: 100)
 
@@ -113,7 +114,7 @@ struct SharedFlushTests {
 
     @Test(
         "Each of 8 threads is answered after a flush that began after its write; there are fewer flushes than writes",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+        .requiresStrace)
     func shares() throws {
         let trace = try trace("full")
         #expect(trace.violations.isEmpty)
@@ -123,7 +124,7 @@ struct SharedFlushTests {
 
     @Test(
         "The same check finds what is answered too early, and what is not flushed at all",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: Scale.pick(["normal"], full: ["early", "normal"]))
+        .requiresStrace, arguments: Scale.pick(["normal"], full: ["early", "normal"]))
     func findsViolations(_ mode: String) throws {
         let trace = try trace(mode)
         #expect(trace.violations.count > trace.acknowledged.count / 2)

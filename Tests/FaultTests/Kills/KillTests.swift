@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
@@ -87,7 +88,7 @@ struct LockKillTests {
 
     @Test(
         "The harness sees an operation that is not all or nothing",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+        .requiresStrace)
     func plantedFault() throws {
         let scenario = NonAtomicOperation()
         _ = try KillHarness(scenario: scenario).run(pointCount: 0, callCount: .max)
@@ -121,14 +122,15 @@ struct ProtectorKillTests {
         ProtectorOperation(origin: .systemdCredential, target: .keyFile, passcode: "Druidia"),
     ]
 
-    @Test("Killed at any moment, every item is there and readable, and the move can be finished",
+    @Test(
+        "Killed at any moment, every item is there and readable, and the move can be finished",
         arguments: Scale.pick([withoutChip[2]], full: withoutChip))
     func killed(_ operation: ProtectorOperation) throws {
         try expectAtomic(operation)
     }
 
     @Test(
-        "With a chip too", .enabled(if: TPMDevice.isBuilt),
+        "With a chip too", .requiresTPM,
         arguments: [(DeviceProtectorKind.keyFile, DeviceProtectorKind.tpm2), (.tpm2, .keyFile)])
     func killedWithChip(_ origin: DeviceProtectorKind, _ target: DeviceProtectorKind) throws {
         let chip = try SoftwareTPM()

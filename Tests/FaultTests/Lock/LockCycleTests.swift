@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -20,7 +21,7 @@ struct LockCycleTests {
 
     @Test(
         "Eight processes that read while another one locks and unlocks see success or 'locked', and nothing else",
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
+        .requiresKernelKeyring)
     func eightReaders() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItemOfEachClass()
@@ -46,7 +47,7 @@ struct LockCycleTests {
 
     @Test(
         "Processes that read during changes of keys and passcode never find the unlocked keychain locked",
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
+        .requiresKernelKeyring)
     func readersDuringChanges() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItemOfEachClass()
@@ -74,7 +75,7 @@ struct LockCycleTests {
 
     @Test(
         "Another process sees each lock and unlock, and each change of the passcode, at its next call",
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
+        .requiresKernelKeyring)
     func nextCall() throws {
         try withLocalKeychain { keychain, home in
             let (one, other) = (try SessionProcess(home: home), try SessionProcess(home: home))
@@ -109,7 +110,7 @@ struct LockCycleTests {
 @Suite("Two processes change the passcode at the same time", .blocking)
 struct SimultaneousChangeTests {
     @Test(
-        "One of them succeeds, and the keychain is unlocked afterwards for everybody", .enabled(if: KernelKeyHolder.isPossible),
+        "One of them succeeds, and the keychain is unlocked afterwards for everybody", .requiresKernelKeyring,
         arguments: ["change", "rotate"])
     func unlockedAfterwards(operation: String) throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Keybag
 import KeychainCore
 import KeychainEngine
@@ -10,7 +11,7 @@ import Testing
 struct RestartTests {
     @Test(
         "Keys that a restart has cleared from the keyring: never unlocked",
-        .enabled(if: KernelKeyringTool.obstacle == nil, "\(KernelKeyringTool.obstacle ?? "")"))
+        .requiresKeyctl)
     func restart() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItemOfEachClass()
@@ -56,7 +57,7 @@ struct RestartTests {
 
     @Test(
         "From a session whose keyring is not linked to the user's, unlocking, reading and locking work, for all sessions",
-        .enabled(if: KernelKeyringTool.obstacle == nil, "\(KernelKeyringTool.obstacle ?? "")"))
+        .requiresKeyctl)
     func unlinkedSession() throws {
         #expect(try !KernelKeyringTool.run(["session", "-", "keyctl", "show", "@s"]).output.contains("_uid."), "the session is linked")
         try withLocalKeychain { keychain, home in

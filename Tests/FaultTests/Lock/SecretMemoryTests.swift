@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import Keybag
@@ -77,7 +78,7 @@ struct MemorySearchTests {
         Idle processes: one that read items of every class and was there before the passcode, one that read a single item, one that \
         only asked for the state, those that set the passcode, unlocked and locked
         """,
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"),
+        .requiresKernelKeyring,
         arguments: Scale.pick([3], full: Array(0...3)))
     func kernelHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .automatic, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
@@ -101,7 +102,8 @@ struct MemorySearchTests {
         }
     }
 
-    @Test("A process that holds the keys in its own memory, and is idle, loses them when another one locks",
+    @Test(
+        "A process that holds the keys in its own memory, and is idle, loses them when another one locks",
         arguments: Scale.pick([0], full: Array(0...3)))
     func processMemoryHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .processMemory, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import Keybag
@@ -90,7 +91,7 @@ struct UnfinishedChangeTests {
 
     @Test(
         "A rewrapping that was killed goes on where it was, and the older class keys go at its end",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+        .requiresStrace)
     func resumed() throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
@@ -139,7 +140,7 @@ struct UnfinishedChangeTests {
 
     @Test(
         "An unlock by any process raises the cost of the passcode to what the policy has become, and never lowers it",
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
+        .requiresKernelKeyring)
     func costFollowsPolicy() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("kept", "secret of kept")
@@ -163,7 +164,7 @@ struct UnfinishedChangeTests {
 
     @Test(
         "Rows get their turn also when the policy cannot be read",
-        .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
+        .requiresKernelKeyring)
     func brokenPolicy() throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
@@ -220,8 +221,7 @@ struct UnfinishedChangeTests {
 
     @Test(
         "A lock that comes while an unlock is still at work stays, and the next unlock finishes what that one has begun",
-        .enabled(
-            if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringUnavailabilityReason) == nil, "strace and the kernel's keyring are needed"),
+        .requiresStrace, .requiresKernelKeyring,
         arguments: Scale.pick(
             [(1, "lock"), (4, "lock"), (1, "lock-all")], full: (1...4).flatMap { number in ["lock", "lock-all"].map { (number, $0) } }))
     func lockDuringUnlock(keyNumber: Int, lock: String) throws {
@@ -245,8 +245,7 @@ struct UnfinishedChangeTests {
 
     @Test(
         "An unlock that another process's change of the keybag overtakes leaves the keychain unlocked",
-        .enabled(
-            if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringUnavailabilityReason) == nil, "strace and the kernel's keyring are needed")
+        .requiresStrace, .requiresKernelKeyring
     )
     func overtakenUnlock() throws {
         try withLocalKeychain { keychain, home in
