@@ -1,75 +1,79 @@
-# Short names for what one does with this repository. `make` alone lists them.
+# Commands for working on this repository. `make` lists them.
 
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
 
-help:            ## list the targets
+help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: install-dependencies  ## store a secret and read it back, in a throw-away keychain
+demo: install-dependencies  ## build `valet` (a few minutes the first time), then store and read a secret in a temporary keychain
 	@Scripts/demo.sh
 
-# What needs a TPM is built apart, so that neither build takes the other's place. The filter names those suites: all others are the same.
-test: install-dependencies  ## run all tests: those of the trait TPM, on a TPM in software, and then everything without it; Objective-C first
-	@Scripts/objective-c-tests.sh
-	$(SWIFT) test --traits TPM --scratch-path .build/with-TPM --filter 'TPM|Protector|Recovery'
-	$(SWIFT) test
+test: install-dependencies  ## build and run the tests: about 4 minutes to build the first time, about 1 minute to run
+	@Scripts/test.sh
 
-test-objective-c: install-dependencies  ## test the classes for Objective-C alone; this installs GNUstep
+# The TPM build has a scratch path of its own, so that neither build replaces the other.
+test-all: test  ## run `make test`, then everything at full scale with the trait TPM, Objective-C, C, and sanitizers: more than an hour
+	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM --scratch-path .build/with-TPM
 	@Scripts/objective-c-tests.sh
-
-sanitize: install-dependencies  ## run all tests under Thread Sanitizer, and then under Address Sanitizer
+	@Scripts/check-c.sh
 	@Scripts/sanitize.sh all
 
-build: install-dependencies  ## build everything, tests too
+test-objective-c: install-dependencies  ## build and test the Objective-C classes; installs GNUstep
+	@Scripts/objective-c-tests.sh
+
+sanitize: install-dependencies  ## run all tests under Thread Sanitizer, then under Address Sanitizer
+	@Scripts/sanitize.sh all
+
+build: install-dependencies  ## build everything, including the tests
 	$(SWIFT) build --build-tests
 
-release: install-dependencies  ## build one `valet` file that runs where no Swift is installed
+release: install-dependencies  ## build `valet` as one file that runs without an installed Swift
 	$(SWIFT) build -c release --static-swift-stdlib --product valet -Xlinker -s
 
-install:         ## put `valet`, libvalet.so, valet.h, manual pages and completions below PREFIX (/usr/local), in front of it DESTDIR
+install:         ## install `valet`, libvalet.so, valet.h, manual pages, and completions below PREFIX (/usr/local), with DESTDIR before it
 	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh build
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh install
 
-uninstall:       ## take away what `make install` put there, with the same PREFIX, LIBDIR and DESTDIR
+uninstall:       ## remove what `make install` installed with the same PREFIX, LIBDIR, and DESTDIR
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh uninstall
 
-check-c: install-dependencies  ## run the tests in C under Valgrind and the address sanitizer; ROUNDS=10000 for more rounds
+check-c: install-dependencies  ## run the C tests under Valgrind and Address Sanitizer; ROUNDS=10000 runs more rounds
 	@Scripts/check-c.sh
 
-check-install: install-dependencies  ## install into a throw-away folder, build and run the examples there, uninstall
+check-install: install-dependencies  ## install into a temporary folder, build and run the examples there, uninstall
 	@Scripts/check-install.sh
 
-lint:            ## check the style of every Swift file
+lint:            ## check the formatting of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
 
-format:          ## put every Swift file into the style
+format:          ## format all Swift files
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
-bench: release  ## measure, beside a raw SQLite lookup, a bare fdatasync and libsecret; BENCH_OPTIONS="--items 1000000" for more
+bench: release  ## benchmark Valet against an SQLite lookup, fdatasync, and libsecret; BENCH_OPTIONS="--items 1000000" uses more items
 	$(SWIFT) run --package-path Benchmarks -c release Benchmarks $(BENCH_OPTIONS)
 
-# Build first: the run should have the machine to itself.
-compare: release  ## set Valet beside the limits and other keychains: table, JSON and chart; COMPARE_OPTIONS="--full" for a million items
+# The build comes first, so that nothing else runs during the measurement.
+compare: release  ## compare Valet with the limits and with other keychains; COMPARE_OPTIONS="--full" adds a million items
 	$(SWIFT) build --package-path Benchmarks -c release
 	Benchmarks/.build/release/Benchmarks compare $(COMPARE_OPTIONS)
 
-install-peers:   ## install the other keychains that `make compare` measures, where they can be had
+install-peers:   ## install the other keychains that `make compare` measures
 	@Scripts/install-peers.sh
 
-fuzz: install-dependencies  ## fuzz what reads bytes that others wrote; FUZZ_SECONDS=600 for more than a minute each, FUZZ_TARGETS="row secitem" for some
+fuzz: install-dependencies  ## fuzz all parsers, a minute each; FUZZ_SECONDS=600 for longer, FUZZ_TARGETS="row secitem" for some
 	@Scripts/fuzz.sh run $(FUZZ_TARGETS)
 
 man: install-dependencies  ## write the manual pages to .build/man
 	@Scripts/man.sh
 
-completions: install-dependencies  ## write completions for bash, zsh and fish to .build/completions
+completions: install-dependencies  ## write completions for bash, zsh, and fish to .build/completions
 	@Scripts/completions.sh
 
-install-dependencies:  ## install the system packages that building and testing need
+install-dependencies:  ## install the system packages for building and testing
 	@Scripts/install-dependencies.sh
 
-clean:           ## remove everything that was built
+clean:           ## remove all build products
 	$(SWIFT) package clean

@@ -1,10 +1,10 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// The engine replaces Apple's Security framework on Linux (with glibc).
+/// The platforms where the engine replaces Apple's Security framework: Linux with glibc.
 let linux: [Platform] = [.linux]
 
-/// The settings of every Swift target, unless `exemptions` names it.
+/// The settings of every Swift target that `exemptions` does not list.
 let strictSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -16,9 +16,9 @@ let strictSettings: [SwiftSetting] = [
 
 /// Targets with other settings, each with its reason.
 let exemptions: [String: [SwiftSetting]] = [
-    // Source written for Apple platforms, compiled the way such source is compiled.
+    // Source code for Apple platforms, with the settings that are usual there.
     "KeychainServicesTests": [.swiftLanguageMode(.v5)],
-    // README examples as readers compile them, without upcoming features.
+    // The settings of a reader who copies an example, without upcoming features.
     "LocksmithTests": [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)],
 ]
 
@@ -101,7 +101,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"]),
         .target(name: "CKeychainShims"),
-        // Without the trait its functions only say so: `swift build` here compiles every target, wanted or not.
+        // Without the trait its functions only report that, because `swift build` compiles every target.
         .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
         .target(name: "CKeychainTestingMarker", dependencies: ["CKeychainShims"]),
 
@@ -109,21 +109,25 @@ let package = Package(
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
-        .testTarget(name: "KeybagTests", dependencies: ["Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
+        .testTarget(
+            name: "KeybagTests",
+            dependencies: [
+                "Keybag", "KeychainCore", "Contracts", "KeychainTestSupport", .product(name: "Crypto", package: "swift-crypto"),
+            ]
+        ),
         .testTarget(
             name: "KeychainStoreTests",
-            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTesting", "CSQLite", "CSQLiteShims"]
         ),
         .testTarget(
             name: "KeychainTPMTests",
-            dependencies: ["KeychainTPM", "KeychainCore", "KeychainTestSupport", "KeychainTestChild", "CTPMShims"]
+            dependencies: ["KeychainTPM", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild", "CTPMShims"]
         ),
         .testTarget(
             name: "KeychainEngineTests",
             dependencies: [
-                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTesting", "KeychainTestSupport",
-                "KeychainTestChild",
-                "CKeychainShims",
+                "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "Contracts", "KeychainTesting",
+                "KeychainTestSupport", "KeychainTestChild", "CKeychainShims",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
@@ -139,10 +143,10 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", "KeychainTestChild",
+                "ValetCLI", "Valet", "KeychainCore", "KeychainTestSupport", "KeychainTestChild",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            exclude: ["Scripts"]
+            exclude: ["Preload", "Scripts"]
         ),
         .testTarget(
             name: "ConformanceTests",
@@ -153,12 +157,17 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "KeychainTesting",
-                "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "Contracts",
+                "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
-        // What a test that needs a second process runs in it. It must not link KeychainTesting.
+        // The rules that every implementation of a port follows, as checks, and the conditions under which tests run.
+        .target(
+            name: "Contracts", dependencies: ["KeychainCore", "KeychainEngine", "KeychainTPM", "KeychainTesting", "KeychainTestSupport"],
+            path: "Tests/Contracts"
+        ),
+        // The program that a test runs when it needs a second process. It must not link KeychainTesting or Testing.
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [
@@ -168,8 +177,8 @@ let package = Package(
             path: "Tests/KeychainTestChild"
         ),
         .target(name: "CKeychainTestShims", path: "Tests/CKeychainTestShims"),
-        // Power cuts and failing disks. No test may depend on the workload: CDiskRecorder takes the place of the C library's functions
-        // in whatever it is linked into. Building the tests builds it all the same.
+        // Power cuts and failing disks. No test may depend on PowerCutWorkload, because CDiskRecorder replaces functions of the C library in
+        // every program that links it. `swift build --build-tests` builds it nevertheless.
         .target(name: "CDiskRecorder", path: "Tests/CDiskRecorder"),
         .target(
             name: "PowerCutSimulation", dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTestSupport"],
@@ -193,7 +202,7 @@ let package = Package(
     ]
 )
 
-// The interface for C is written with `@c @implementation`, which older compilers do not have.
+// The C interface is written with `@c @implementation`, which needs Swift 6.3.
 #if compiler(>=6.3)
 package.products.append(.library(name: "ValetC", type: .dynamic, targets: ["ValetC", "CValet"]))
 package.targets += [
@@ -201,7 +210,7 @@ package.targets += [
         name: "ValetC",
         dependencies: ["CValet", "Valet", .target(name: "CKeychainShims", condition: .when(platforms: linux))]
     ),
-    // What C makes of it, in C: the tests run it, under Valgrind and the sanitizers too.
+    // Tests of the C interface, written in C. `make check-c` also runs it under Valgrind and Address Sanitizer.
     .executableTarget(
         name: "CValetTestProgram", dependencies: ["ValetC", "CValet"], path: "Tests/CValetTestProgram",
         exclude: ["valgrind.supp", "leaks.supp"]),
@@ -216,7 +225,7 @@ package.targets += [
 #endif
 
 #if os(macOS) && compiler(>=6.3)
-// On Linux they are a package of their own, Bindings/ObjectiveC: there they need GNUstep, and flags that no package may ask for which others depend on.
+// On Linux the Objective-C classes are a separate package, Bindings/ObjectiveC, because they need GNUstep and unsafe flags.
 package.products.append(.library(name: "ValetObjectiveC", targets: ["ValetObjectiveC"]))
 package.targets.append(
     .target(name: "ValetObjectiveC", dependencies: ["ValetC", "CValet"], path: "Bindings/ObjectiveC/Sources/ValetObjectiveC")

@@ -22,9 +22,9 @@ let package = Package(
             ],
             swiftSettings: swiftSettings
         ),
-        // Figures, goals, table, JSON and chart; it measures nothing.
+        // Results, goals, and their output as a table, JSON, and a chart.
         .target(name: "BenchmarkReport", swiftSettings: swiftSettings),
-        // Starts a command from a process so small that the command's peak memory is its own.
+        // Starts a command from a small process, so that the peak memory measured is that of the command.
         .executableTarget(name: "PeakMemory"),
         .target(name: "CBenchmarkShims"),
         .systemLibrary(name: "CRawSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),

@@ -1,13 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Fuzzes what reads bytes that others wrote (`make fuzz`).
+// Fuzz targets for all parsers of untrusted bytes (`make fuzz`).
 //
-// The sources are the repository's own, over the symbolic link `Sources`, so that they alone are built for libFuzzer (it is told which
-// branches an input takes) and what they depend on is built as usual. Built for release, for the speed, but with all assertions and with
-// what `@testable` needs: what is fuzzed is mostly internal.
+// `Sources` is a symbolic link to the sources of the repository, so that this package can instrument them for libFuzzer without instrumenting
+// their dependencies. It is built for release, but with assertions, and with testability because most parsers are internal.
 
-/// Adds the counters that tell libFuzzer how far an input came.
+/// Adds coverage counters for libFuzzer, assertions, and testability.
 let instrumented: SwiftSetting = .unsafeFlags(["-sanitize=fuzzer", "-enable-testing", "-assert-config", "Debug"])
 
 let package = Package(
@@ -61,7 +60,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/ValetCLI",
-            // The program has a `main` of its own.
+            // libFuzzer has its own `main`.
             swiftSettings: [.unsafeFlags(["-Xfrontend", "-entry-point-function-name", "-Xfrontend", "valet_main"])]
         ),
         .executableTarget(

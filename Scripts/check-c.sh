@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the C tests under Valgrind and under the address sanitizer. ROUNDS=10000 is how often growth is tried.
+# Runs the C tests under Valgrind and under the address sanitizer. ROUNDS sets the number of rounds of the growth case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,17 +7,17 @@ home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
 run() { mkdir -p -m 700 "$home/$1" && KEYCHAIN_HOME="$home/$1" KEYCHAIN_PINENTRY='' "${@:2}"; }
 
-# An instrument that finds nothing must be one that would find something.
+# Proves that an instrument finds planted faults; otherwise its clean report would mean nothing.
 prove() {
     local fault
     for fault in planted-leak planted-use-after-free; do
         if "$1" "$2" "$fault" >"$home/log" 2>&1 || ! grep -qE 'definitely lost|LeakSanitizer|Invalid read|heap-use-after-free' "$home/log"; then
             tail -n 20 "$home/log"
-            echo "The fault $fault was not found: this proves nothing." >&2
+            echo "The planted fault $fault was not found, so a clean report proves nothing." >&2
             return 1
         fi
     done
-    echo "Planted faults are found."
+    echo "The planted faults were found."
 }
 
 bin_path() { swift build "$@" --show-bin-path; }
@@ -26,7 +26,7 @@ valgrind_run() {
     local bin
     swift build --product CValetTestProgram
     bin=$(bin_path)
-    # Valgrind 3.19 gives up on what the compiler writes for debuggers; names of functions stay.
+    # Valgrind 3.19 cannot read the compiler's debug information. The names of functions remain.
     strip --strip-debug -o "$bin/CValetTestProgram.stripped" "$bin/CValetTestProgram"
     echo "Under Valgrind:"
     prove under_valgrind "$bin"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds `valet`, stores a secret in a throw-away keychain, reads it back, and removes the keychain.
+# Builds `valet`, stores a secret in a temporary keychain, reads it back, and removes the keychain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +7,7 @@ echo "Building valet (the first time takes a few minutes) ..."
 swift build --product valet
 valet=$(swift build --product valet --show-bin-path)/valet
 
-# Everything the keychain writes lies below this folder; your own keychain is not touched.
+# The keychain writes to this directory only; the user's keychain is not touched.
 KEYCHAIN_HOME=$(mktemp -d)
 export KEYCHAIN_HOME
 trap 'rm -rf "$KEYCHAIN_HOME"' EXIT
@@ -29,11 +29,11 @@ show "valet status"
 
 echo
 if [ "$secret" != 12345 ]; then
-    echo "What came back is not what was stored." >&2
+    echo "The secret that was read differs from the one that was stored." >&2
     exit 1
 fi
 if grep -rqa -e 12345 -e Skroob "$KEYCHAIN_HOME"; then
-    echo "The secret or its name can be read in the keychain's files." >&2
+    echo "The files of the keychain contain the secret or its name in plain text." >&2
     exit 1
 fi
-echo "Stored, read back, and neither the secret nor its name can be read in the keychain's files."
+echo "Stored and read back. The files of the keychain contain neither the secret nor its name in plain text."

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Fuzzes what reads bytes that others wrote; the targets are in Fuzz/Targets. `Scripts/fuzz.sh help` tells the rest.
+# Fuzzes the parsers of untrusted bytes; the targets are in Fuzz/Targets. `Scripts/fuzz.sh help` describes the commands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
     cat <<'TEXT'
-Scripts/fuzz.sh run [TARGET…]       fuzz each target (default: all) for FUZZ_SECONDS (60), or FUZZ_RUNS times
-Scripts/fuzz.sh smoke               the same for three seconds each, and prove first that a planted fault is found
-Scripts/fuzz.sh keep [TARGET…]      keep in Fuzz/Corpus, of what runs have found, the fewest inputs that reach as far
+Scripts/fuzz.sh run [TARGET…]       fuzz each target (default: all) for FUZZ_SECONDS (60) or for FUZZ_RUNS runs
+Scripts/fuzz.sh smoke               fuzz each target for three seconds, after checking that a planted fault is found
+Scripts/fuzz.sh keep [TARGET…]      copy the smallest set of new inputs with the same coverage to Fuzz/Corpus
 Scripts/fuzz.sh targets             list the targets
 
-What is built, and what runs have found on the way, goes to FUZZ_SCRATCH (Fuzz/.build).
+The build and the inputs that runs generate go to FUZZ_SCRATCH (Fuzz/.build).
 TEXT
 }
 
@@ -26,18 +26,18 @@ targets() {
     find Fuzz/Corpus -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort
 }
 
-# What a run learns goes beside the build; the corpus of the repository is only read. An input that takes ten seconds or much memory is a
-# finding too. A library of the system's keeps what it allocates once, so leaks are not looked for.
+# New inputs go to the scratch folder; the corpus of the repository is only read. An input that takes ten seconds or too much memory is a
+# finding too. Leaks are not checked, because a system library keeps memory that it allocates once.
 fuzz() {
     local target=$1 log=$build/log/$1 length=4096
     shift
-    # Their parser takes four times as long for twice as many wrong ones.
+    # The time of the argument parser is quadratic in the number of invalid arguments.
     [ "$target" != arguments ] || length=96
     mkdir -p "$build/log" "$build/corpus/$target" "$findings"
     if ! "$program" --target="$target" -detect_leaks=0 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=$length \
         -print_final_stats=1 -artifact_prefix="$findings/$target-" "$@" "$build/corpus/$target" "Fuzz/Corpus/$target" >"$log" 2>&1; then
         tail -n 40 "$log"
-        printf '\nFOUND in %s. Again: %s --target=%s %s/%s-…\n' "$target" "$program" "$target" "$findings" "$target"
+        printf '\nFinding in %s. To repeat it: %s --target=%s %s/%s-…\n' "$target" "$program" "$target" "$findings" "$target"
         return 1
     fi
     awk -v target="$target" '
@@ -47,7 +47,7 @@ fuzz() {
               target, runs, seconds, runs / (seconds > 0 ? seconds : 1), cov, ft, corp }' "$log"
 }
 
-# From nothing, by what it learns of the branches taken: a record of the right version, kind, count and node, and nothing behind it.
+# Starts without a corpus. The planted fault needs a record with the right version, kind, count, and node, and nothing after it.
 prove() {
     local empty log=$build/log/planted-fault
     empty=$(mktemp -d)
@@ -55,7 +55,7 @@ prove() {
     if "$program" --target=constraint --planted-fault=yes -max_total_time=20 -max_len=64 -artifact_prefix="$empty/" "$empty" >"$log" 2>&1 ||
         ! grep -q 'the planted fault' "$log"; then
         tail -n 40 "$log"
-        echo "The planted fault was not found: this fuzzing proves nothing."
+        echo "The planted fault was not found: the fuzzer does not work."
         return 1
     fi
     rm -rf "$empty"
@@ -85,10 +85,10 @@ case $command in
         mkdir -p "$build/log"
         for target in ${@:-$(targets)}; do
             kept=$(mktemp -d)
-            # By branches alone, not by how often each is taken: a few dozen small files reach them all.
+            # By branches only, not by how often each is taken, so that a few dozen small files cover them all.
             "$program" --target="$target" -set_cover_merge=1 -use_counters=0 -detect_leaks=0 "$kept" "Fuzz/Corpus/$target" \
                 "$build/corpus/$target" >"$build/log/keep" 2>&1 || { tail -n 20 "$build/log/keep"; exit 1; }
-            # Files with a name, and not with a digest for one, were put there by somebody.
+            # Files with a digest as their name come from runs; people added the others.
             find "Fuzz/Corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
             cp -n "$kept"/* "Fuzz/Corpus/$target/"
             printf '%-16s %4d inputs\n' "$target" "$(find "Fuzz/Corpus/$target" -type f | wc -l)"

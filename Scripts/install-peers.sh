@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make compare` sets Valet beside: libsecret and gnome-keyring, python-keyring, pass, KeePassXC. Debian and Ubuntu only.
-# None of it is needed for anything else, and what is absent is left out of the comparison.
+# Installs the keychains that `make compare` compares with Valet: libsecret and gnome-keyring, python-keyring, pass, KeePassXC. Debian and Ubuntu only.
+# Nothing else needs them, and the comparison leaves out a keychain that is not installed.
 set -euo pipefail
 
 packages=(
@@ -10,24 +10,24 @@ packages=(
     keepassxc
 )
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "There is no apt-get here. Install these, named as on Debian: ${packages[*]}" >&2
+    echo "apt-get is not available. Install these packages (names as on Debian): ${packages[*]}" >&2
     exit 1
 fi
 run_as_root=()
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null 2>&1; then
-        echo "You are not root and there is no sudo; as root, run: apt-get install ${packages[*]}" >&2
+        echo "You are not root, and sudo is not available. Run as root: apt-get install ${packages[*]}" >&2
         exit 1
     fi
     run_as_root=(sudo)
 fi
 export DEBIAN_FRONTEND=noninteractive
 "${run_as_root[@]}" apt-get update -q >/dev/null
-# One by one: a system that lacks one of them still has the others.
+# One at a time, so that a package that is not available does not prevent the others.
 failed=()
 for package in "${packages[@]}"; do
     "${run_as_root[@]}" apt-get install -y -q --no-install-recommends "$package" >/dev/null || failed+=("$package")
 done
 if [ ${#failed[@]} -gt 0 ]; then
-    echo "Could not be installed, and will be left out of the comparison: ${failed[*]}" >&2
+    echo "Not installed, so the comparison leaves them out: ${failed[*]}" >&2
 fi

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Builds what a system gets (`build`), puts it in place (`install`), takes it away again (`uninstall`). The Makefile says how it is called.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the command and the library. The Makefile documents the targets.
 #
-# PREFIX (/usr/local) is where things will be used, LIBDIR ($PREFIX/lib) where libraries are there; DESTDIR is put in front of both.
+# PREFIX (default: /usr/local) is the installation prefix, LIBDIR (default: $PREFIX/lib) the directory of libraries. DESTDIR is a staging
+# directory, which precedes both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}
 destination=${DESTDIR:-}
-# What they are written into (valet.pc) and read by takes them apart at these.
+# valet.pc and the programs that read it split paths at these characters.
 for path in "$prefix" "$libdir"; do
     case $path in
-        *[[:space:]\&\|\\]*) echo "PREFIX and LIBDIR must be without spaces, &, | and \\: $path" >&2; exit 2 ;;
+        *[[:space:]\&\|\\]*) echo "PREFIX and LIBDIR must not contain spaces, &, | or \\: $path" >&2; exit 2 ;;
         /*) ;;
         *) echo "PREFIX and LIBDIR must begin with /: $path" >&2; exit 2 ;;
     esac
@@ -20,14 +21,14 @@ case $destination in
     '' | /*) ;;
     *) echo "DESTDIR must begin with /: $destination" >&2; exit 2 ;;
 esac
-version=$(sed -n 's/.*staticText("\([0-9][^"]*\)").*/\1/p' Sources/ValetC/valet_version.swift)
-# The number behind the name says what a program may run with: it is raised when something is taken away.
+version=$(sed -n 's/^package let projectVersion.*"\([0-9][^"]*\)".*/\1/p' Sources/Valet/ProjectVersion.swift)
+# The number is increased when a change of the library breaks existing programs.
 soname=libvalet.so.0
 built=$PWD/.build/install
-# One build for the command and the library, which bring Swift's runtime along.
+# One build for the command and the library, both with a static Swift runtime.
 swift_options=(-c release --scratch-path "$built" -Xswiftc -static-stdlib -Xswiftc -use-ld=lld -Xlinker -s)
 
-# What is built stays yours; only putting it in place is done with sudo, where that is not yours.
+# Only the installation uses sudo, and only if the directory is not writable. Build products stay the user's.
 place=$destination$prefix
 while [ ! -e "$place" ]; do place=$(dirname "$place"); done
 as_owner=()
@@ -35,7 +36,7 @@ if [ ! -w "$place" ] && [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null 2>&1;
 
 build() {
     swift build "${swift_options[@]}" --product valet
-    # Never unloaded: Swift's runtime leaves work for the end of each thread.
+    # nodelete: the Swift runtime registers destructors for threads, so the library must stay loaded.
     swift build "${swift_options[@]}" --product ValetC \
         -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname" -Xlinker -z -Xlinker nodelete
     sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" Scripts/valet.pc.in >"$built/valet.pc"
@@ -43,7 +44,7 @@ build() {
     Scripts/completions.sh
 }
 
-# Each file with its mode, where it comes from and where it goes.
+# The installed files: mode, source, destination.
 files() {
     local bin library page
     bin=$(swift build "${swift_options[@]}" --show-bin-path)
@@ -65,11 +66,11 @@ install_all() {
     files | while IFS=$'\t' read -r mode source target; do "${as_owner[@]}" install -D -m "$mode" "$source" "$destination$target"; done
     "${as_owner[@]}" ln -sf "libvalet.so.$version" "$destination$libdir/$soname"
     "${as_owner[@]}" ln -sf "$soname" "$destination$libdir/libvalet.so"
-    echo "Installed valet $version below $destination$prefix."
+    echo "Installed valet $version in $destination$prefix."
     refresh_libraries
 }
 
-# Needs nothing that was built: what an older version left goes too.
+# Needs no build products, and removes the files of older versions too.
 uninstall_all() {
     "${as_owner[@]}" rm -f "$destination$prefix/bin/valet" "$destination$prefix/include/valet.h" "$destination$libdir/pkgconfig/valet.pc" \
         "$destination$libdir"/libvalet.so "$destination$libdir"/libvalet.so.* \
@@ -80,7 +81,7 @@ uninstall_all() {
     refresh_libraries
 }
 
-# The linker at run time finds a new library by its cache, which only root writes; a staged tree is none of its business.
+# Updates the cache of the dynamic linker, which only root can write. Not needed for a staging directory.
 refresh_libraries() {
     if [ -n "$destination" ] || ! [ -x /sbin/ldconfig ]; then return; fi
     if [ "$(id -u)" -eq 0 ] || [ ${#as_owner[@]} -gt 0 ]; then "${as_owner[@]}" /sbin/ldconfig; fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes manual pages of `valet` and its subcommands to .build/man, with the argument parser's own plugin.
+# Writes the manual pages of `valet` and its subcommands to .build/man, with the plugin of ArgumentParser.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$PWD/.build/man

@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
-# Runs the tests under Thread Sanitizer and Address Sanitizer. `Scripts/sanitize.sh help` tells the rest.
+# Runs the tests under Thread Sanitizer and Address Sanitizer. `Scripts/sanitize.sh help` describes the commands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
     cat <<'TEXT'
 Scripts/sanitize.sh all                   run all tests under Thread Sanitizer, then under Address Sanitizer
-Scripts/sanitize.sh thread [PATTERN]      under the one alone; of the tests, only those whose names match
+Scripts/sanitize.sh thread [PATTERN]      run the tests whose names match PATTERN under one sanitizer
 Scripts/sanitize.sh address [PATTERN]
-Scripts/sanitize.sh smoke                 Thread Sanitizer, with the tests that it is most likely to find something in
+Scripts/sanitize.sh smoke                 run the tests with the most threads under Thread Sanitizer
 
-A run fails when a test fails, or when any process that ran has written a report; the reports stay in .build/sanitizer-reports. Faults are
-planted first, in the tests' own process and in a child, and each must be reported.
-What a sanitizer cannot bear is left out by name, in Scripts/sanitizers/*.skip, and what it is wrong about in *.supp, each with the reason.
+A run fails if a test fails, or if any process writes a report; reports stay in .build/sanitizer-reports. Before the tests, faults are
+planted in the test process and in a child process, and each must be reported.
+Scripts/sanitizers/*.skip lists tests that cannot run under a sanitizer, and *.supp lists false reports, each with the reason.
 TEXT
 }
 
 reports=$PWD/.build/sanitizer-reports
 
-# The lines of a list, without what is said about them.
+# Prints the entries of a list without its comments.
 entries() {
     sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$1"
 }
 
-# Tells swift what to build and where. What is linked in bears the digest of its source in its name: a change links all programs anew.
+# Builds the tests with a sanitizer. The name of the object that is linked into every program contains the digest of its source, so that a
+# change links all programs again.
 prepare() {
     sanitizer=$1
     local source=Scripts/sanitizers/$sanitizer.c toolchain digest object
@@ -42,7 +43,7 @@ prepare() {
     swift build --build-tests "${options[@]}"
 }
 
-# Each process that has something to report writes a file.
+# Finds the reports; each process with a report writes a file.
 reported() {
     find "$reports" -type f -name "$sanitizer.*" "$@"
 }
@@ -55,20 +56,20 @@ run_tests() {
     swift test --skip-build "${options[@]}" "$@"
 }
 
-# FAULT PROCESS: commits the fault there, and nowhere else.
+# FAULT PROCESS: plants the fault in that process.
 plant() {
     forget_reports
     PLANTED_FAULT=$1 PLANTED_FAULT_IN=$2 run_tests --filter PlantedFaultTests >"$scratch/planted-fault.log" 2>&1
 }
 
-# FAULT WORDS NAME: the report says WORDS and names the function, whichever process commits the fault.
+# FAULT WORDS NAME: checks that the report of the fault contains WORDS and the function NAME, in either process.
 prove() {
     local process
     for process in tests child; do
         plant "$1" $process || true
         if ! grep -rqE --include="$sanitizer.*" "$2" "$reports" || ! grep -rq --include="$sanitizer.*" "$3" "$reports"; then
             tail -n 40 "$scratch/planted-fault.log"
-            echo "A planted fault ($1) was not reported in the process of the $process: this proves nothing."
+            echo "A planted fault ($1) was not reported in the process of the $process: the sanitizer does not work."
             exit 1
         fi
         echo "A planted fault ($1) is reported in the process of the $process."
@@ -92,11 +93,11 @@ prove_silence() {
         if ! plant guarded $process || [ -n "$(reported)" ]; then
             tail -n 40 "$scratch/planted-fault.log"
             reported -exec cat {} +
-            echo "What a lock guards was reported: the sanitizer does not see the lock."
+            echo "Data protected by a lock was reported: the sanitizer does not see the lock."
             exit 1
         fi
     done
-    echo "What a lock guards is not reported."
+    echo "Data protected by a lock is not reported."
 }
 
 # SANITIZER [PATTERN]
@@ -119,7 +120,7 @@ sanitize() {
         reported -printf 'Reported: %p\n'
         code=1
     fi
-    [ $code -eq 0 ] && echo "Nothing was reported by $1 sanitizer."
+    [ $code -eq 0 ] && echo "No report by $1 sanitizer."
     return $code
 }
 

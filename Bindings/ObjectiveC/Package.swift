@@ -2,25 +2,25 @@
 import Foundation
 import PackageDescription
 
-// The classes of Valet for Objective-C, over the interface for C.
+// The Objective-C classes of Valet, on top of the C interface.
 //
-// On Linux this package builds them with GNUstep and GCC's Objective-C runtime, which takes flags that SwiftPM calls unsafe. On Apple platforms it
-// takes none: there the repository's own package has the product ValetObjectiveC, from the same sources, and this package only tests it.
-// `Scripts/objective-c-tests.sh` builds and runs everything here.
+// On Linux this package builds them with GNUstep and GCC's Objective-C runtime, which needs unsafe flags. On Apple platforms the main package
+// has the product ValetObjectiveC, from the same sources, and this package only tests it. `Scripts/objective-c-tests.sh` builds and runs
+// everything here.
 
 #if os(Linux)
-/// Where GCC has the headers of its Objective-C runtime: in the newest that is installed, which is also the one that Clang links with.
+/// The header directory of the newest installed GCC with an Objective-C runtime, which is also the one that Clang links.
 let gccHeaders: String = {
     let root = URL(filePath: "/usr/lib/gcc")
     let files = FileManager.default
     let targets = (try? files.contentsOfDirectory(at: root, includingPropertiesForKeys: nil)) ?? []
     let versions = targets.flatMap { (try? files.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)) ?? [] }
-    let having = versions.filter { files.fileExists(atPath: $0.appending(path: "include/objc/objc.h").path) }
-    let newest = having.max { $0.lastPathComponent.compare($1.lastPathComponent, options: .numeric) == .orderedAscending }
+    let withRuntime = versions.filter { files.fileExists(atPath: $0.appending(path: "include/objc/objc.h").path) }
+    let newest = withRuntime.max { $0.lastPathComponent.compare($1.lastPathComponent, options: .numeric) == .orderedAscending }
     return newest?.appending(path: "include").path ?? "/usr/include"
 }()
 
-/// GNUstep's headers are the system's, so no warnings come from them; GCC's come last, since it has its own `stddef.h` there.
+// GNUstep's headers are system headers, so they cause no warnings. GCC's headers come last, because they contain another `stddef.h`.
 let objectiveC: [CSetting] = [
     .unsafeFlags([
         "-fobjc-runtime=gcc", "-fconstant-string-class=NSConstantString", "-fexceptions", "-fobjc-exceptions",
@@ -29,21 +29,21 @@ let objectiveC: [CSetting] = [
     ])
 ]
 
-/// GCC's `nil` is an object and nothing else, but the examples give it for a pointer to an error; and one gives an accessibility where a cloud
-/// accessibility is wanted, which has the same number.
-let asTheyAre: [CSetting] = [.unsafeFlags(["-Wno-incompatible-pointer-types", "-Wno-enum-conversion"])]
+// Settings for the examples of Valet. They pass `nil`, which is an object with GCC's runtime, as a pointer to an error, and one passes an
+// accessibility as a cloud accessibility with the same raw value.
+let exampleSettings: [CSetting] = [.unsafeFlags(["-Wno-incompatible-pointer-types", "-Wno-enum-conversion"])]
 
-/// Swift brings the runtime of blocks.
+/// The Swift toolchain contains the runtime of blocks.
 let foundation: [LinkerSetting] = [.linkedLibrary("gnustep-base"), .linkedLibrary("objc"), .linkedLibrary("BlocksRuntime")]
 
-/// For the programs here: the classes, from this package.
+/// The Objective-C classes, from this package.
 let classes: Target.Dependency = "ValetObjectiveC"
 #else
 let objectiveC: [CSetting] = []
-let asTheyAre: [CSetting] = []
+let exampleSettings: [CSetting] = []
 let foundation: [LinkerSetting] = []
 
-/// For the programs here: the classes, from the repository's package.
+/// The Objective-C classes, from the main package.
 let classes: Target.Dependency = .product(name: "ValetObjectiveC", package: "swift-keychain")
 #endif
 
@@ -53,12 +53,12 @@ let package = Package(
     products: [],
     dependencies: [.package(name: "swift-keychain", path: "../..")],
     targets: [
-        // Valet's examples, word for word.
+        // Valet's examples, unchanged.
         .executableTarget(
-            name: "ReadmeExamples", dependencies: [classes], path: "Tests/ReadmeExamples", cSettings: objectiveC + asTheyAre),
-        // What each method does.
+            name: "ReadmeExamples", dependencies: [classes], path: "Tests/ReadmeExamples", cSettings: objectiveC + exampleSettings),
+        // The tests of each method.
         .executableTarget(name: "ValetObjectiveCTests", dependencies: [classes], path: "Tests/ValetObjectiveCTests", cSettings: objectiveC),
-        // The program in Swift that they share a keychain with.
+        // The Swift program that shares a keychain with the Objective-C programs.
         .executableTarget(
             name: "SwiftPeer",
             dependencies: [

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked into every program that runs under Address Sanitizer. Children see nothing of our environment, so what they must know is built in. Tests look at limits for core files. */
+/*
+ * Linked into every program that runs under Address Sanitizer. The options are built in, because child processes do not inherit the
+ * environment. Core dumps stay enabled, because tests check their limits.
+ */
 #include <stdio.h>
 
 const char *__asan_default_options(void) {
@@ -7,7 +10,7 @@ const char *__asan_default_options(void) {
            ":disable_coredump=0:exitcode=66:detect_stack_use_after_return=1:strict_string_checks=1";
 }
 
-/* Leaks are looked for by tracing the process, which cannot be done to one that strace traces already. */
+/* The leak check traces the process, which is not possible while strace traces it. */
 int __lsan_is_turned_off(void) {
     char line[256];
     int tracer = 0;

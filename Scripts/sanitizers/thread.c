@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into every program that runs under Thread Sanitizer: shows it what the toolchain's own libraries, which are not built with it, do in
- * order to make one thread wait for another. It sees atomics that the compiler puts into our code and calls of pthread's functions,
- * but a waiter that the kernel wakes inside libswiftSynchronization looks to it like a thread that never waited.
+ * Linked into every program that runs under Thread Sanitizer. It reports the synchronization inside the toolchain's libraries, which are not
+ * built with the sanitizer. The sanitizer sees atomics in compiled code and calls of pthread functions, but not that the kernel wakes a
+ * waiting thread inside libswiftSynchronization.
  *
- * Each function here takes the place of the library's, calls it, and says what it orders. That the library has it under this name is
- * checked by what Scripts/sanitize.sh plants: what a Mutex guards is not reported, and what nothing guards is.
+ * Each function here replaces a function of the library, calls it, and reports the synchronization. Scripts/sanitize.sh checks that the
+ * names are right: access to data that a Mutex protects must not be reported, and a planted race must be.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,10 @@
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 
-/* Children see nothing of our environment, so what they must know is built in. Tests look at limits for core files. The script puts both paths in. */
+/*
+ * The options are built in, because child processes do not inherit the environment; Scripts/sanitize.sh defines the paths. Core dumps stay
+ * enabled, because tests check their limits.
+ */
 const char *__tsan_default_options(void) {
     return "external_symbolizer_path=" SANITIZER_SYMBOLIZER ":log_path=" SANITIZER_REPORTS "/thread"
            ":suppressions=" SANITIZER_SUPPRESSIONS ":disable_coredump=0:exitcode=66:halt_on_error=0:second_deadlock_stack=1";
@@ -26,13 +29,13 @@ const char *__tsan_default_options(void) {
 static void *library_function(const char *name) {
     void *function = dlsym(RTLD_NEXT, name);
     if (!function) {
-        fprintf(stderr, "Thread Sanitizer cannot be shown %s: this toolchain has no function of that name\n", name);
+        fprintf(stderr, "cannot replace %s for Thread Sanitizer: this toolchain has no function with that name\n", name);
         abort();
     }
     return function;
 }
 
-/* Synchronization.Mutex: taken and given back by an atomic exchange in our code when nobody else wants it, and here otherwise. */
+/* Synchronization.Mutex: an atomic exchange in compiled code without contention, these functions with contention. */
 #define MUTEX __attribute__((swift_context)) void *mutex
 
 #define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
@@ -45,13 +48,13 @@ __attribute__((swiftcall)) void lock_slowly(uint32_t thread, MUTEX) {
 }
 
 #define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
-__attribute__((swiftcall)) bool try_to_lock_slowly(MUTEX) __asm__(TRY_LOCK);
-__attribute__((swiftcall)) bool try_to_lock_slowly(MUTEX) {
+__attribute__((swiftcall)) bool try_lock_slowly(MUTEX) __asm__(TRY_LOCK);
+__attribute__((swiftcall)) bool try_lock_slowly(MUTEX) {
     static __attribute__((swiftcall)) bool (*library)(MUTEX);
     if (!library) library = library_function(TRY_LOCK);
-    bool is_taken = library(mutex);
-    if (is_taken) __tsan_acquire(mutex);
-    return is_taken;
+    bool is_locked = library(mutex);
+    if (is_locked) __tsan_acquire(mutex);
+    return is_locked;
 }
 
 #define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"

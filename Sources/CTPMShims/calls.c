@@ -1,15 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of CTPMShims.h that use the TPM, and the steps that a task consists of. */
 #define _GNU_SOURCE
 #include "worker.h"
 
+#include <alloca.h>
 #include <string.h>
 
-/* A small part of the smallest stack that threads have. */
+/* Small against the smallest stack that a thread may have. */
 #define WIPED_STACK_BYTE_COUNT (16 * 1024)
+
+__attribute__((noinline)) void tpm_wipe_stack(size_t byte_count) { explicit_bzero(alloca(byte_count), byte_count); }
 
 #ifdef KEYCHAIN_TPM
 
+#include "connection.h"
+
 bool keychain_tpm_is_built(void) { return true; }
+
+static bool perform(struct tpm_connection *connection, struct tpm_exchange *exchange) {
+    const uint8_t *authorization = exchange->is_authorized ? exchange->authorization : NULL;
+    if (exchange->task == TPM_TASK_STATE) return tpm_read_state(connection, &exchange->state);
+    if (!tpm_root_key_find(connection, exchange->makes_root_key)) return false;
+    switch (exchange->task) {
+    case TPM_TASK_SEAL:
+        return tpm_seal(connection, exchange->secret, exchange->secret_byte_count, authorization, &exchange->object);
+    case TPM_TASK_UNSEAL:
+        return tpm_unseal(connection, &exchange->object, authorization, exchange->secret, &exchange->secret_byte_count);
+    case TPM_TASK_POLICY_DIGEST: return tpm_compute_policy_digest(connection, exchange->policy_digest);
+    default:
+        exchange->object.root_key_name_byte_count = connection->root_key_name.size;
+        memcpy(exchange->object.root_key_name, connection->root_key_name.name, connection->root_key_name.size);
+        return true;
+    }
+}
+
+void tpm_perform(const char *tcti, struct tpm_exchange *exchange) {
+    keychain_tpm_report report = {0};
+    struct tpm_connection connection;
+    bool is_done = tpm_connection_open(&connection, tcti, &report) && perform(&connection, exchange);
+    if (!is_done && report.outcome == KEYCHAIN_TPM_LOCKED_OUT) {
+        /* Best effort: the lockout is reported with or without its duration. */
+        keychain_tpm_report ignored = {0};
+        keychain_tpm_state state;
+        connection.report = &ignored;
+        if (tpm_read_state(&connection, &state)) report.lockout_seconds = state.lockout_interval_seconds;
+    }
+    tpm_connection_close(&connection);
+    exchange->report = report;
+}
 
 #else
 
@@ -59,7 +97,7 @@ void keychain_tpm_unseal(
     bool is_authorized = false;
     if (!keychain_tpm_object_is_well_formed(object, &is_authorized) || is_authorized != exchange.is_authorized) {
         call->ended(call->context);
-        *report = (keychain_tpm_report){.outcome = KEYCHAIN_TPM_FAILED, .text = "this is not what a TPM sealed that way"};
+        *report = (keychain_tpm_report){.outcome = KEYCHAIN_TPM_FAILED, .text = "the object is not one that a TPM sealed this way"};
         return;
     }
     if (authorization) memcpy(exchange.authorization, authorization, sizeof exchange.authorization);

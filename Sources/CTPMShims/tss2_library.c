@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "tss2_library.h"
+#include "connection.h"
 
 #ifdef KEYCHAIN_TPM
 
@@ -8,14 +8,14 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The names bear the version of the interface that the headers describe. */
+/* The sonames contain the version of the interface that the headers describe. */
 #define LIBRARY_tctildr "libtss2-tctildr.so.0"
 #define LIBRARY_rc "libtss2-rc.so.0"
 #define LIBRARY_mu "libtss2-mu.so.0"
 #define LIBRARY_esys "libtss2-esys.so.0"
 
 static bool find(const char *name, const char *function, void **place, char *text, size_t capacity) {
-    /* Opening one that is open already only counts. Never closed: nobody knows which threads are still inside. */
+    /* If it is open already, dlopen only adds a reference. Never closed: abandoned threads may still run in it. */
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     *place = library ? dlsym(library, function) : NULL;
     if (*place) return true;
@@ -37,10 +37,7 @@ const struct tss2_library *tss2_library_open(char *text, size_t capacity) {
     static struct tss2_library library;
     static bool is_open;
     pthread_mutex_lock(&mutex);
-    if (!is_open) {
-        tss2_library_silence();
-        is_open = find_all(&library, text, capacity);
-    }
+    if (!is_open) is_open = find_all(&library, text, capacity);
     bool is_found = is_open;
     pthread_mutex_unlock(&mutex);
     return is_found ? &library : NULL;

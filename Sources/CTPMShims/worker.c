@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define STACK_BYTE_COUNT (1024 * 1024)
-/* More than what our calls and those of tpm2-tss leave below. */
+/* More than the calls here and in tpm2-tss use. */
 #define WIPED_STACK_BYTE_COUNT (256 * 1024)
 #define LARGEST_PAUSE_MILLISECONDS 250
 
@@ -63,11 +63,11 @@ static void destroy(struct worker *worker) {
     free(worker);
 }
 
-/* Waits before the next try; false: there is to be none. */
+/* Waits before the next attempt. Returns false if there is no time for one, or the caller is gone. */
 static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    /* Up to twice as long, by chance: those who got in each other's way must not come back together. */
+    /* Random jitter of up to the same length: callers that collided must not collide again. */
     struct timespec next = later(now, milliseconds + (uint32_t)(now.tv_nsec / 1000) % milliseconds);
     if (is_past(next, worker->deadline)) return false;
     pthread_mutex_lock(&worker->mutex);
@@ -76,16 +76,16 @@ static bool pause_before_next(struct worker *worker, uint32_t milliseconds) {
     return !is_abandoned && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) == 0;
 }
 
-/* tpm2-tss leaves its descriptors to the programs that other threads start meanwhile. A chip without a resource manager would then
-   wait for such a program, and serve nobody. So this thread has descriptors of its own, and none of the others'. Where that is
-   refused it goes on without. */
+/* Gives this thread its own descriptor table, empty but for the standard streams. Otherwise child processes that other threads start
+   meanwhile would inherit tpm2-tss's descriptors, and a TPM without a resource manager would stay busy until they exit. Best effort:
+   the call proceeds if the kernel refuses. */
 static void separate_descriptors(void) { syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE); }
 
 static void *work(void *argument) {
     struct worker *worker = argument;
     separate_descriptors();
     uint32_t milliseconds = 4;
-    /* The end of the call's time is the end of the tries too. */
+    /* Ends at the latest when the call's timeout expires. */
     for (;;) {
         tpm_perform(worker->tcti, &worker->exchange);
         if (worker->exchange.report.outcome != KEYCHAIN_TPM_BUSY || !pause_before_next(worker, milliseconds)) break;
@@ -109,7 +109,7 @@ static bool start(struct worker *worker) {
     pthread_attr_setstacksize(&attributes, STACK_BYTE_COUNT);
     sigset_t all, previous;
     sigfillset(&all);
-    /* A new thread takes the mask of its maker. */
+    /* A new thread inherits the signal mask. */
     pthread_sigmask(SIG_SETMASK, &all, &previous);
     pthread_t thread;
     bool is_started = pthread_create(&thread, &attributes, work, worker) == 0;

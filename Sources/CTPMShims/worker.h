@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call to the chip, on a thread of its own. */
+/* Runs one call to the TPM on its own thread. */
 #ifndef KEYCHAIN_TPM_WORKER_H
 #define KEYCHAIN_TPM_WORKER_H
 
@@ -7,10 +7,10 @@
 
 enum tpm_task { TPM_TASK_ROOT_KEY_NAME, TPM_TASK_SEAL, TPM_TASK_UNSEAL, TPM_TASK_STATE, TPM_TASK_POLICY_DIGEST };
 
-/* What a call needs and gives. Both sides have a copy of their own, since the caller may be gone before the thread ends. */
+/* The input and output of a call. Caller and thread each have a copy, since the caller may return before the thread ends. */
 struct tpm_exchange {
     enum tpm_task task;
-    /* Whether a chip without a storage root key is given one; looking and unsealing leave a chip that is not ours as it is. */
+    /* Whether to create the storage root key if the TPM has none. Reading and unsealing never change the TPM. */
     bool makes_root_key;
     bool is_authorized;
     uint8_t authorization[KEYCHAIN_TPM_AUTHORIZATION_BYTE_COUNT];
@@ -22,17 +22,17 @@ struct tpm_exchange {
     keychain_tpm_report report;
 };
 
-/* Does what the exchange asks, and leaves in it what came of it; gives up waiting at the end of the call's time.
+/* Performs the task of the exchange and stores the result there. Stops waiting when the call's timeout expires.
 
-   A thread, because neither opening a connection nor waiting for an answer can be bounded in tpm2-tss: its modules take a time
-   limit and most ignore it. A thread left behind ends when the chip answers or the connection breaks. No signal is handled on it,
-   so that writing to a broken connection does not end the program. */
+   It uses a thread because tpm2-tss bounds neither opening a connection nor waiting for a response: its modules accept a timeout and
+   most ignore it. An abandoned thread ends when the TPM responds or the connection breaks. All signals are blocked on the thread, so
+   that writing to a broken connection does not end the process. */
 void tpm_run(const keychain_tpm_call *call, struct tpm_exchange *exchange);
 
-/* One try, on the thread of the worker. */
+/* One attempt, on the worker's thread. */
 void tpm_perform(const char *tcti, struct tpm_exchange *exchange);
 
-/* Wipes what functions that have returned left below on the stack: registers are kept there too, and some held secrets. */
+/* Wipes the stack below the caller's frame: functions that have returned left secrets there, spilled registers among them. */
 void tpm_wipe_stack(size_t byte_count);
 
 void tpm_report(keychain_tpm_report *report, keychain_tpm_outcome outcome, uint32_t response_code, const char *format, ...)

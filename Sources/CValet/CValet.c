@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing to compile but the header by itself: its functions are implemented in Swift, in the target ValetC. */
+/* Checks that the header compiles by itself. The target ValetC implements its functions in Swift. */
 #include "valet.h"

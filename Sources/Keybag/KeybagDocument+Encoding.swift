@@ -3,12 +3,12 @@ internal import Crypto
 internal import FoundationEssentials
 package import KeychainCore
 
-/// The keybag's one encoding (On-disk-format.md, "Keybag"):
+/// The encoding of a keybag (On-disk-format.md, "Keybag"):
 ///
 ///     "KBAG" ‖ version (2) ‖ store id (16) ‖ fields ‖ HMAC-SHA256 of all before it (32)
 ///     field = tag (2) ‖ byte count (4) ‖ bytes, in ascending order of tag, each at most once
 ///
-/// Frame and authentication stay as they are in every version, so that "damaged" and "newer" can always be told apart.
+/// The frame and the authentication are the same in every version, so that "damaged" and "newer" can always be distinguished.
 extension KeybagDocument {
     private static let magic = Array("KBAG".utf8)
     private static let currentVersion: UInt16 = 1
@@ -16,8 +16,8 @@ extension KeybagDocument {
 
     /// The fields of this version.
     ///
-    /// Later ones take the tags that On-disk-format.md keeps for them; a keybag that has one
-    /// must not be used, still less rewritten, by a version that does not know it.
+    /// On-disk-format.md reserves tags for later versions. A version must neither use nor rewrite a keybag with a field that it does
+    /// not know.
     enum Tag: UInt16 {
         case generation = 1
         case protector = 2
@@ -54,9 +54,9 @@ extension KeybagDocument {
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
 
-    /// Whether these bytes are a keybag of the store that the key belongs to, as it was written.
+    /// Whether these bytes are an unaltered keybag of the store that the key belongs to.
     ///
-    /// Nothing in them is used before this was asked.
+    /// Check this before using anything in them.
     static func isAuthentic(_ bytes: [UInt8], by key: borrowing HMACKey) -> Bool {
         guard bytes.count > codeByteCount else { return false }
         let code = code(over: bytes.dropLast(codeByteCount), by: key)
@@ -66,7 +66,7 @@ extension KeybagDocument {
 
     /// Parses bytes that `isAuthentic` approved.
     ///
-    /// Throws `.notAvailable` for a keybag of a newer version, or one no version writes.
+    /// Throws `.notAvailable` for a keybag of a newer version, or of a form that no version writes.
     init(authentic bytes: [UInt8], storeID: StoreID) throws(KeychainFailure) {
         var reader = ByteReader(bytes.dropLast(Self.codeByteCount))
         guard reader.readBytes(Self.magic.count).map(Array.init) == Self.magic, let version = reader.readUInt16() else {
@@ -84,13 +84,13 @@ extension KeybagDocument {
         if let field = fields[.passcode] { passcode = try PasscodeRecord(encoded: field) }
         var presence: PresenceRecord?
         if let field = fields[.presence] {
-            // Its private half is under the passcode.
+            // The passcode key wraps its private key.
             guard passcode != nil else { throw Self.malformed() }
             presence = try PresenceRecord(encoded: field)
         }
         let protectorRecord = try Self.protector(from: protector)
         let sealedPasscodeSecret = try fields[.sealedPasscodeSecret].map(Self.sealedObject)
-        // The chip has its part exactly where it has the device secret and there is a passcode.
+        // The TPM has a part of the passcode key exactly if it has the device secret and a passcode is set.
         guard (sealedPasscodeSecret != nil) == (protectorRecord.kind == .tpm2 && passcode != nil) else { throw Self.malformed() }
         let recovery = try fields[.recovery].map { field throws(KeychainFailure) in try RecoveryRecord(encoded: field) }
         if let recovery {
@@ -105,10 +105,10 @@ extension KeybagDocument {
         self.init(storeID: storeID, content: content, encoded: bytes)
     }
 
-    /// The protectors that a store's copies name, read before their authentication can be checked.
+    /// The protectors that a store's copies name, read before the copies can be authenticated.
     ///
-    /// A hint where to look for the device secret, which then proves or refutes the keybag. One, unless a copy is damaged;
-    /// none when nothing can be made of any copy. Throws `.notAvailable` when the copies are of a newer version.
+    /// They are hints where to find the device secret, which then authenticates the keybag. There is one unless a copy is damaged, and
+    /// none if no copy can be parsed. Throws `.notAvailable` if the copies are of a newer version.
     package static func protectorHints(in unauthenticatedCopies: [[UInt8]]) throws(KeychainFailure) -> [ProtectorRecord] {
         var hints: [ProtectorRecord] = []
         var failure: KeychainFailure?
@@ -123,9 +123,9 @@ extension KeybagDocument {
         return hints
     }
 
-    /// The copies in the order in which to try them, by what they say of their generation.
+    /// The copies in descending order of the generation that they claim.
     ///
-    /// A disk that lost a write may have left one as it was before a move, and its protector may still be there.
+    /// A disk that lost a write may have left one copy from before a change of protectors, and that protector may still exist.
     static func newestFirst(_ unauthenticatedCopies: [[UInt8]]) -> [[UInt8]] {
         func generation(_ copy: [UInt8]) -> UInt64 {
             do throws(KeychainFailure) {
@@ -143,7 +143,7 @@ extension KeybagDocument {
         return try protector(from: value)
     }
 
-    /// A field of bytes that nobody has authenticated; nil where it is not to be found.
+    /// A field of unauthenticated bytes; nil if it is not found.
     static func hint(_ wanted: Tag, in bytes: [UInt8]) throws(KeychainFailure) -> ArraySlice<UInt8>? {
         var reader = ByteReader(bytes.dropLast(codeByteCount))
         guard reader.readBytes(magic.count).map(Array.init) == magic, let version = reader.readUInt16() else { return nil }
@@ -191,11 +191,14 @@ extension KeybagDocument {
     }
 
     static func newer() -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the keybag was written by a newer version; use that version, nothing was changed")
+        KeychainFailure(
+            .notAvailable, "the keybag was written by a newer version; use that version, nothing was changed", subject: .keybag,
+            cause: .newerVersion)
     }
 
     static func malformed() -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the keybag is authentic but not in any known form; nothing was changed")
+        KeychainFailure(
+            .notAvailable, "the keybag is authentic but not in any known form; nothing was changed", subject: .keybag, cause: .malformed)
     }
 
     static func noSuchKey(_ id: ClassKeyID) -> KeychainFailure {
@@ -203,7 +206,7 @@ extension KeybagDocument {
     }
 }
 
-/// The list of class keys: its encoding, and what holds between its entries and the passcode.
+/// The encoding of the class keys, and the rules for their wrapping.
 ///
 ///     entry = accessibility (1) ‖ generation (4) ‖ wrapping (1) ‖ wrapped key (40) ‖ check value (16)
 extension KeybagDocument {
@@ -224,7 +227,7 @@ extension KeybagDocument {
                     throw malformed()
                 }
             }
-            // A key that a lock must take away, under the device key beside a passcode, would be there whatever is locked.
+            // A lock could not remove a class key that the device key wraps although a passcode is set.
             guard entry.wrapping == wrapping(of: entry.id.accessibility, isPasscodeSet: isPasscodeSet) else { throw malformed() }
             entries.append(entry)
         }
@@ -246,7 +249,7 @@ extension KeybagDocument {
         )
     }
 
-    /// What the keys of a class are wrapped under; nil when the class has none.
+    /// The key that wraps the keys of a class; nil if the class has no keys.
     static func wrapping(of accessibility: Accessibility, isPasscodeSet: Bool) -> Wrapping? {
         if accessibility.holderSlot != nil && isPasscodeSet { return .passcodeKey }
         return accessibility == .whenPasscodeSetThisDeviceOnly ? nil : .deviceKey

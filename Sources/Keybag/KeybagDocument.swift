@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A store's keybag as stored: every key wrapped, the whole authenticated.
+/// A store's keybag in its stored form: every key wrapped, the whole authenticated.
 ///
-/// Immutable: a change makes a new document of a higher generation. There is none whose authentication was not checked.
+/// Immutable: a change makes a new document of the next generation. Every instance was authenticated.
 package struct KeybagDocument: Sendable {
     /// How many copies a store keeps.
     package static let copyCount = 2
@@ -13,20 +13,20 @@ package struct KeybagDocument: Sendable {
     /// The canonical bytes, to be stored `copyCount` times.
     package let encoded: [UInt8]
 
-    /// Rises with each change.
+    /// Increases with each change.
     package var generation: UInt64 { content.generation }
-    /// The generation, and the beginning of the code over the whole.
-    package var mark: KeybagIdentity {
+    /// The generation and the first bytes of the authentication code.
+    package var identity: KeybagIdentity {
         let tag = encoded.suffix(Self.codeByteCount).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return KeybagIdentity(generation: generation, tag: tag)
     }
     package var protector: ProtectorRecord { content.protector }
     var classKeys: [ClassKeyEntry] { content.classKeys }
 
-    /// Which protector holds the store's device secret, and what that protector needs to find it.
+    /// The protector of the store's device secret, with its parameters.
     package struct ProtectorRecord: Hashable, Sendable {
         package let kind: DeviceProtectorKind
-        /// The protector's own, opaque here, and not a secret.
+        /// The protector's data, opaque here and not secret.
         package let parameters: [UInt8]
 
         package init(kind: DeviceProtectorKind, parameters: [UInt8] = []) {
@@ -34,22 +34,24 @@ package struct KeybagDocument: Sendable {
             self.parameters = parameters
         }
 
-        /// A TPM: its parameters are the device secret as that chip sealed it, without an authorization.
+        /// A TPM, whose parameters are the device secret sealed by it without an authorization.
         package init(sealedDeviceSecret: SealedObject) {
             self.init(kind: .tpm2, parameters: sealedDeviceSecret.encoded)
         }
 
-        /// What the chip unseals the device secret from.
+        /// The sealed device secret of a TPM.
         ///
-        /// It is read before the keybag is authenticated, since the device secret is what authenticates it: so its frame is
-        /// checked exactly here, and its form by whoever hands it to the chip. Throws `.notAvailable` for anything else.
+        /// It is read before the keybag is authenticated, because the device secret authenticates it. So this checks the frame exactly,
+        /// and the caller that passes the object to the TPM checks the rest. Throws `.notAvailable` for anything else.
         package func sealedDeviceSecret() throws(KeychainFailure) -> SealedObject {
             guard kind == .tpm2 else { throw KeychainFailure(.internal, "this protector seals nothing") }
             return try KeybagDocument.sealedObject(from: parameters)
         }
     }
 
-    /// What a class key is wrapped under; the raw values stand on disk.
+    /// The key that wraps a class key.
+    ///
+    /// The raw values are part of the on-disk format.
     enum Wrapping: UInt8 {
         case deviceKey = 1
         case passcodeKey = 2
@@ -63,7 +65,7 @@ package struct KeybagDocument: Sendable {
         let checkValue: [UInt8]
     }
 
-    /// What of a keybag is decided before it is encoded.
+    /// The content of a keybag before encoding.
     struct Content: Sendable {
         var generation: UInt64
         var protector: ProtectorRecord
@@ -73,15 +75,15 @@ package struct KeybagDocument: Sendable {
         var classKeys: [ClassKeyEntry]
         /// Nil while no passcode is set.
         var passcode: PasscodeRecord?
-        /// Nil while no passcode is set, and in a keybag from before there was one.
+        /// Nil while no passcode is set, and in keybags of versions without presence keys.
         var presence: PresenceRecord?
-        /// Nil while there is none.
+        /// Nil while there is no recovery key.
         var recovery: RecoveryRecord?
-        /// The TPM's part of the passcode key: there with the protector tpm2 and a passcode, and only then.
+        /// The TPM's part of the passcode key; present exactly with the protector tpm2 and a passcode.
         var sealedPasscodeSecret: SealedObject?
     }
 
-    /// The newest generation of a class: the one that new writes use.
+    /// The newest generation of a class, which new writes use.
     func newestGeneration(of accessibility: Accessibility) -> UInt32? {
         classKeys.last { $0.id.accessibility == accessibility }?.id.generation
     }

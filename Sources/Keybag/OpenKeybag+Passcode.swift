@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A keybag that is to take the place of another: to be stored first, and only then to be used.
+/// A new keybag that replaces the current one.
+///
+/// It must be stored before it is used.
 package struct KeybagChange: Sendable {
     package let document: KeybagDocument
-    /// The class keys of `document`; nil when the change was made without them.
+    /// The class keys of `document`; nil if the change was made without them.
     package let keys: UnlockedKeys?
 }
 
-/// Unlocking, and what changes a keybag's passcode.
+/// Unlocking a keybag, and changing its passcode.
 ///
-/// Nothing here writes: each change is a new keybag of the next generation. A device secret is used and not kept. The stack is
-/// wiped after each, because all class keys passed over it and a lock could not reach what they left.
+/// Nothing here writes: each change is a new keybag of the next generation. The device secret is used and not kept. Each operation
+/// wipes the stack, because class keys passed over it and a lock could not erase their remains.
 extension OpenKeybag {
-    /// Another one after each change of the passcode; nil while none is set.
+    /// Identifies the passcode: different after each change of it, nil while none is set.
     package var passcodeIdentifier: [UInt8]? { document.content.passcode?.salt }
 
-    /// All class keys, if the passcode is right.
+    /// Returns all class keys.
     ///
-    /// `device` is the chip, where one keeps a part of the passcode's key. Throws `.authFailed` for a wrong passcode or when none
-    /// is set, and what a chip's refusal means.
+    /// `device` is the TPM, if one keeps a part of the passcode key. Throws `.authFailed` if the passcode is wrong or none is set, and
+    /// the failures of the TPM.
     package func unlockedKeys(
         passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> UnlockedKeys {
         try unlockedKeys(passcode, deviceSecret, .device(device))
     }
 
-    /// The same where the chip is lost: the recovery key gives what it kept.
+    /// As above, if the TPM is lost: the recovery key replaces its part.
     package func unlockedKeys(
         passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes, recoveryKey: RecoveryKey
     ) throws(KeychainFailure) -> UnlockedKeys {
@@ -43,8 +45,10 @@ extension OpenKeybag {
         var keys = deviceBoundKeys
         let wrapped = document.classKeys.filter { $0.wrapping == .passcodeKey }
         for entry in wrapped { keys[entry.id] = try SharedClassKey(unwrapping: entry, under: passcodeKey.secret, storeID: storeID) }
-        // The keybag is authentic and its keys have one wrapping: a wrong passcode opens none of them.
-        guard keys.count > deviceBoundKeys.count else { throw KeychainFailure(.authFailed, "the passcode is wrong") }
+        // The keybag is authentic and one key wraps all of these: with a wrong passcode none of them opens.
+        guard keys.count > deviceBoundKeys.count else {
+            throw KeychainFailure(.authFailed, "the passcode is wrong", cause: .wrongPasscode)
+        }
         guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
         var presence: PresenceKeyPair?
         if let record = document.content.presence {
@@ -54,9 +58,9 @@ extension OpenKeybag {
         return UnlockedKeys(document: document, keys: keys, presence: presence, passcodeSecret: secret)
     }
 
-    /// A new generation of the class keys under a first passcode, and the older ones under it too.
+    /// Sets the first passcode: adds a new generation of class keys, and wraps the older ones under the passcode too.
     ///
-    /// Throws `.duplicateItem` when a passcode is set.
+    /// Throws `.duplicateItem` if a passcode is set.
     package func settingPasscode(
         _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
@@ -68,9 +72,9 @@ extension OpenKeybag {
             to: keys, presence: PresenceKeyPair(), passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
     }
 
-    /// The same class keys under another passcode or another cost; with `rotatingKeys` also a new generation.
+    /// Wraps the same class keys under another passcode or another cost; with `rotatingKeys` also adds a new generation.
     ///
-    /// The presence key pair stays, since items are sealed to it; a keybag from before there was one gets one.
+    /// The presence key pair stays, because items are sealed to it. A keybag without one gets one.
     package func changingPasscode(
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
         deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
@@ -84,7 +88,7 @@ extension OpenKeybag {
             to: keys, presence: presence, passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
     }
 
-    /// All class keys under the device key, but for those that cannot be without a passcode.
+    /// Removes the passcode: wraps all class keys under the device key, except those that exist only with a passcode.
     package func removingPasscode(
         of current: UnlockedKeys, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
@@ -99,10 +103,10 @@ extension OpenKeybag {
         return try next(content, keys: keys, nil, nil, authenticatedBy: verifiedAuthenticationKey(of: deviceSecret))
     }
 
-    /// A keybag without the older class keys that nothing uses; nil when there are none.
+    /// Removes older class keys that nothing uses; nil if there are none.
     ///
-    /// The newest of each class stays, whatever `used` says. Needs no passcode: what stays is wrapped as it was. `keys`, if
-    /// given, are those of this keybag, and the change then has those of the new one.
+    /// The newest generation of each class always stays. Needs no passcode, because the remaining keys keep their wrapping. `keys`, if
+    /// given, are this keybag's; the change then has the new keybag's.
     package func droppingGenerations(
         notIn used: Set<ClassKeyID>, of keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange? {
@@ -120,7 +124,8 @@ extension OpenKeybag {
 
     func keys(of current: UnlockedKeys) throws(KeychainFailure) -> [ClassKeyID: SharedClassKey] {
         guard current.document.encoded == document.encoded else {
-            throw KeychainFailure(.notAvailable, "the unlocked keys are those of another keybag", requiresReopening: true)
+            throw KeychainFailure(
+                .notAvailable, "the unlocked keys are those of another keybag", subject: .keybag, requiresReopening: true)
         }
         var keys: [ClassKeyID: SharedClassKey] = [:]
         for entry in document.classKeys { keys[entry.id] = try current.key(entry.id) }
@@ -129,7 +134,7 @@ extension OpenKeybag {
 
     private func addNextGeneration(to keys: inout [ClassKeyID: SharedClassKey]) throws(KeychainFailure) {
         let (generation, isTooHigh) = currentPasscodeGeneration.addingReportingOverflow(1)
-        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed any more") }
+        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed again", subject: .keybag) }
         for accessibility in Accessibility.allCases where accessibility.holderSlot != nil {
             let id = ClassKeyID(accessibility, generation: generation)
             keys[id] = try SharedClassKey(random: id)
@@ -167,14 +172,14 @@ extension OpenKeybag {
         return entries
     }
 
-    /// The keybag of the next generation, with these class keys in hand or with none.
+    /// The keybag of the next generation, with its class keys if they are given.
     func next(
         _ content: KeybagDocument.Content, keys: [ClassKeyID: SharedClassKey]?, _ pair: PresenceKeyPair?, _ secret: PasscodeSecret?,
         authenticatedBy authenticationKey: borrowing HMACKey
     ) throws(KeychainFailure) -> KeybagChange {
         var content = content
         let (generation, isTooHigh) = content.generation.addingReportingOverflow(1)
-        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the keybag cannot be changed any more") }
+        guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the keybag cannot be changed again", subject: .keybag) }
         content.generation = generation
         let changed = KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
         return KeybagChange(
@@ -182,18 +187,19 @@ extension OpenKeybag {
             keys: keys.map { UnlockedKeys(document: changed, keys: $0, presence: pair, passcodeSecret: secret) })
     }
 
-    /// The key that authenticates this keybag; a keybag under another device secret could never be opened again.
+    /// Derives the key that authenticates this keybag, and verifies it: a keybag written under a wrong device secret could never be
+    /// opened again.
     @discardableResult
     func verifiedAuthenticationKey(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         guard KeybagDocument.isAuthentic(document.encoded, by: key) else {
-            throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed")
+            throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed", subject: .keybag)
         }
         return key
     }
 }
 
-/// What of a keybag's content hangs on the passcode.
+/// The fields of a keybag that depend on the passcode.
 struct PasscodeFields: Sendable {
     let record: PasscodeRecord
     let presence: PresenceRecord
@@ -202,9 +208,9 @@ struct PasscodeFields: Sendable {
 }
 
 extension KeybagDocument.Content {
-    /// The same with another passcode, or without one.
+    /// Sets or, with nil, removes the passcode.
     ///
-    /// The recovery key needs no more than its public half to go on working.
+    /// The recovery key stays valid: sealing the new secret to it needs only its public key.
     mutating func setPasscode(_ part: PasscodeFields?, secret: PasscodeSecret?, storeID: StoreID) throws(KeychainFailure) {
         passcode = part?.record
         presence = part?.presence

@@ -2,15 +2,15 @@
 internal import Crypto
 package import KeychainCore
 
-/// Moving a keybag to another device secret, and giving it a recovery key.
+/// Moving a keybag to another device secret, and setting its recovery key.
 ///
-/// As with the passcode, nothing here writes.
+/// Nothing here writes; each function returns a change.
 extension OpenKeybag {
     package var hasRecoveryKey: Bool { document.hasRecoveryKey }
 
-    /// A new keybag that this recovery key opens, and none before it.
+    /// Sets the recovery key; an earlier one becomes invalid.
     ///
-    /// While a passcode is set, `keys` are those that it opened: nobody makes a way around the TPM, or past a lock, without it.
+    /// While a passcode is set, `keys` must be the keys that it unlocked: a way around the TPM or the lock requires the passcode.
     package func settingRecoveryKey(
         _ key: RecoveryKey, keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> KeybagChange {
@@ -18,7 +18,7 @@ extension OpenKeybag {
         let authenticationKey = try verifiedAuthenticationKey(of: deviceSecret)
         let classKeys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys) }
         guard !isPasscodeSet || keys != nil else {
-            throw KeychainFailure(.authFailed, "a passcode is set, and making a recovery key takes it")
+            throw KeychainFailure(.authFailed, "a passcode is set, and creating a recovery key requires it")
         }
         var content = document.content
         content.recovery = try RecoveryRecord(
@@ -26,11 +26,11 @@ extension OpenKeybag {
         return try next(content, keys: classKeys, keys?.presence, keys?.passcodeSecret, authenticatedBy: authenticationKey)
     }
 
-    /// All keys wrapped anew, under another device secret.
+    /// Wraps all keys under another device secret.
     ///
-    /// While a passcode is set, `keys` are those that it opened, and `passcode` is the same again: its key hangs on the device
-    /// secret. `device` is the chip of `protector`, if that is one. With `recoveryKey` that one opens it from now on, else the
-    /// one that did so far.
+    /// While a passcode is set, `keys` must be the keys that it unlocked and `passcode` the passcode itself, because the passcode key
+    /// depends on the device secret. `device` is the TPM of `protector`, if that is one. `recoveryKey` replaces the recovery key; nil
+    /// keeps it.
     package func movingProtector(
         to protector: KeybagDocument.ProtectorRecord, newDeviceSecret: borrowing SecretBytes, deviceSecret: borrowing SecretBytes,
         keys: UnlockedKeys?, passcode: borrowing Passcode?, device: (any SealingDevice)? = nil, recoveryKey: RecoveryKey? = nil
@@ -57,7 +57,7 @@ extension OpenKeybag {
         return try next(content, keys: moved?.keys, moved?.presence, moved?.secret, authenticatedBy: authenticationKey)
     }
 
-    /// What a move has in hand of a keybag with a passcode.
+    /// The secrets of a moved keybag with a passcode.
     private struct PasscodeMove {
         let keys: [ClassKeyID: SharedClassKey]
         let presence: PresenceKeyPair
@@ -84,7 +84,7 @@ extension OpenKeybag {
     }
 
     private static func moveNeedsPasscode() -> KeychainFailure {
-        KeychainFailure(.authFailed, "a passcode is set, and moving to another protector takes it")
+        KeychainFailure(.authFailed, "a passcode is set, and moving to another protector requires it")
     }
 
     private func rewrapStoreKeys(

@@ -2,33 +2,37 @@
 internal import Crypto
 package import KeychainCore
 
-/// A keybag whose device-bound keys are at hand: lends class keys, and makes the cipher for rows.
+/// A keybag with its device-bound keys unwrapped.
 ///
-/// The device secret is used while this is made and not kept.
+/// It lends class keys and has the cipher for rows.
+///
+/// The initializer uses the device secret and does not keep it.
 package final class OpenKeybag: Sendable {
     package let document: KeybagDocument
-    /// How many of the stored copies did not serve: absent, altered, or another keybag than the one in use.
+    /// How many of the stored copies are unusable: absent, altered, or not the keybag in use.
     package let damagedCopyCount: Int
     package let cipher: RowCipher
-    /// The keys under the device key, by name; those under a passcode are with the holder.
+    /// The keys that the device key wraps.
+    ///
+    /// The keys under a passcode are in the holder.
     let deviceBoundKeys: [ClassKeyID: SharedClassKey]
-    /// The keys that a holder has while the keychain is unlocked, by name.
+    /// The keys that a holder has while the keychain is unlocked.
     let heldIDs: Set<ClassKeyID>
-    private let readers: HeldKeyLoaders?
+    private let loaders: HeldKeyLoaders?
 
     package var storeID: StoreID { document.storeID }
 
-    /// Opens a store's keybag with the newest copy that is authentic.
+    /// Opens the newest authentic copy of a store's keybag.
     ///
-    /// While a passcode is set, the class keys that it protects come from `holder`; without one, the keychain is locked. Throws
-    /// `.notAvailable` when no copy is authentic, or when the keybag was written by a newer version.
+    /// While a passcode is set, the class keys under it come from `holder`; without a holder the keychain is locked. Throws
+    /// `.notAvailable` if no copy is authentic, or if a newer version wrote the keybag.
     package init(
         copies: [[UInt8]], storeID: StoreID, deviceSecret: borrowing SecretBytes, holder: (any KeyHolder)? = nil,
         applicationPasswordCost: PasscodeCost = .standard
     ) throws(KeychainFailure) {
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         var newest: KeybagDocument?
-        // A disk that lost a write may have left one copy as it was before the last change.
+        // A disk that lost a write may have left one copy from before the last change.
         for copy in copies where KeybagDocument.isAuthentic(copy, by: authenticationKey) {
             let document = try KeybagDocument(authentic: copy, storeID: storeID)
             if document.generation > newest?.generation ?? 0 { newest = document }
@@ -36,7 +40,7 @@ package final class OpenKeybag: Sendable {
         guard let document = newest else {
             throw KeychainFailure(
                 .notAvailable, "the keybag is damaged, or the device secret is that of another store; nothing was changed",
-                isDamage: true
+                subject: .keybag, cause: .damaged, isDamage: true
             )
         }
         let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
@@ -57,13 +61,13 @@ package final class OpenKeybag: Sendable {
         }
         deviceBoundKeys = keys
         heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
-        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.mark)
-        readers = holder.map { HeldKeyLoaders($0, of: document) }
+        let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.identity)
+        loaders = holder.map { HeldKeyLoaders($0, of: document) }
     }
 
-    /// The keybag of a new store, with fresh keys.
+    /// Makes the keybag of a new store, with random keys.
     ///
-    /// Throws `.notAvailable` when the kernel gives no random bytes.
+    /// Throws `.notAvailable` if the kernel's random generator fails.
     package static func make(
         storeID: StoreID, deviceSecret: borrowing SecretBytes, protector: KeybagDocument.ProtectorRecord
     ) throws(KeychainFailure) -> KeybagDocument {
@@ -81,7 +85,7 @@ package final class OpenKeybag: Sendable {
         return KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
     }
 
-    /// The classes whose keys the device key wraps, in the order of their codes: all, but for the one that a passcode makes.
+    /// The classes of a keybag without a passcode, in the order of their codes.
     private static let deviceBoundClasses =
         Accessibility.allCases
         .filter { $0 != .whenPasscodeSetThisDeviceOnly }
@@ -97,45 +101,47 @@ package final class OpenKeybag: Sendable {
         return try SecretBytes(copying: key)
     }
 
-    /// A slot's keys; nil while it is locked.
+    /// Loads a slot's keys; nil while it is locked.
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
-        try readers?[slot]?.load(for: purpose)
+        try loaders?[slot]?.load(for: purpose)
     }
 
     func loadForUse(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? { try load(slot, for: .use) }
 }
 
-/// What a keybag says of its passcode and of its lock.
+/// The state of the passcode and of the lock.
 extension OpenKeybag {
-    package var mark: KeybagIdentity { document.mark }
+    package var identity: KeybagIdentity { document.identity }
 
     package var isPasscodeSet: Bool { document.content.passcode != nil }
 
     /// Nil while no passcode is set.
     package var passcodeCost: PasscodeCost? { document.content.passcode?.cost }
 
-    /// The newest generation of the class keys that a passcode protects, or would protect.
+    /// The newest generation of the class keys that a passcode protects or would protect.
     package var currentPasscodeGeneration: UInt32 {
         document.classKeys.filter { $0.id.accessibility.holderSlot != nil }.map(\.id.generation).max() ?? 0
     }
 
-    /// Whether there are class keys that serve old rows only.
+    /// Whether there are class keys that only older rows use.
     package var holdsOlderGenerations: Bool {
         document.classKeys.contains { $0.id.generation != document.newestGeneration(of: $0.id.accessibility) }
     }
 
-    /// Asks the holder, which does not count as use of what it holds.
+    /// The state of the lock, as the holder reports it.
     ///
-    /// Throws `.interactionNotAllowed` when the holder cannot be asked.
+    /// Does not extend an unlock.
+    ///
+    /// Throws `.interactionNotAllowed` if the holder fails.
     package func lockState() throws(KeychainFailure) -> LockState {
         guard isPasscodeSet else { return .unlocked }
         if try load(.unlocked, for: .inspection) != nil { return .unlocked }
         return try load(.firstUnlock, for: .inspection) == nil ? .neverUnlocked : .locked
     }
 
-    /// When the present unlock ends by itself; nil while locked or without a passcode.
+    /// When the current unlock ends by itself; nil while locked or without a passcode.
     ///
-    /// Asks the holder, which does not count as use of what it holds. Throws as `lockState` does.
+    /// Asks the holder, and does not extend the unlock. Throws what `lockState` throws.
     package func autoLock() throws(KeychainFailure) -> AutoLock? {
         try load(.unlocked, for: .inspection)?.autoLock
     }
@@ -164,7 +170,7 @@ extension OpenKeybag: KeyProvider {
         try withClassKey(ClassKeyID(accessibility, generation: generation), loading: loadForUse, body)
     }
 
-    /// As above, with another way to the holder.
+    /// As above, with another function that loads held keys.
     func availability(
         of id: ClassKeyID, loading load: (KeyHolderSlot) throws(KeychainFailure) -> HeldKeys?
     ) -> KeyAvailability {
@@ -177,7 +183,7 @@ extension OpenKeybag: KeyProvider {
         }
     }
 
-    /// As above, with another way to the holder.
+    /// As above, with another function that loads held keys.
     func withClassKey<Result>(
         _ id: ClassKeyID, loading load: (KeyHolderSlot) throws(KeychainFailure) -> HeldKeys?,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
@@ -186,12 +192,13 @@ extension OpenKeybag: KeyProvider {
         guard let slot = holderSlot(of: id) else { throw KeybagDocument.noSuchKey(id) }
         guard let keys = try load(slot) else {
             let time = slot == .firstUnlock ? "after the first unlock" : "when unlocked"
-            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked for items that are accessible \(time)")
+            throw KeychainFailure(
+                .interactionNotAllowed, "the keychain is locked for items that are accessible \(time)", cause: .locked)
         }
         return try keys.withClassKey(id, body)
     }
 
-    /// Where a key of this keybag is held; nil when it has no such key.
+    /// The slot of a held key; nil if this keybag has no such key.
     private func holderSlot(of id: ClassKeyID) -> KeyHolderSlot? {
         heldIDs.contains(id) ? id.accessibility.holderSlot : nil
     }

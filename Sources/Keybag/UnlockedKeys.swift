@@ -2,15 +2,15 @@
 internal import Crypto
 package import KeychainCore
 
-/// All class keys of one keybag in hand, whatever the holder holds: for unlocking, rewrapping, restoring, removing a passcode.
+/// All class keys of one keybag, independent of the holder: for unlocking, rewrapping, restoring, and removing a passcode.
 ///
-/// Keep one no longer than that takes.
+/// Keep an instance no longer than the operation lasts.
 package final class UnlockedKeys: Sendable {
     let document: KeybagDocument
     private let keys: [ClassKeyID: SharedClassKey]
-    /// Nil where the keybag has none: without a passcode, or from before there was one.
+    /// Nil without a passcode, and for keybags of versions without presence keys.
     let presence: PresenceKeyPair?
-    /// What the TPM kept; nil without one.
+    /// The TPM's part of the passcode key; nil without a TPM.
     let passcodeSecret: PasscodeSecret?
 
     init(
@@ -28,12 +28,12 @@ package final class UnlockedKeys: Sendable {
             document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil, passcodeSecret: nil)
     }
 
-    /// Whether `presenceRelease` has anything to give.
+    /// Whether `presenceRelease` can succeed.
     package var hasPresenceKeyPair: Bool { presence != nil }
 
-    /// What the passcode releases for items of these classes that need the person.
+    /// The keys for items of these classes that require user presence.
     ///
-    /// Throws `.authFailed` when the keybag has no presence key pair.
+    /// Throws `.authFailed` if the keybag has no presence key pair.
     package func presenceRelease(for classes: Set<Accessibility>) throws(KeychainFailure) -> PresenceRelease {
         guard let presence else {
             throw KeychainFailure.passcodeNotSet()
@@ -47,9 +47,9 @@ package final class UnlockedKeys: Sendable {
             classes: classes)
     }
 
-    /// What the holder is to hold in a slot.
+    /// The secret to store in a slot of the holder.
     ///
-    /// Throws `.internal` when no passcode is set: then nothing is held. Class keys have their own slots.
+    /// Throws `.internal` if no passcode is set or the slot is not one for class keys.
     package func payload(for slot: KeyHolderSlot) throws(KeychainFailure) -> SecretBytes {
         guard document.content.passcode != nil, !slot.survivesLocks else {
             throw KeychainFailure(.internal, "without a passcode no key is given to a holder")
@@ -66,7 +66,7 @@ package final class UnlockedKeys: Sendable {
 
 extension UnlockedKeys: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
-    package var keybagIdentity: KeybagIdentity { document.mark }
+    package var keybagIdentity: KeybagIdentity { document.identity }
 
     package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
@@ -89,7 +89,9 @@ extension UnlockedKeys: KeyProvider {
     package func scopedToCall() -> any KeyProvider { self }
 }
 
-/// A class key that several owners share: what cannot be copied stands in no array.
+/// A class key with several owners.
+///
+/// The key itself is noncopyable and cannot be an element of an array.
 final class SharedClassKey: Sendable {
     let classKey: ClassKey
 
@@ -99,15 +101,15 @@ final class SharedClassKey: Sendable {
         self.classKey = classKey
     }
 
-    /// A fresh key.
+    /// A random key.
     convenience init(random id: ClassKeyID) throws(KeychainFailure) {
         let secret = try SecretBytes(randomByteCount: ClassKey.byteCount)
         self.init(ClassKey(accessibility: id.accessibility, generation: id.generation, secret: secret))
     }
 
-    /// The key of an entry; nil when it was wrapped under another key.
+    /// Unwraps the key of an entry; nil if it was wrapped under another key.
     ///
-    /// Throws `.notAvailable` when the entry says it is another class key than it is.
+    /// Throws `.notAvailable` if the check value of the entry is that of another key.
     convenience init?(
         unwrapping entry: KeybagDocument.ClassKeyEntry, under wrappingKey: borrowing SecretBytes, storeID: StoreID
     ) throws(KeychainFailure) {
@@ -130,7 +132,7 @@ final class SharedClassKey: Sendable {
     }
 }
 
-/// Tells whether bytes are a certain class key of a certain store, without any other key and without telling the key.
+/// A value that verifies a class key of a store without revealing the key.
 enum ClassKeyCheck {
     static let byteCount = 16
 

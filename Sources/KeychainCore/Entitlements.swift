@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a program may reach: its application identifier and access groups, in the order of the default for new items.
+/// The entitlements of a program: its application identifier and its access groups.
 ///
 /// Source: Apple, "Sharing access to keychain items among a collection of apps".
 package struct Entitlements: Hashable, Sendable {
     package let applicationIdentifier: String
     /// All groups in order: keychain access groups, associated identifiers, the application identifier, application groups.
     ///
-    /// The first is where new items go.
+    /// The first one is the default for new items.
     package let accessGroups: [String]
-    /// An app clip may use its own group only and may not synchronise.
+    /// Whether the program is an app clip, which may use only its own group and cannot synchronize.
     package let isAppClip: Bool
-    /// Where this was read, for the message that tells what to add: a file's path or a phrase.
+    /// The source of the entitlements, for error messages: a file's path or a phrase.
     package let origin: String
 
-    /// The group that tokens publish into: readable, never writable.
+    /// The group of tokens: readable, never writable.
     package static let tokenGroup = "com.apple.token"
 
     package init(
@@ -37,7 +37,7 @@ package struct Entitlements: Hashable, Sendable {
         self.origin = origin
     }
 
-    /// The group for new items that name none.
+    /// The group of new items that name none.
     package var defaultGroup: String? { accessGroups.first { $0 != Self.tokenGroup } }
 
     package func canRead(_ group: String) -> Bool { accessGroups.contains(where: group.hasSameBytes) }
@@ -45,31 +45,32 @@ package struct Entitlements: Hashable, Sendable {
     package func canWrite(_ group: String) -> Bool { group != Self.tokenGroup && canRead(group) }
 }
 
-/// Which access groups a call may touch. In-process this guards against mistakes, not against another program of the user.
+/// Checks of access groups. They prevent mistakes; they do not protect against another process of the same user.
 extension Entitlements {
     package enum Access: Sendable {
         case read, write
     }
 
-    /// The groups a search covers: the one it names, else all that the program may use in this way.
+    /// Returns the groups of a search: the named one, or else all that the program may access in this way.
     package func groups(forSearchNaming explicit: String?, access: Access) throws(KeychainFailure) -> [String] {
         try requireAnyGroup()
         if let explicit {
-            try require(explicit, access: access)
+            try requireAccess(access, to: explicit)
             return [explicit]
         }
         return access == .write ? accessGroups.filter(canWrite) : accessGroups
     }
 
-    /// The group of a new item.
+    /// Returns the group of a new item.
     package func group(forNewItemNaming explicit: String?) throws(KeychainFailure) -> String {
         try requireAnyGroup()
         guard let group = explicit ?? defaultGroup else { throw noGroups }
-        try require(group, access: .write)
+        try requireAccess(.write, to: group)
         return group
     }
 
-    package func require(_ group: String, access: Access) throws(KeychainFailure) {
+    /// Throws `.missingEntitlement` unless the program may access the group.
+    package func requireAccess(_ access: Access, to group: String) throws(KeychainFailure) {
         guard access == .write ? canWrite(group) : canRead(group) else {
             throw KeychainFailure(
                 .missingEntitlement,
@@ -78,7 +79,7 @@ extension Entitlements {
         }
     }
 
-    /// App clips have their own group and nothing else.
+    /// Throws `.restrictedAPI` for an app clip.
     package func requireSynchronizationAllowed() throws(KeychainFailure) {
         guard !isAppClip else {
             throw KeychainFailure(.restrictedAPI, "an app clip cannot store synchronizable items")
@@ -100,10 +101,10 @@ extension Entitlements {
     }
 }
 
-/// What can be stored at all, told from the call and the caller alone: asked before a keychain is opened, or made.
+/// Checks of new values that need no open keychain.
 extension Entitlements {
-    /// Where a new item goes and how it is protected; throws for one that could not be stored.
-    package func admit(_ request: AddRequest) throws(KeychainFailure) -> (group: String, control: AccessControl) {
+    /// Returns the group and the protection of a new item; throws if it can never be stored.
+    package func validateAdd(_ request: AddRequest) throws(KeychainFailure) -> (group: String, control: AccessControl) {
         let group = try group(forNewItemNaming: request.attributes.text(.accessGroup))
         try request.itemClass.requirePassword()
         let control = request.accessControl ?? AccessControl(Self.defaultAccessibility(in: group))
@@ -119,7 +120,7 @@ extension Entitlements {
                 throw KeychainFailure(.parameter, "an item that must stay on this device cannot be synchronizable")
             }
         }
-        // With access control it is refused already where the dictionary is parsed; asked here for every other way.
+        // Parsing a dictionary refuses this already; checked here for other callers.
         guard !isSynchronizable || control.isUnconstrained else {
             throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")
         }
@@ -137,7 +138,7 @@ extension Entitlements {
         }
     }
 
-    /// Apple gives its push service's group a class of its own; everything else starts as `ak`.
+    /// Apple's default: a class of its own for the group of the push service, `ak` for all others.
     private static func defaultAccessibility(in group: String) -> Accessibility {
         group == "com.apple.apsd" ? .alwaysThisDeviceOnly : .whenUnlocked
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An error of a keychain operation: a status for programs, structured context for code, and a reason for people.
+/// The error of a keychain operation: a status for programs, structured context for code, and a reason for people.
 ///
-/// Code decides by `status`, `path`, `subject`, `cause`, `remedy` and `refusal`, never by the text of `reason`.
+/// Code decides by `status`, `path`, `subject`, `cause`, `remedy`, and `refusal`, never by the text of `reason`.
 /// Two failures are equal if their statuses are.
 /// The reason never contains a secret, a key, or the value of an attribute.
 package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConvertible {
@@ -19,7 +19,7 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case tpm = "the TPM"
     }
 
-    /// The specific cause, where a caller or a test distinguishes it and the status does not tell.
+    /// The specific cause, where callers or tests distinguish more than the status does.
     package enum Cause: Hashable, Sendable {
         case diskFull
         /// A write may or may not have taken effect.
@@ -28,9 +28,11 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         /// The file has a format that no released version wrote.
         case unsupportedVersion
         case malformed
+        /// Altered since it was written.
+        case damaged
         /// A key derivation would cost more than the limit.
         case costRefused
-        /// A file that was to be written is part of the keychain itself.
+        /// The output file is one of the keychain's own files.
         case isKeychainFile
         case wrongPasscode
         case wrongRecoveryKey
@@ -42,26 +44,30 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     }
 
     package let status: KeychainStatus
-    /// For people only; see `description`.
+    /// What failed and why, for people only.
     package private(set) var reason: String
     /// Where the failure was created: file and line.
     package let place: String
     /// The file or directory that the failure is about.
     package private(set) var path: String?
-    /// What `path` is, or what the failure is about where there is no path.
+    /// What the failure is about; with a `path`, mostly what is there.
     package private(set) var subject: Subject?
     package let cause: Cause?
-    /// The open connection or keybag is no longer the store's: the same call may succeed once the store is reopened.
+    /// Whether the open connection or keybag is no longer the store's: the same call may succeed once the store is reopened.
     package let requiresReopening: Bool
-    /// The store as a whole is damaged; its status alone only says that the keychain cannot be used.
+    /// Whether the store as a whole is damaged.
+    ///
+    /// The status then is only `.notAvailable`.
     package let isDamage: Bool
-    /// What helps, where the status does not tell.
+    /// The remedy, where the status does not imply it.
     ///
     /// With some remedies the request was carried out in part, so "nothing was changed" would be wrong.
     package private(set) var remedy: KeychainRemedy?
-    /// What has to be released before the same call can succeed. The status is that of a call that may not ask.
+    /// The authentication that the same call requires to succeed.
+    ///
+    /// The status is that of a call that may not show a prompt.
     package private(set) var needs: AuthenticationNeeds?
-    /// Why a person could not be authenticated, where the status does not tell.
+    /// Why authentication failed, where the status does not tell.
     package private(set) var refusal: AuthenticationRefusal?
 
     package init(
@@ -81,32 +87,44 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         self.place = "\(file):\(line)"
     }
 
-    /// Returns this failure with the path it is about, which also precedes the reason.
+    /// Returns this failure with the path that it is about, which also precedes the reason.
     ///
-    /// Does nothing if the failure already has a path.
+    /// Returns the failure unchanged if it has a path. A subject that it already has stays: it is more specific.
     package func located(at path: String, _ subject: Subject) -> KeychainFailure {
         guard self.path == nil else { return self }
         var failure = self
         failure.path = path
-        failure.subject = subject
+        failure.subject = self.subject ?? subject
         failure.reason = "\(path): \(reason)"
         return failure
     }
 
-    /// Returns this failure with context in front of the reason.
+    /// Returns this failure with `context` in front of its reason.
     package func prefixed(by context: String) -> KeychainFailure {
         var failure = self
         failure.reason = "\(context): \(reason)"
         return failure
     }
 
+    /// Returns this failure with its subject and path, where its reason names them already.
+    ///
+    /// Returns the failure unchanged if it has a path.
+    package func about(_ subject: Subject, _ path: String) -> KeychainFailure {
+        guard self.path == nil else { return self }
+        var failure = self
+        failure.path = path
+        failure.subject = subject
+        return failure
+    }
+
+    /// Returns this failure with a remedy.
     package func withRemedy(_ remedy: KeychainRemedy) -> KeychainFailure {
         var failure = self
         failure.remedy = remedy
         return failure
     }
 
-    /// The failure of a call that needs authentication and has not asked a person yet.
+    /// The failure of a call that requires authentication and has not shown a prompt yet.
     package static func authenticationRequired(
         _ needs: AuthenticationNeeds, file: StaticString = #fileID, line: UInt = #line
     ) -> KeychainFailure {
@@ -123,48 +141,48 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package static func == (left: KeychainFailure, right: KeychainFailure) -> Bool { left.status == right.status }
 }
 
-/// What is refused before anybody is asked.
+/// Authentication that fails before a prompt is shown.
 extension KeychainFailure {
-    /// Without a passcode nobody can prove to be there.
+    /// The failure of user presence without a passcode.
     package static func passcodeNotSet(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
         KeychainFailure(
-            .authFailed, "no passcode is set, and without one nobody can prove to be there", refusal: .passcodeNotSet, file: file,
+            .authFailed, "no passcode is set; user presence is proved with the passcode", refusal: .passcodeNotSet, file: file,
             line: line)
     }
 
-    /// What nobody here could ever satisfy.
+    /// The failure of a constraint that can never be satisfied on this platform.
     package static func biometryNotAvailable(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
         KeychainFailure(
-            .authFailed, "biometry and companions release no key here: an item that needs one could never be read",
+            .authFailed, "biometry and companions cannot release a key on this platform: an item that needs them could never be read",
             refusal: .biometryNotAvailable, file: file, line: line)
     }
 }
 
-/// What helps after a failure, where the status does not tell.
+/// A remedy for a failure, where the status does not imply it.
 package enum KeychainRemedy: Hashable, Sendable {
-    /// The key holder has no room for unlocked keys: make room there, or use the passcode for each call.
+    /// The key holder is out of space: free space there, or enter the passcode for each call.
     case makeRoomForKeys
-    /// The keychain was locked, but programs that keep keys in their own memory were not told: end them, or lock again.
+    /// The keychain was locked, but processes that keep keys in their own memory could not be notified: end them, or lock again.
     case lockAgain
-    /// The administrator's file is to be corrected.
+    /// Correct the administrator's policy file.
     case correctPolicy
-    /// A newer version wrote what this one cannot read.
+    /// Use the newer version that wrote the data.
     case useNewerVersion
-    /// The file that was to be written, not the keychain, is where the failure lies.
+    /// Choose another output file; the keychain itself is intact.
     case writeElsewhere
-    /// Another program uses the keychain: end it.
+    /// End the other process that uses the keychain.
     case closeElsewhere
-    /// What is in the files has not the checksums it should have: a repair tells whether that is all.
+    /// Repair the files: some of their checksums are wrong.
     case repair
-    /// What the protector held is lost: the recovery key restores access.
+    /// The protector lost the device secret: use the recovery key.
     case useRecoveryKey
-    /// The TPM is there, perhaps, but not for this program now.
+    /// Make the TPM reachable for this process.
     case reachTPM
 }
 
-/// What became of a call: Apple's `OSStatus` codes under Swift names.
+/// The status of a call: Apple's `OSStatus` codes with Swift names.
 ///
-/// Open on purpose: a code that has no name here still travels unchanged.
+/// Not an enum, so that a code without a name here passes through unchanged.
 /// Source: `SecBase.h`, "Security Framework Result Codes".
 package struct KeychainStatus: RawRepresentable, Hashable, Sendable {
     package let rawValue: Int32

@@ -11,53 +11,55 @@ extension MatchRequest: AuthenticatedRequest {}
 extension UpdateRequest: AuthenticatedRequest {}
 extension DeleteRequest: AuthenticatedRequest {}
 
-/// Which items a call is about: parsed from a dictionary once, typed from then on.
+/// The items that a call is about, in typed form.
 package struct ItemQuery: Sendable {
     package var itemClass: ItemClass
-    /// The item itself, by its persistent reference.
+    /// The persistent reference of the item.
     ///
-    /// Then local and synchronizable items are found alike.
+    /// With it, local and synchronizable items match.
     package var reference: PersistentReference?
-    /// Values that must be equal, AND-ed.
+    /// Attribute values that must all be equal.
     ///
-    /// Holds `agrp`, `pdmn`, `musr`, dates and `sha1` too; never `sync` or `tomb`.
+    /// May include `agrp`, `pdmn`, `musr`, dates, and `sha1`; never `sync` or `tomb`.
     package var attributes: ItemAttributes
-    package var twin: Synchronizability
+    package var synchronizability: Synchronizability
     package var tombstones: Tombstones
-    /// Keep internet passwords whose server is this host or a host below it.
+    /// Limits the search to internet passwords whose server is this host or a subdomain of it.
     package var hostOrSubdomain: String?
 
-    /// Local items and synchronizable ones live side by side; which of them a search sees.
+    /// Which items a search sees: local items and synchronizable ones with the same name can exist side by side.
     package enum Synchronizability: Sendable {
         case local, synchronizable, either
     }
 
-    /// What synchronizable items leave behind when deleted is invisible unless asked for.
+    /// Whether a search sees items or the tombstones that deleted synchronizable items leave.
     package enum Tombstones: Sendable {
         case hidden, only
     }
 
     package init(
         itemClass: ItemClass, reference: PersistentReference? = nil, attributes: ItemAttributes = ItemAttributes(),
-        twin: Synchronizability = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
+        synchronizability: Synchronizability = .local, tombstones: Tombstones = .hidden, hostOrSubdomain: String? = nil
     ) {
         self.itemClass = itemClass
         self.reference = reference
         self.attributes = attributes
-        self.twin = twin
+        self.synchronizability = synchronizability
         self.tombstones = tombstones
         self.hostOrSubdomain = hostOrSubdomain
     }
 }
 
-/// `SecItemAdd`, typed.
+/// A `SecItemAdd` request.
 package struct AddRequest: Sendable {
     package var itemClass: ItemClass
-    /// As the caller gave them, with `sync` and `tomb` as 0 or 1; without `pdmn`, which is in `accessControl`.
+    /// The caller's attributes, with `sync` and `tomb` as 0 or 1; without `pdmn`, which is in `accessControl`.
     package var attributes: ItemAttributes
-    /// Nil adds an item without a secret, which is not the same as an empty one.
+    /// The secret.
+    ///
+    /// Nil adds an item without one, which differs from an item with an empty secret.
     package var secret: Data?
-    /// Nil: the default of the class and group.
+    /// The protection; nil: the default of the class and group.
     package var accessControl: AccessControl?
     package var authentication: Authentication
 
@@ -73,45 +75,50 @@ package struct AddRequest: Sendable {
     }
 }
 
-/// `SecItemCopyMatching`, typed.
+/// A `SecItemCopyMatching` request.
 package struct MatchRequest: Sendable {
     package var query: ItemQuery
-    /// How many items at the most; nil for all.
-    ///
-    /// Counted after every filter.
+    /// The maximum number of items after all filters; nil: no limit.
     package var limit: Int?
-    /// Without this the secrets stay sealed.
+    /// Whether the secrets are opened and returned.
     package var includesSecrets: Bool
-    /// Which attributes the items come with.
+    /// Which attributes are returned.
     ///
     /// With none, a search for secrets leaves the attributes sealed.
     package var attributes: AttributeSelection
+    /// Whether an item that cannot be read fails the search.
+    ///
+    /// If false, a search that finds readable items leaves out the unreadable ones.
+    package var failsIfUnreadable: Bool
     package var authentication: Authentication
 
     package init(
         query: ItemQuery, limit: Int? = 1, includesSecrets: Bool = false, attributes: AttributeSelection = .all,
-        authentication: Authentication = Authentication()
+        failsIfUnreadable: Bool = false, authentication: Authentication = Authentication()
     ) {
         self.query = query
         self.limit = limit
         self.includesSecrets = includesSecrets
         self.attributes = attributes
+        self.failsIfUnreadable = failsIfUnreadable
         self.authentication = authentication
     }
 }
 
-/// `SecItemUpdate`, typed.
+/// A `SecItemUpdate` request.
 package struct UpdateRequest: Sendable {
     package var query: ItemQuery
-    /// New values; may hold `agrp`, `sync`, `cdat`; never `pdmn`, `mdat`, `sha1`, `tomb` or `musr`.
+    /// The new values.
+    ///
+    /// May include `agrp`, `sync`, and `cdat`; never `pdmn`, `mdat`, `sha1`, `tomb`, or `musr`.
     package var changes: ItemAttributes
-    /// A new secret; nil leaves the old one.
+    /// The new secret; nil keeps the old one.
     package var secret: Data?
-    /// A new protection, constraints included.
+    /// The new protection, constraints included; nil keeps the old one.
     package var accessControl: AccessControl?
-    /// A new class alone: what the item asks for stays.
+    /// The new protection class, with unchanged constraints.
     package var accessibility: Accessibility?
-    /// Overrides whether a moved synchronizable item leaves a tombstone; nil is the usual rule.
+    /// Whether a moved item leaves a tombstone; nil: synchronizable items do, local ones do not.
     package var leavesTombstone: Bool?
     package var authentication: Authentication
 
@@ -129,7 +136,7 @@ package struct UpdateRequest: Sendable {
         self.authentication = authentication
     }
 
-    /// The same failure, needing what the new class takes as well: one question serves both.
+    /// Adds the needs of the new protection class to a failure's, so that one prompt satisfies both.
     func addingNeedsOfNewClass(_ failure: KeychainFailure) -> KeychainFailure {
         guard var needs = failure.needs, needs.passcodeClasses != nil, let new = accessControl?.accessibility ?? accessibility else {
             return failure
@@ -138,16 +145,16 @@ package struct UpdateRequest: Sendable {
         return .authenticationRequired(needs)
     }
 
-    /// How an item is protected after the update.
+    /// The protection of an item after the update.
     func protection(inPlaceOf old: AccessControl) -> AccessControl {
         accessControl ?? AccessControl(accessibility ?? old.accessibility, constraint: old.constraint)
     }
 }
 
-/// `SecItemDelete`, typed.
+/// A `SecItemDelete` request.
 package struct DeleteRequest: Sendable {
     package var query: ItemQuery
-    /// Overrides whether a deleted item leaves a tombstone; nil: synchronizable items do, local ones do not.
+    /// Whether a deleted item leaves a tombstone; nil: synchronizable items do, local ones do not.
     package var leavesTombstone: Bool?
     package var authentication: Authentication
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 
-/// A lock whose waiters give up at a deadline.
+/// A lock whose waiters time out.
 @safe package final class TimedLock: @unchecked Sendable {
-    // Unchecked: the pointer never changes, and what it points to is touched only by functions that take its mutex.
+    // Unchecked: the pointer never changes, and the functions that use its target hold the mutex in it.
     private let lock: OpaquePointer?
 
     package init() {
@@ -14,18 +14,19 @@ internal import CKeychainShims
         unsafe keychain_timed_lock_destroy(lock)
     }
 
-    /// Takes the lock; false when it was not to be had until the deadline, in nanoseconds of the system's monotonic clock.
-    package func take(untilNanoseconds deadline: UInt64) -> Bool {
+    /// Acquires the lock; returns false at the deadline, in nanoseconds of the system's monotonic clock.
+    package func acquire(untilNanoseconds deadline: UInt64) -> Bool {
         // Here and below: the structure lives as long as `self`.
         unsafe keychain_timed_lock_acquire(lock, deadline)
     }
 
-    /// Takes the lock; false when it was not to be had for so long.
-    package func take(withinSeconds seconds: UInt32) -> Bool {
-        take(untilNanoseconds: keychain_monotonic_nanoseconds() + UInt64(seconds) * 1_000_000_000)
+    /// Acquires the lock; returns false after so many seconds.
+    package func acquire(withinSeconds seconds: UInt32) -> Bool {
+        acquire(untilNanoseconds: keychain_monotonic_nanoseconds() + UInt64(seconds) * 1_000_000_000)
     }
 
-    package func giveBack() {
+    /// Releases the lock, on any thread.
+    package func release() {
         unsafe keychain_timed_lock_release(lock)
     }
 }

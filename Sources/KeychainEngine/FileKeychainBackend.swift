@@ -5,60 +5,88 @@ internal import KeychainStore
 internal import KeychainSystem
 internal import Synchronization
 
-/// The way from a configuration to an open keychain, and the making of a new one.
+/// A keychain in a file, with its device secret in a key file, a systemd credential, or a TPM.
 ///
-/// Order of making: device secret (flushed, under a provisional name), then the store with its keybag (published whole),
-/// then the device secret's final name. Dying anywhere in between leaves either no keychain or a complete one.
-struct FileKeychainBackend {
+/// Order of creation: the device secret (flushed, under a provisional name), then the store with its keybag (published whole), then
+/// the final name of the device secret. A crash at any point leaves either no keychain or a complete one.
+struct FileKeychainBackend: KeychainBackend {
     let configuration: KeychainConfiguration
     let entitlements: Entitlements
 
     private var protectors: ProtectorSelection { ProtectorSelection(configuration: configuration) }
     private var keyFile: KeyFile { protectors.keyFile }
 
-    /// How often a keybag that others change is read anew.
-    private static let attemptLimit = 8
+    // MARK: KeychainBackend
 
-    func run(creating: Bool) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
+    var promptSettings: PromptSettings { configuration.promptSettings }
+
+    var newKeychainHolder: KeyHolderKind { configuration.keyHolder.holderKindForNewStore }
+
+    func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy { try configuration.passcodePolicy() }
+
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         if try isStorePresent() { return try openExisting() }
         if let orphan = try keyFile.orphanPath() {
-            // The store may have been published, and its key file named, after the first look.
+            // Another process may have published the store, and named its key file, after the first check.
             if try isStorePresent() { return try openExisting() }
             throw missingStoreFailure(orphan)
         }
         guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
-        // Another process may be making one too: the slower one opens what the faster one has made.
-        try make()
+        // If another process creates one at the same time, the slower process opens the keychain of the faster one.
+        try create()
         return try openExisting()
     }
+
+    func close(_ keychain: OpenKeychain) {
+        (keychain.store as? SQLiteItemStore)?.close()
+    }
+
+    /// The holder is found by the store's identifier, which needs neither the keybag nor the protector.
+    func lockWithoutOpening(_ extent: LockExtent) {
+        guard let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) else { return }
+        defer { store.close() }
+        guard let holder = try? makeHolder(for: store) else { return }
+        try? LocalKeychain.lock(extent, holder, store)
+    }
+
+    /// SQLite and the keybag do not know the path of the file that they cannot use.
+    func addingContext(to failure: KeychainFailure) -> KeychainFailure {
+        switch failure.status {
+        case .notAvailable, .readOnly, .inputOutput:
+            let isAboutStore = failure.subject == nil || failure.subject == .store || failure.subject == .keybag
+            // A failure of a file that the call was to write is not about the store.
+            guard isAboutStore, failure.remedy != .writeElsewhere else { return failure }
+            return failure.located(at: configuration.storePath, .store)
+        default:
+            return failure
+        }
+    }
+
+    // MARK: Opening
 
     private func isStorePresent() throws(KeychainFailure) -> Bool {
         try SQLiteItemStore.inspect(configuration.storePath, fileSystem: configuration.storeOptions.fileSystem) == .present
     }
 
-    private func openExisting() throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
+    private func openExisting() throws(KeychainFailure) -> OpenKeychain {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
-        var stored = try store.keybag()
-        for _ in 1..<Self.attemptLimit {
-            do throws(KeychainFailure) {
-                let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
-                return opened(store, stored, keybag, protector, holder)
-            } catch {
-                // Another process may have moved the keychain to another protector since, and taken the old one away.
-                let present = try store.keybag()
-                guard present.generation != stored.generation else { throw error }
-                stored = present
-            }
+        let stored = try store.keybag()
+        do throws(KeychainFailure) {
+            let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
+            return open(store, stored, keybag, protector, holder)
+        } catch {
+            defer { store.close() }
+            // Another process may have moved the keychain to another protector since the keybag was read, and removed the old one.
+            guard let present = try? store.keybag(), present.generation != stored.generation else { throw error }
+            throw SealedKeychain.keybagChanged
         }
-        let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
-        return opened(store, stored, keybag, protector, holder)
     }
 
-    /// The keychain as a recovery key opens it, its protector left aside.
+    /// Opens the keychain with a recovery key instead of its protector.
     ///
-    /// Throws `.itemNotFound` where there is none, and what `KeybagDocument.deviceSecret` throws.
-    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
+    /// Throws `.itemNotFound` if there is no keychain, and as `KeybagDocument.deviceSecret` does.
+    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenKeychain {
         guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
@@ -66,30 +94,32 @@ struct FileKeychainBackend {
         let secret = try KeybagDocument.deviceSecret(in: stored.copies, openedBy: key, storeID: store.storeID)
         let keybag = try keybag(stored, storeID: store.storeID, secret, holder)
         let protector = RecoveredDeviceSecret(kind: keybag.document.protector.kind, secret: SharedSecretBytes(secret))
-        return opened(store, stored, keybag, protector, holder)
+        return open(store, stored, keybag, protector, holder)
     }
 
     private func makeHolder(for store: SQLiteItemStore) throws(KeychainFailure) -> any KeyHolder {
         let lockEpochs = LockEpochReader(store, configuration: configuration)
         return try configuration.keyHolder.makeHolder(
-            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() })
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try lockEpochs.lockEpoch() },
+            processKeys: configuration.processKeys)
     }
 
-    private func opened(
+    private func open(
         _ store: SQLiteItemStore, _ stored: StoredKeybag, _ keybag: OpenKeybag, _ protector: any DeviceProtector, _ holder: any KeyHolder
-    ) -> OpenKeychain<SQLiteItemStore> {
+    ) -> OpenKeychain {
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
         let isCurrent = stored.generation == keybag.keybagGeneration
         if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
-        return OpenKeychain<SQLiteItemStore>(
+        return OpenKeychain(
             store: store, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: isCurrent)
     }
 
-    /// What a keybag says about its protector cannot be authenticated before the protector gave its secret; a wrong word
-    /// there only ends in a keybag that does not open.
+    /// Tries the protectors that the copies of the keybag name.
+    ///
+    /// That part of the keybag cannot be authenticated without the device secret. If it is wrong, the keybag does not open.
     private func openKeybag(
         _ stored: StoredKeybag, storeID: StoreID, holder: any KeyHolder
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
@@ -109,7 +139,7 @@ struct FileKeychainBackend {
         throw failure
     }
 
-    /// The chip is asked only when what is held does not open the keybag, and gives what is held from then on.
+    /// Uses the held device secret if it opens the keybag; otherwise asks the TPM and holds its answer.
     private func keybag(
         _ stored: StoredKeybag, storeID: StoreID, _ tpm: TPMProtector, _ holder: any KeyHolder
     ) throws(KeychainFailure) -> OpenKeybag {
@@ -119,7 +149,7 @@ struct FileKeychainBackend {
             do throws(KeychainFailure) {
                 return try keybag(stored, storeID: storeID, HeldDeviceSecret.secret(in: held.secret, of: storeID), holder)
             } catch {
-                // That of another keybag; if the keybag itself is to blame, it says so again below.
+                // The held secret may belong to another keybag. If the keybag is damaged, opening fails again below.
                 holder.discard(.device, ticket: held.ticket)
             }
         }
@@ -136,7 +166,7 @@ struct FileKeychainBackend {
         do throws(KeychainFailure) {
             return try OpenKeybag(
                 copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
-                // A policy that cannot be read stops nobody from opening: it is read again where a passcode is set.
+                // An unreadable policy does not prevent opening. Setting a passcode reads it again.
                 applicationPasswordCost: (try? configuration.passcodePolicy().cost) ?? .standard)
         } catch {
             guard let protector else { throw error }
@@ -144,20 +174,23 @@ struct FileKeychainBackend {
         }
     }
 
-    /// A key file says that its store was here, and there is none: it was lost, and a new one would hide that.
+    /// The failure for a store that is gone while its key file is there. Creating a new store would hide the loss.
     private func missingStoreFailure(_ orphan: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: restore the keychain, or move the key file away to start anew"
-        )
+            "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: "
+                + "restore the keychain, or move the key file away to start anew",
+            path: configuration.storePath, subject: .store)
     }
+
+    // MARK: Creating
 
     private func protectorForNewStore() throws(KeychainFailure) -> DeviceProtectorKind {
         if let kind = configuration.protectorForNewStore { return kind }
         return try protectors.credential.isPresent() ? .systemdCredential : .keyFile
     }
 
-    private func make() throws(KeychainFailure) {
+    private func create() throws(KeychainFailure) {
         let storeID = StoreID.random()
         let kind = try protectorForNewStore()
         let new = try protectors.newSecret(kind, for: storeID)
@@ -168,13 +201,13 @@ struct FileKeychainBackend {
             }
             return
         }
-        try PrivateDirectory.make(configuration.keyDirectory)
+        try keyFile.createDirectory()
         try keyFile.prepare(new.shared.secret, for: storeID)
         let outcome: CreationOutcome
         do throws(KeychainFailure) {
             outcome = try makeStore(storeID, new)
         } catch {
-            // A store that was published before the failure needs its secret; whoever opens it finishes what is left.
+            // A store that was published before the failure needs its secret. The next opening completes the creation.
             if (try? isStorePresent()) == false { keyFile.discard(for: storeID) }
             throw error
         }
@@ -192,10 +225,10 @@ struct FileKeychainBackend {
     }
 }
 
-/// Reads a store's count of locks for a key holder.
+/// Reads the lock epoch of a store for a key holder.
 ///
-/// Through the open store as long as that is open, and then through one of its own: what is held in a process's memory outlives the
-/// keychain object that unlocked it.
+/// It reads from the open store while that is open, and then from a store of its own: keys in the memory of a process outlive the
+/// `LocalKeychain` that unlocked them.
 final class LockEpochReader: Sendable {
     private let configuration: KeychainConfiguration
     private let storeID: StoreID
@@ -212,7 +245,7 @@ final class LockEpochReader: Sendable {
         own.withLock { $0?.close() }
     }
 
-    /// Throws what opening and reading the store throw, and `.notAvailable` when another store is in its place.
+    /// Throws what opening and reading the store throw, and `.notAvailable` if another store is in its place.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
         do throws(KeychainFailure) {
             return try Self.lockEpoch(of: shared)
@@ -222,10 +255,10 @@ final class LockEpochReader: Sendable {
         do throws(KeychainFailure) {
             return try Self.lockEpoch(of: try ownStore())
         } catch {
-            guard error.requiresReopening else { throw error }
-            closeOwn()
+            // The next call opens the store again.
+            if error.requiresReopening { closeOwn() }
+            throw error
         }
-        return try Self.lockEpoch(of: try ownStore())
     }
 
     private static func lockEpoch(of store: SQLiteItemStore) throws(KeychainFailure) -> LockEpoch {

@@ -3,75 +3,76 @@ internal import Foundation
 package import KeychainCore
 package import KeychainStore
 
-/// Where a keychain is and how it behaves.
-///
-/// Parsed once from the environment.
+/// The location of a keychain and its settings.
 package struct KeychainConfiguration: Sendable {
-    /// The database file, an absolute path.
+    /// The absolute path of the database file.
     package var storePath: String
-    /// The directory of key files, an absolute path.
+    /// The absolute path of the directory of key files.
     package var keyDirectory: String
-    /// The protector of a store that has yet to be made; nil: a systemd credential if there is one, else a key file.
+    /// The protector of a store that is yet to be created; nil: a systemd credential if there is one, otherwise a key file.
     package var protectorForNewStore: DeviceProtectorKind?
-    /// Where systemd put the service's credentials, if it did.
+    /// The directory of the service's systemd credentials, if it has any.
     package var credentialsDirectory: String?
-    /// Where the TPM is, as tpm2-tss names it; used by a keychain whose protector it is, and nothing else is ever probed.
+    /// The TPM, in the notation of tpm2-tss. Only keychains with the protector `.tpm2` use it; no other TPM is ever tried.
     package var tpmTCTI = KeychainConfiguration.standardTPMTCTI
-    /// A chip for tests; nil: the one at `tpmTCTI`.
+    /// A sealing device for tests; nil: the TPM at `tpmTCTI`.
     package var sealingDevice: (any SealingDevice)?
-    /// Where the keys of an unlocked keychain are kept.
-    ///
-    /// The environment has no say in it.
+    /// Where the keys of an unlocked keychain are held. Not set by the environment.
     package var keyHolder = KeyHolderSelection.automatic
-    /// The administrator's rules for passcodes.
+    /// The keys that a `.processMemory` holder uses. Tests use a set of their own with a clock of their own.
+    package var processKeys = ProcessMemoryKeys.shared
+    /// The path of the administrator's rules for passcodes.
     ///
-    /// The environment has no say in it: a user could point it elsewhere.
+    /// Not set by the environment: a user could name another file.
     package var policyPath = PasscodePolicy.systemPath
-    /// Whether the policy may be the user's own file: for tests.
+    /// Whether the policy may belong to the user. For tests.
     package var acceptsUserOwnedPolicy = false
-    /// Which program asks the person.
+    /// The program that asks a person for a passcode or password.
     package var pinentry = PinentrySelection.automatic
-    /// Where the person is, for that program.
+    /// The terminal and the display of the person, for that program.
     package var promptEnvironment = PromptEnvironment()
-    /// Who asks the person; nil: what `pinentry` and `promptEnvironment` say.
+    /// Replaces `pinentry` and `promptEnvironment`. For tests.
     package var presenceVerifier: (any PresenceVerifier)?
-    /// How long a person may take to answer.
+    /// How long a person has to answer, in seconds.
     package var promptTimeoutSeconds = PresenceQuestion.standardTimeoutSeconds
-    /// How the store is opened.
-    ///
-    /// The environment has no say in it; tests do.
+    /// The clock that limits the reuse of an authentication.
+    package var time: any ContinuousTime = SystemContinuousTime()
+    /// How the store is opened. Not set by the environment.
     package var storeOptions = StoreOptions()
 
-    /// Where the kernel shares the machine's TPM among programs.
+    /// The TPM device that the kernel shares among programs.
     package static let standardTPMTCTI = "device:/dev/tpmrm0"
 
     package init(
         storePath: String, keyDirectory: String, protectorForNewStore: DeviceProtectorKind? = nil,
         credentialsDirectory: String? = nil
     ) {
-        self.storePath = Self.plain(storePath)
-        self.keyDirectory = Self.plain(keyDirectory)
+        self.storePath = Self.normalizedPath(storePath)
+        self.keyDirectory = Self.normalizedPath(keyDirectory)
         self.protectorForNewStore = protectorForNewStore
         self.credentialsDirectory = credentialsDirectory
     }
 
-    /// A keychain wholly below one directory, as `KEYCHAIN_HOME` says it.
+    /// A keychain below one directory, as `KEYCHAIN_HOME` names it.
     package init(home: String) {
         self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
     }
 
-    /// The configuration that this process's environment gives.
+    /// Returns the configuration of this process's environment.
     ///
-    /// Throws as `init(environment:)`.
+    /// Throws as `init(environment:)` does.
     package static func fromEnvironment() throws(KeychainFailure) -> KeychainConfiguration {
         try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
     }
 
-    /// Reads `KEYCHAIN_HOME`, else `XDG_DATA_HOME` and `XDG_STATE_HOME`, else `HOME`; `KEYCHAIN_PROTECTOR`; `KEYCHAIN_TPM_TCTI`;
-    /// `KEYCHAIN_PINENTRY` and what a pinentry program is told of the caller; and `CREDENTIALS_DIRECTORY`.
+    /// Reads the configuration from environment variables.
+    ///
+    /// The location is `KEYCHAIN_HOME`; without it `XDG_DATA_HOME` and `XDG_STATE_HOME`; without those, directories below `HOME`.
+    /// `KEYCHAIN_PROTECTOR`, `KEYCHAIN_TPM_TCTI`, `KEYCHAIN_PINENTRY` and the variables of the terminal and display,
+    /// and `CREDENTIALS_DIRECTORY` are read too.
     ///
     /// Source: XDG Base Directory Specification (a relative path is to be ignored); systemd.exec(5), "Credentials".
-    /// Throws `.notAvailable` when no place is named, `.parameter` for a value that is not understood.
+    /// Throws `.notAvailable` if no location is named, and `.parameter` for an invalid value.
     package init(environment: [String: String]) throws(KeychainFailure) {
         if let home = environment["KEYCHAIN_HOME"] {
             guard home.hasPrefix("/") else {
@@ -96,8 +97,8 @@ package struct KeychainConfiguration: Sendable {
         credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// The path without empty and `.` components: many people end the name of a directory with a slash.
-    private static func plain(_ path: String) -> String {
+    /// Returns the path without empty and `.` components.
+    private static func normalizedPath(_ path: String) -> String {
         guard path.hasPrefix("/") else { return path }
         return "/" + path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }.joined(separator: "/")
     }
@@ -116,18 +117,18 @@ package struct KeychainConfiguration: Sendable {
     }
 }
 
-/// Which key holder a keychain uses.
+/// The choice of a key holder.
 package enum KeyHolderSelection: String, CaseIterable, Sendable {
-    /// The kernel's keyring where it is to be had, else the process's memory.
+    /// The kernel's keyring if it is usable, otherwise the process's memory.
     case automatic
     case kernelKeyring
     case processMemory
 
     /// Makes the holder of one store.
     ///
-    /// Throws `.notAvailable` when the kernel's keyring is asked for by name and refused.
+    /// Throws `.notAvailable` if `.kernelKeyring` is selected and the kernel refuses it.
     package func makeHolder(
-        storeID: StoreID, epochSource: @escaping LockEpochSource
+        storeID: StoreID, epochSource: @escaping LockEpochSource, processKeys: ProcessMemoryKeys = .shared
     ) throws(KeychainFailure) -> any KeyHolder {
         switch self {
         case .kernelKeyring:
@@ -135,16 +136,16 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
         case .automatic where KernelKeyring.refusal == nil:
             return try KernelKeyHolder(storeID: storeID, epochSource: epochSource)
         case .automatic, .processMemory:
-            return ProcessMemoryKeyHolder(storeID: storeID, epochSource: epochSource)
+            return ProcessMemoryKeyHolder(storeID: storeID, epochSource: epochSource, keys: processKeys)
         }
     }
 
-    /// What `makeHolder` would make.
+    /// The kind of the holder that `makeHolder` returns.
     package var holderKindForNewStore: KeyHolderKind {
         guard self != .processMemory, KernelKeyring.refusal == nil else { return .processMemory }
         return UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
     }
 }
 
-/// Reads a store's count of locks, as it is now.
+/// Reads the current lock epoch of a store.
 package typealias LockEpochSource = @Sendable () throws(KeychainFailure) -> LockEpoch

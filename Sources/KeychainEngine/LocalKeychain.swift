@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
-internal import KeychainStore
 internal import Logging
 internal import Synchronization
 
-/// The keychain of this process's user, in a file: opened at the first call, made at the first write.
+/// The keychain engine of one process, over a store in a file or in memory.
+///
+/// The store is opened by the first call and created by the first write.
 package final class LocalKeychain: Keychain {
-    package let configuration: KeychainConfiguration
+    let backend: any KeychainBackend
     package let entitlements: Entitlements
-    let access: KeychainAccess<SQLiteItemStore>
+    let promptSettings: PromptSettings
+    let prompts = PromptQueue<PromptKey>()
+    private let opened = Mutex<OpenKeychain?>(nil)
 
-    package init(configuration: KeychainConfiguration, entitlements: Entitlements) {
-        self.configuration = configuration
-        self.entitlements = entitlements
-        access = KeychainAccess(
-            passcodePolicy: { () throws(KeychainFailure) in try configuration.passcodePolicy() },
-            prompting: configuration.prompting(requester: Self.pathOfThisProgram),
-            opening: { creating throws(KeychainFailure) in
-                try FileKeychainBackend(configuration: configuration, entitlements: entitlements).run(creating: creating)
-            },
-            closing: { $0.store.close() })
+    package init(backend: any KeychainBackend) {
+        self.backend = backend
+        entitlements = backend.entitlements
+        promptSettings = backend.promptSettings
     }
 
+    /// Uses the store in the file that `configuration` names.
+    package convenience init(configuration: KeychainConfiguration, entitlements: Entitlements) {
+        self.init(backend: FileKeychainBackend(configuration: configuration, entitlements: entitlements))
+    }
+
+    deinit {
+        if let keychain = opened.withLock({ $0 }) { backend.close(keychain) }
+    }
+
+    // MARK: Items
+
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        // A call that would be refused anyway makes no store.
-        let control = try entitlements.admit(request).control
+        // Before a store is created: a request that would be refused anyway creates none.
+        let control = try entitlements.validateAdd(request).control
         let needsPasscode = control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
         guard needsPasscode else { return try add(request, creating: true) }
         do throws(KeychainFailure) {
@@ -36,117 +44,49 @@ package final class LocalKeychain: Keychain {
     }
 
     private func add(_ request: AddRequest, creating: Bool) throws(KeychainFailure) -> KeychainItem {
-        try perform(creating: creating, .add, request) { keychain, request throws(KeychainFailure) in
-            try keychain.add(request)
+        try perform(creating: creating, .add, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.add(request)
         }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         try requireAccess(.read, to: request.query)
-        return try perform(creating: false, .read, request) { keychain, request throws(KeychainFailure) in
-            try keychain.copyMatching(request)
+        return try perform(creating: false, .read, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.copyMatching(request)
         }
     }
 
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
-        try perform(creating: false, .change, request) { keychain, request throws(KeychainFailure) in
-            try keychain.update(request)
+        if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
+        try perform(creating: false, .change, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.update(request)
         }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
-        try perform(creating: false, .delete, request) { keychain, request throws(KeychainFailure) in
-            try keychain.delete(request)
+        try perform(creating: false, .delete, request) { opened, request throws(KeychainFailure) in
+            try opened.keychain.delete(request)
         }
     }
 
-    /// A group that the program may not use is refused also where no store exists yet.
+    /// Refuses an access group that the program is not entitled to, even if there is no store yet.
     private func requireAccess(_ kind: Entitlements.Access, to query: ItemQuery) throws(KeychainFailure) {
-        guard !access.isOpen else { return }
+        // An open keychain checks the group itself.
+        guard opened.withLock({ $0 == nil }) else { return }
         _ = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: kind)
     }
 
-    private func perform<Request: AuthenticatedRequest, Result>(
-        creating: Bool, _ action: AuthenticatedAction, _ request: Request,
-        _ body: (SealedKeychain, Request) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        try naming { () throws(KeychainFailure) in
-            try access.perform(creating: creating, action, request) { opened, request throws(KeychainFailure) in
-                try body(opened.keychain, request)
-            }
-        }
-    }
+    // MARK: Opening and retrying
 
-    /// The open keychain.
+    /// The open keychain; opens it if necessary.
     ///
-    /// Throws `.itemNotFound` where there is none and none may be made: then nothing was ever stored.
-    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain<SQLiteItemStore> {
-        try naming { () throws(KeychainFailure) in try access.current(creating: creating) }
-    }
-
-    /// SQLite and the keybag do not know which file it is that they cannot use; whoever reads the failure wants to.
-    ///
-    /// `otherPlace`: what is about that is not about the keychain.
-    func naming<Result>(
-        unlessAbout otherPlace: String? = nil, _ body: () throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        do throws(KeychainFailure) {
-            return try body()
-        } catch {
-            // The status decides first: "not found" is an everyday answer and must not cost a search through text.
-            switch error.status {
-            case .notAvailable, .readOnly, .inputOutput:
-                let ownPlaces = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, configuration.policyPath]
-                let places = ownPlaces + (otherPlace.map { [$0] } ?? [])
-                throw places.contains(where: error.reason.contains) ? error : error.located(at: configuration.storePath, .store)
-            default:
-                throw error
-            }
-        }
-    }
-}
-
-/// The way to an open keychain: opens it at the first call, and anew when the store or its keybag changed beneath.
-package final class KeychainAccess<Store: ItemStore>: Sendable {
-    package typealias Opened = OpenKeychain<Store>
-
-    private let opening: @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened
-    private let closing: @Sendable (Opened) -> Void
-    private let opened = Mutex<Opened?>(nil)
-    let passcodePolicy: @Sendable () throws(KeychainFailure) -> PasscodePolicy
-    let prompting: Prompting
-    package let prompts = PromptQueue<PromptKey>()
-
-    /// Opens nothing yet.
-    ///
-    /// `opening` throws `.itemNotFound` where there is no keychain and none may be made: then nothing was ever stored.
-    package init(
-        passcodePolicy: @escaping @Sendable () throws(KeychainFailure) -> PasscodePolicy, prompting: Prompting,
-        opening: @escaping @Sendable (_ creating: Bool) throws(KeychainFailure) -> Opened,
-        closing: @escaping @Sendable (Opened) -> Void
-    ) {
-        self.passcodePolicy = passcodePolicy
-        self.prompting = prompting
-        self.opening = opening
-        self.closing = closing
-    }
-
-    deinit {
-        opened.withLock { opened in
-            if let opened { closing(opened) }
-        }
-    }
-
-    package var isOpen: Bool { opened.withLock { $0 != nil } }
-
-    /// The open keychain.
-    package func current(creating: Bool) throws(KeychainFailure) -> Opened {
+    /// Throws as `KeychainBackend.open` does.
+    func current(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         if let current = opened.withLock({ $0 }) { return current }
-        // Opening reads files and may make a store, so it runs outside the lock; of two at once, one result is kept.
-        let fresh = try opening(creating)
+        // Opening reads files and may create a store, so it runs outside the lock. If two threads open at once, one result is kept.
+        let fresh = try backend.open(creating: creating)
         return opened.withLock { opened in
             if let winner = opened { return winner }
             opened = fresh
@@ -154,62 +94,102 @@ package final class KeychainAccess<Store: ItemStore>: Sendable {
         }
     }
 
-    /// Runs `body` on the open keychain, and again when the store or its keybag is another one by now.
+    /// Runs `body` on the open keychain; reopens the keychain and runs `body` again if the store or its keybag was replaced.
     ///
-    /// Again and again while other processes change the keybag, though not for ever.
+    /// Failures get their context here: see `KeychainBackend.addingContext(to:)`.
+    ///
+    /// These are all the retry loops between a call and the store, from the outermost to the innermost:
+    ///
+    /// | Loop | Repeats when | Ends because |
+    /// |---|---|---|
+    /// | `perform(creating:_:_:_:)` | an item needs authentication | 21 rounds, Apple's limit; three passwords per call |
+    /// | `askForPasscode` | the passcode is wrong | three attempts |
+    /// | `perform(creating:_:)`, this one | the store or the keybag was replaced | each round needs another change, and there are 5 s in all |
+    /// | `ProcessMemoryKeys.load` | another thread replaced the key while the lock epoch was read | 8 rounds |
+    /// | `KernelKeyHolder.load`, `.removeKeys` | another process changed the keyring in between | 8 rounds |
+    /// | `KernelKeyring.serials`, `.withContent` | the keyring or the key grew while it was read | 8 rounds |
+    /// | `KernelKeyring.hold` | the user's quota is used up until the kernel frees removed keys | 250 rounds, 2 s |
+    /// | `rewrapRows` | there are more rows under old class keys | each batch ends at a higher row number |
+    /// | `KeyFile.renameUnusable` | a name is taken | 99 names |
+    ///
+    /// Opening does not loop: if the keybag changes while it is opened, opening throws and this loop repeats it. The store has two
+    /// loops of its own, both with a deadline: SQLite's busy timeout, and the queue of writers.
     package func perform<Result>(
-        creating: Bool, _ body: (Opened) throws(KeychainFailure) -> Result
+        creating: Bool, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         var deadlineNanoseconds: UInt64?
         while true {
-            let opened = try current(creating: creating)
+            var used: OpenKeychain?
             do throws(KeychainFailure) {
-                return try body(opened)
+                let current = try current(creating: creating)
+                used = current
+                return try body(current)
             } catch {
+                // An ordinary answer, which costs no look at the clock.
+                if error.status == .itemNotFound || error.status == .duplicateItem { throw error }
                 let now = SystemContinuousTime().nowNanoseconds()
-                guard now < deadlineNanoseconds ?? .max, canRetry(error, opened, isFirst: deadlineNanoseconds == nil) else {
-                    throw error
+                guard now < deadlineNanoseconds ?? .max, canRetry(error, used, isFirst: deadlineNanoseconds == nil) else {
+                    throw backend.addingContext(to: error)
                 }
-                deadlineNanoseconds = deadlineNanoseconds ?? now + Self.patienceNanoseconds
-                close(opened)
+                deadlineNanoseconds = deadlineNanoseconds ?? now + Self.retryLimitNanoseconds
+                if let used { close(used) }
             }
         }
     }
 
-    /// Longer than any number of changes by others that do not go on for ever.
-    private static var patienceNanoseconds: UInt64 { 5_000_000_000 }
+    /// The time for all retries of one call, from the first failure on.
+    private static let retryLimitNanoseconds: UInt64 = 5_000_000_000
 
-    /// Whether the same call may be answered in another way once the keychain is opened anew.
-    private func canRetry(_ failure: KeychainFailure, _ opened: Opened, isFirst: Bool) -> Bool {
+    /// Whether the same call may have another result once the keychain is reopened; `used` is nil if opening failed.
+    private func canRetry(_ failure: KeychainFailure, _ used: OpenKeychain?, isFirst: Bool) -> Bool {
+        guard let used else { return failure.requiresReopening }
         if failure.requiresReopening {
-            // After the first time there must be something new to open: another thread has closed this one, or the keybag changed.
-            if isFirst || self.opened.withLock({ $0?.keybag !== opened.keybag }) { return true }
+            // After the first round there must be something new to open: another thread reopened it, or the keybag changed.
+            if isFirst || opened.withLock({ $0 !== used }) { return true }
         } else if !Self.mayDependOnKeybag(failure.status) {
             return false
         }
-        return (try? opened.isOutdated()) ?? false
+        return (try? used.isOutdated()) ?? false
     }
 
-    /// Answers that another keybag may change: a passcode may have been set, changed or removed by another process.
+    /// Whether another keybag may change the result: another process may have set, changed, or removed the passcode.
     private static func mayDependOnKeybag(_ status: KeychainStatus) -> Bool {
         status == .interactionNotAllowed || status == .authFailed || status == .decode
     }
 
-    /// Lets go of what is open, if anything is; the next call opens anew.
+    /// Runs `body` as `perform(creating:_:)` does, on a keychain whose keybag was the store's newest a moment ago.
+    func performOnCurrentKeybag<Result>(
+        _ body: (OpenKeychain) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+            return try body(opened)
+        }
+    }
+
+    /// Adds context to the failures of an operation that does not use the open keychain.
+    func addingContext<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+        do throws(KeychainFailure) { return try body() } catch { throw backend.addingContext(to: error) }
+    }
+
+    /// Closes the open keychain, if any; the next call opens it again.
     func closeCurrent() {
         if let current = opened.withLock({ $0 }) { close(current) }
     }
 
-    /// Lets go of what failed or is outdated, and of nothing that another thread has opened in its place since.
-    func close(_ outdated: Opened) {
+    /// Closes `outdated`, but not a keychain that another thread has opened since.
+    func close(_ outdated: OpenKeychain) {
         opened.withLock { opened in
-            if opened?.keybag === outdated.keybag { opened = nil }
+            if opened === outdated { opened = nil }
         }
-        closing(outdated)
+        backend.close(outdated)
     }
+
+    /// How many calls are asking a person, or waiting to ask, or waiting for the answer to another call's question.
+    package var promptParticipantCount: Int { prompts.participantCount }
 }
 
-/// What the engine has to say to whoever runs the program: never a secret, never an attribute's value.
+/// Warnings for the administrator: never a secret, never the value of an attribute.
 enum EngineLog {
     private static let logger = Logger(label: "keychain")
 

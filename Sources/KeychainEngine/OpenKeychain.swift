@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Keybag
 package import KeychainCore
+internal import KeychainStore
 
-/// What an open keychain consists of.
-package struct OpenKeychain<Store: ItemStore>: Sendable {
-    package let store: Store
+/// An open store with its keybag, its device protector, and its key holder.
+///
+/// A class, so that each call of `LocalKeychain` retains one reference instead of copying six values.
+package final class OpenKeychain: Sendable {
+    package let store: any ItemStore
     package let keybag: OpenKeybag
     package let keychain: SealedKeychain
     package let protector: any DeviceProtector
     package let holder: any KeyHolder
-    /// Whether the keybag in use is the one that the store's last change left; without it nothing can be written.
+    /// Whether the keybag in use is the newest one in the store. If not, items can be read but not written.
     package let isKeybagCurrent: Bool
 
     package init(
-        store: Store, keybag: OpenKeybag, keychain: SealedKeychain, protector: any DeviceProtector, holder: any KeyHolder,
+        store: any ItemStore, keybag: OpenKeybag, keychain: SealedKeychain, protector: any DeviceProtector, holder: any KeyHolder,
         isKeybagCurrent: Bool
     ) {
         self.store = store
@@ -24,9 +27,17 @@ package struct OpenKeychain<Store: ItemStore>: Sendable {
         self.isKeybagCurrent = isKeybagCurrent
     }
 
-    /// The device secret, for as long as the caller keeps it.
+    /// Returns the store as a file.
     ///
-    /// Throws, calling for reopening, when another process has moved the keychain to another protector since.
+    /// Throws `.unimplemented` for a keychain in memory.
+    func fileStore() throws(KeychainFailure) -> SQLiteItemStore {
+        guard let store = store as? SQLiteItemStore else { throw KeychainFailure.requiresFile() }
+        return store
+    }
+
+    /// Returns a copy of the device secret.
+    ///
+    /// Throws a failure that requires reopening if another process has moved the keychain to another protector.
     func deviceSecret() throws(KeychainFailure) -> SecretBytes {
         do throws(KeychainFailure) {
             return try protector.deviceSecret(for: keybag.storeID)
@@ -36,42 +47,56 @@ package struct OpenKeychain<Store: ItemStore>: Sendable {
         }
     }
 
-    /// The chip that protects this keychain, if one does.
+    /// The TPM that protects this keychain; nil for other protectors.
     var device: (any SealingDevice)? { (protector as? TPMProtector)?.device }
 
-    /// All class keys, and what else the passcode releases.
+    /// Returns all class keys and the presence key pair.
     ///
-    /// Throws `.authFailed` for a wrong passcode or when none is set.
+    /// Throws `.authFailed` for a wrong passcode, or if none is set.
     func unlockedKeys(passcode: borrowing Passcode) throws(KeychainFailure) -> UnlockedKeys {
         try keybag.unlockedKeys(passcode: passcode, deviceSecret: try deviceSecret(), device: device)
     }
 
-    /// The keychain with everything that a passcode releases.
+    /// Returns the keychain with everything that the passcode releases.
     func keychain(openingWith keys: UnlockedKeys) throws(KeychainFailure) -> SealedKeychain {
         let keychain = keychain.with(keys: keys)
         guard keys.hasPresenceKeyPair else { return keychain }
         return keychain.with(constraintKeys: ConstraintKeys(presence: try keys.presenceRelease(for: Set(Accessibility.allCases))))
     }
 
-    /// Whether another process has changed the keybag since this was opened.
+    /// Whether another process has changed the keybag since this keychain was opened.
     ///
-    /// Throws when the store cannot tell.
+    /// Throws if the store cannot be read.
     func isOutdated() throws(KeychainFailure) -> Bool {
         guard isKeybagCurrent else { return false }
         return try present().keybagGeneration != keybag.keybagGeneration
     }
 
-    /// State, passcode, holder and time of the lock.
+    /// Throws `.interactionNotAllowed` unless the keychain is unlocked.
+    func requireUnlocked() throws(KeychainFailure) {
+        guard try keybag.lockState() == .unlocked else {
+            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
+        }
+    }
+
+    /// Returns the lock state, whether a passcode is set, the key holder, and the auto-lock time.
     func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         let state = try keybag.lockState()
-        // What was held for this keybag goes when another one takes its place, and that says nothing of a lock.
+        // A replaced keybag also empties the holder. That is not a lock.
         if state != .unlocked, try isOutdated() { throw SealedKeychain.keybagChanged }
         return SessionStatus(
             state: state, isPasscodeSet: keybag.isPasscodeSet, holder: holder.kind, autoLock: try keybag.autoLock())
     }
 
-    /// What the store says now.
+    /// Returns the keybag generation and the lock epoch that are in the store now.
     func present() throws(KeychainFailure) -> (keybagGeneration: UInt64, lockEpoch: LockEpoch) {
         try store.read { reading throws(KeychainFailure) in (try reading.keybag().generation, try reading.lockEpoch()) }
+    }
+}
+
+extension KeychainFailure {
+    /// The failure of an operation on the keychain's file, for a keychain in memory.
+    static func requiresFile(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+        KeychainFailure(.unimplemented, "this keychain is in memory and has no file", file: file, line: line)
     }
 }

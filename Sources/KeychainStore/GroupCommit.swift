@@ -19,7 +19,7 @@ final class WriterQueue: Sendable {
     private let requestArrival = TimedLock()
 
     init() {
-        _ = requestArrival.take(withinSeconds: 0)
+        _ = requestArrival.acquire(withinSeconds: 0)
     }
 
     /// The number of requests that wait.
@@ -49,7 +49,7 @@ final class WriterQueue: Sendable {
             return (true, state.leaderIsWaiting)
         }
         guard mustWait else { return .acquired }
-        if leaderIsWaiting { requestArrival.giveBack() }
+        if leaderIsWaiting { requestArrival.release() }
         if let answer = request.waitForAnswer(untilNanoseconds: deadline) { return answer }
         let isWithdrawn = state.withLock { state in
             guard let place = state.waiting.firstIndex(where: { $0 === request }) else { return false }
@@ -74,7 +74,7 @@ final class WriterQueue: Sendable {
             }
             // A request that may not share a transaction ends the group. Later requests do not overtake it.
             guard isEmpty else { return found }
-            guard requestArrival.take(untilNanoseconds: deadline) else {
+            guard requestArrival.acquire(untilNanoseconds: deadline) else {
                 state.withLock { $0.leaderIsWaiting = false }
                 return nil
             }
@@ -124,7 +124,7 @@ final class WriteRequest: @unchecked Sendable {
     init(sharesFlush: Bool, _ body: @escaping Body) {
         self.sharesFlush = sharesFlush
         self.body = body
-        _ = isAnswered.take(withinSeconds: 0)
+        _ = isAnswered.acquire(withinSeconds: 0)
     }
 
     /// Moves the closure out of the request.
@@ -141,14 +141,14 @@ final class WriteRequest: @unchecked Sendable {
     func answer(_ answer: Answer) {
         body = nil
         self.answer = answer
-        isAnswered.giveBack()
+        isAnswered.release()
     }
 
     /// Waits for the answer.
     ///
     /// Returns nil at the deadline.
     func waitForAnswer(untilNanoseconds deadline: UInt64) -> Answer? {
-        isAnswered.take(untilNanoseconds: deadline) ? answer : nil
+        isAnswered.acquire(untilNanoseconds: deadline) ? answer : nil
     }
 }
 

@@ -91,17 +91,14 @@ package final class SQLiteItemStore: ItemStore {
         try withReader { session throws(KeychainFailure) in try session.scrubPending() != nil }
     }
 
-    /// The entry of `integrityProblems` that a replacement of the keybag repairs.
-    package static let differingKeybagCopies = "the two copies of the keybag differ"
-
     /// Finds the damaged pages of a store's files by their checksums, even if the store is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
         guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
         return try StoreOpener(path: path, options: options).findDamage()
     }
 
-    /// Returns one line for each problem of the file itself; none if it is sound.
-    package func integrityProblems() throws(KeychainFailure) -> [String] {
+    /// Returns the problems of the file itself; empty if it is sound.
+    package func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try withReader { session throws(KeychainFailure) in try session.integrityProblems() }
     }
 

@@ -4,7 +4,7 @@ internal import KeychainCore
 
 extension SealedObject {
     init(_ object: keychain_tpm_object) {
-        // Here and below: the fields are arrays of bytes, which Swift sees as tuples.
+        // Here and below: the fields are arrays of bytes, which Swift imports as tuples.
         self.init(
             rootKeyName: unsafe withUnsafeBytes(of: object.root_key_name) { unsafe Array($0.prefix(object.root_key_name_byte_count)) },
             publicArea: unsafe withUnsafeBytes(of: object.public_area) { unsafe Array($0.prefix(object.public_area_byte_count)) },
@@ -14,7 +14,7 @@ extension SealedObject {
 }
 
 extension keychain_tpm_object {
-    /// Nil when a part is larger than any that a chip gives.
+    /// Nil if a part is larger than any that a TPM produces.
     init?(_ object: SealedObject) {
         self.init()
         guard
@@ -32,7 +32,9 @@ extension keychain_tpm_object {
 }
 
 extension SealingAuthorization {
-    /// Lends the bytes, nil if there are none, for the duration of `body`, which must not keep or copy them.
+    /// Calls `body` with the bytes, or nil if there are none.
+    ///
+    /// `body` must not keep or copy them.
     borrowing func withPointer(_ body: (UnsafeRawPointer?) throws(SealingFailure) -> Void) throws(SealingFailure) {
         switch self {
         case .none: try body(nil)
@@ -45,7 +47,7 @@ extension SealingAuthorization {
         }
     }
 
-    /// Whether a chip, which drops zeros at the end, would see nothing of it.
+    /// Whether the authorization would be empty for a TPM, which strips trailing zeros.
     var isAllZeros: Bool {
         switch self {
         case .none: false
@@ -68,7 +70,7 @@ extension SealingDeviceStatus {
         )
     }
 
-    /// Four characters from each number, without what is not printable and the blanks around them.
+    /// Returns four characters of each number, without unprintable characters and surrounding blanks.
     private static func text(_ numbers: [UInt32]) -> String {
         let bytes = numbers.flatMap { number in [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) } }
         let words = bytes.map { (0x21...0x7e).contains($0) ? $0 : 0x20 }.split(separator: 0x20)
@@ -77,9 +79,9 @@ extension SealingDeviceStatus {
 }
 
 extension SealingFailure {
-    /// Nil when nothing failed.
+    /// Nil if nothing failed.
     init?(_ report: keychain_tpm_report) {
-        // An array of bytes, which Swift sees as a tuple.
+        // An array of bytes, which Swift imports as a tuple.
         let text = unsafe withUnsafeBytes(of: report.text) { unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         switch report.outcome {
         case KEYCHAIN_TPM_DONE: return nil

@@ -3,29 +3,31 @@ internal import CTPMShims
 package import KeychainCore
 internal import Synchronization
 
-/// A TPM 2.0, reached over tpm2-tss.
+/// A TPM 2.0, used through tpm2-tss.
 ///
-/// Each call connects anew and leaves nothing loaded in the chip. Calls to one chip go one after the other.
+/// Each call opens its own connection and leaves nothing loaded in the TPM. Calls to one TPM are serialized within a process.
 package struct TPMDevice: SealingDevice {
-    /// Where the kernel shares the chip among programs.
+    /// The kernel's resource manager, which shares the TPM among processes.
     package static let defaultTCTI = "device:/dev/tpmrm0"
 
-    /// Whether this build can talk to a TPM: whether it was built with the package trait `TPM`.
+    /// Whether this build supports TPMs, that is, has the package trait `TPM`.
     package static var isBuilt: Bool { keychain_tpm_is_built() }
 
     package let location: String
     private let timeoutSeconds: UInt32
     private let lock: TimedLock
 
-    /// A chip at a place that is named as tpm2-tss names it, "module:configuration"; no other is looked for.
+    /// A TPM named by a TCTI of tpm2-tss, "module:configuration".
     ///
-    /// A call waits at most `timeoutSeconds` for other calls of this process to end, and then as long for the chip.
+    /// No other TPM is tried.
+    ///
+    /// A call waits at most `timeoutSeconds` for other calls of this process, and then at most as long for the TPM.
     package init(tcti: String = defaultTCTI, timeoutSeconds: UInt32 = 30) throws(SealingFailure) {
         guard let first = tcti.utf8.first, first != UInt8(ascii: ":"), !tcti.utf8.contains(0) else {
-            throw .unavailable("\"\(tcti)\" does not say where the TPM is; an example: \(Self.defaultTCTI)")
+            throw .unavailable("\"\(tcti)\" is not the TCTI of a TPM; an example: \(Self.defaultTCTI)")
         }
         location = tcti
-        // A day is longer than anybody waits, and fits when it is counted in milliseconds.
+        // At most a day, so that the number of milliseconds fits into 32 bits.
         self.timeoutSeconds = min(timeoutSeconds, 86_400)
         lock = TPMLocks.lock(of: tcti)
     }
@@ -33,7 +35,7 @@ package struct TPMDevice: SealingDevice {
     package func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8] {
         var object = keychain_tpm_object()
         try unsafe call { call, report in
-            // Here and below: the call, what it fills in and the report are ours, and are not used after it returns.
+            // Here and below: all pointers stay valid during the call and are not used after it returns.
             unsafe keychain_tpm_root_key_name(call, makingOne, &object, report)
         }
         return SealedObject(object).rootKeyName
@@ -45,7 +47,7 @@ package struct TPMDevice: SealingDevice {
         guard secret.byteCount <= Int(KEYCHAIN_TPM_LARGEST_SECRET) else {
             throw .failed("a TPM seals at most \(KEYCHAIN_TPM_LARGEST_SECRET) bytes")
         }
-        guard !authorization.isAllZeros else { throw .failed("to a TPM an authorization of zeros is none") }
+        guard !authorization.isAllZeros else { throw .failed("for a TPM an authorization of zeros is empty") }
         var object = keychain_tpm_object()
         try unsafe secret.withBytes { secret throws(SealingFailure) in
             try unsafe authorization.withPointer { authorization throws(SealingFailure) in
@@ -60,11 +62,11 @@ package struct TPMDevice: SealingDevice {
     package func unseal(
         _ object: SealedObject, authorization: borrowing SealingAuthorization
     ) throws(SealingFailure) -> SecretBytes {
-        guard var object = keychain_tpm_object(object) else { throw .failed("what is to be unsealed is larger than what a TPM seals") }
+        guard var object = keychain_tpm_object(object) else { throw .failed("the object is larger than any that a TPM seals") }
         var byteCount = 0
         var failure: SealingFailure?
         do throws(KeychainFailure) {
-            // Its size is known only afterwards.
+            // The size is known only after the call.
             let room = try unsafe SecretBytes(byteCount: Int(KEYCHAIN_TPM_LARGEST_SECRET)) { room throws(KeychainFailure) in
                 do throws(SealingFailure) {
                     try unsafe authorization.withPointer { authorization throws(SealingFailure) in
@@ -81,7 +83,7 @@ package struct TPMDevice: SealingDevice {
                 try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: room.prefix(byteCount)))
             }
         } catch {
-            throw failure ?? .failed("no memory for what the TPM unsealed")
+            throw failure ?? .failed("no memory for the unsealed secret")
         }
     }
 
@@ -93,7 +95,7 @@ package struct TPMDevice: SealingDevice {
         return SealingDeviceStatus(state)
     }
 
-    /// The digest of the policy of objects with an authorization, as the chip computes it.
+    /// The digest of the policy of objects with an authorization, computed by the TPM.
     package func computedPolicyDigest() throws(SealingFailure) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: Int(KEYCHAIN_TPM_POLICY_DIGEST_BYTE_COUNT))
         try unsafe call { call, report in
@@ -102,19 +104,19 @@ package struct TPMDevice: SealingDevice {
         return digest
     }
 
-    /// Makes one call while no other call of this process uses the chip.
+    /// Makes one call while no other call of this process uses the TPM.
     private func call(
         _ body: (UnsafePointer<keychain_tpm_call>, UnsafeMutablePointer<keychain_tpm_report>) -> Void
     ) throws(SealingFailure) {
-        guard lock.take(withinSeconds: timeoutSeconds) else { throw .timedOut }
+        guard lock.acquire(withinSeconds: timeoutSeconds) else { throw .timedOut }
         var report = keychain_tpm_report()
         unsafe location.withCString { tcti in
-            // The reference is given back with the lock, by whichever thread is the last to use the chip.
+            // The thread that last uses the TPM releases the lock and this reference to it.
             var call = unsafe keychain_tpm_call(
                 tcti: tcti, timeout_milliseconds: timeoutSeconds * 1000,
                 ended: { lock in
                     guard let lock = unsafe lock else { return }
-                    unsafe Unmanaged<TimedLock>.fromOpaque(lock).takeRetainedValue().giveBack()
+                    unsafe Unmanaged<TimedLock>.fromOpaque(lock).takeRetainedValue().release()
                 },
                 context: Unmanaged.passRetained(lock).toOpaque()
             )
@@ -124,7 +126,7 @@ package struct TPMDevice: SealingDevice {
     }
 }
 
-/// One lock for each chip that this process has named.
+/// One lock for each TCTI that this process has used.
 enum TPMLocks {
     private static let locks = Mutex<[String: TimedLock]>([:])
 

@@ -4,159 +4,96 @@ internal import Keybag
 package import KeychainCore
 internal import KeychainEngine
 
-/// A keychain over a store in memory, with the engine's own rules, keys and lock.
+/// A keychain in memory, as one program sees it: the engine's rules, encryption, and lock, without a file.
 ///
 /// Several programs can share one: see `entitled(to:)`.
-package final class MemoryKeychain: Keychain, KeychainSessionProviding, KeychainAuthenticating {
-    /// What the programs share.
-    struct Parts: Sendable {
+struct InMemoryBackend: KeychainBackend {
+    /// The state that the programs share.
+    struct Storage: Sendable {
         let store: InMemoryItemStore
         let protector: InMemoryProtector
-        let holder: any KeyHolder
-        let clock: any WallClock
-        var policy: PasscodePolicy
+        var holder: any KeyHolder
+        let clock: any WallClock & ContinuousTime
         let passcodes = PasscodeHistory()
-        /// Who is asked; nobody is there unless a test says so.
-        let presence = ScriptedPresenceVerifier()
-        let time: any ContinuousTime
-        var faults = FaultQueue()
-
-        /// The same keychain, for the test: nothing goes wrong for it, and any passcode is long enough.
-        var withoutFaults: Parts {
-            var parts = self
-            parts.faults = FaultQueue()
-            parts.policy.minimumLength = 1
-            return parts
-        }
+        /// Answers prompts. Without scripted answers, no prompt can be shown.
+        let person = ScriptedPresenceVerifier()
+        let faults = FaultQueue()
     }
 
-    let parts: Parts
+    let storage: Storage
+    let entitlements: Entitlements
+    private let faults: FaultQueue
+    private let policy: PasscodePolicy
 
-    package var store: InMemoryItemStore { parts.store }
-
-    /// How many calls have their part in a question to the person.
-    package var promptParticipantCount: Int { access.prompts.participantCount }
-
-    /// Who is asked.
-    package var person: ScriptedPresenceVerifier { parts.presence }
-
-    let access: KeychainAccess<InMemoryItemStore>
-
-    init(parts: Parts, entitlements: Entitlements) {
-        self.parts = parts
-        access = KeychainAccess(
-            passcodePolicy: { parts.policy },
-            prompting: Prompting(verifier: parts.presence, requester: entitlements.applicationIdentifier, time: parts.time),
-            opening: { _ throws(KeychainFailure) in try Self.open(parts, entitlements) },
-            closing: { _ in })
+    /// The program under test: injected faults and the rules for passcodes apply to it.
+    init(storage: Storage, entitlements: Entitlements) {
+        self.init(storage, entitlements, storage.faults, .inMemory)
     }
 
-    private static func open(
-        _ parts: Parts, _ entitlements: Entitlements
-    ) throws(KeychainFailure) -> OpenKeychain<InMemoryItemStore> {
-        let stored = try parts.store.read { reading throws(KeychainFailure) in try reading.keybag() }
-        let storeID = parts.protector.storeID
+    /// The test itself: no faults occur, and any passcode is long enough.
+    static func control(of storage: Storage, entitlements: Entitlements) -> InMemoryBackend {
+        var policy = PasscodePolicy.inMemory
+        policy.minimumLength = 1
+        return InMemoryBackend(storage, entitlements, FaultQueue(), policy)
+    }
+
+    private init(_ storage: Storage, _ entitlements: Entitlements, _ faults: FaultQueue, _ policy: PasscodePolicy) {
+        self.storage = storage
+        self.entitlements = entitlements
+        self.faults = faults
+        self.policy = policy
+    }
+
+    var promptSettings: PromptSettings {
+        PromptSettings(verifier: storage.person, requester: entitlements.applicationIdentifier, time: storage.clock)
+    }
+
+    var newKeychainHolder: KeyHolderKind { storage.holder.kind }
+
+    func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy { policy }
+
+    func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) { try storage.passcodes.record(passcode) }
+
+    /// There always is a keychain: `creating` has no effect.
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
+        let stored = try storage.store.read { reading throws(KeychainFailure) in try reading.keybag() }
+        let storeID = storage.protector.storeID
         let keybag = try OpenKeybag(
-            copies: stored.copies, storeID: storeID, deviceSecret: try parts.protector.deviceSecret(for: storeID), holder: parts.holder,
-            applicationPasswordCost: parts.policy.cost)
-        // What goes wrong concerns items and the passcode; opening and what the lock asks for go past it.
+            copies: stored.copies, storeID: storeID, deviceSecret: try storage.protector.deviceSecret(for: storeID),
+            holder: storage.holder, applicationPasswordCost: policy.cost)
+        // Faults concern items and changes of the passcode. Opening and locking use the store itself.
         let keychain = SealedKeychain(
-            store: FaultyItemStore(base: parts.store, faults: parts.faults), keys: keybag, cipher: keybag.cipher, clock: parts.clock,
+            store: FaultyItemStore(base: storage.store, faults: faults), keys: keybag, cipher: keybag.cipher, clock: storage.clock,
             entitlements: entitlements, log: { _ in })
         return OpenKeychain(
-            store: parts.store, keybag: keybag, keychain: keychain, protector: parts.protector, holder: parts.holder,
+            store: storage.store, keybag: keybag, keychain: keychain, protector: storage.protector, holder: storage.holder,
             isKeybagCurrent: true)
-    }
-
-    /// The same keychain, as a program with other entitlements sees it.
-    func entitled(to entitlements: Entitlements) -> MemoryKeychain {
-        MemoryKeychain(parts: parts, entitlements: entitlements)
-    }
-
-    // MARK: Keychain
-
-    package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try perform(.add, request) { keychain, request throws(KeychainFailure) in
-            try keychain.add(request)
-        }
-    }
-
-    package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try perform(.read, request) { keychain, request throws(KeychainFailure) in
-            try keychain.copyMatching(request)
-        }
-    }
-
-    package func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try perform(.change, request) { keychain, request throws(KeychainFailure) in
-            try keychain.update(request)
-        }
-    }
-
-    package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try perform(.delete, request) { keychain, request throws(KeychainFailure) in
-            try keychain.delete(request)
-        }
-    }
-
-    private func perform<Request: AuthenticatedRequest, Result>(
-        _ action: AuthenticatedAction, _ request: Request, _ body: (SealedKeychain, Request) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        try access.perform(creating: true, action, request) { opened, request throws(KeychainFailure) in
-            try body(opened.keychain, request)
-        }
-    }
-
-    // MARK: KeychainAuthenticating
-
-    package func requireCanAuthenticate(
-        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
-    ) throws(KeychainFailure) {
-        try access.requireCanAuthenticate(constraint, in: context)
-    }
-
-    package func authenticate(
-        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
-    ) throws(KeychainFailure) {
-        try access.authenticate(constraint, of: accessibility, authentication)
-    }
-
-    // MARK: KeychainSessionProviding
-
-    package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
-        try access.sessionStatus(newKeychainHolder: parts.holder.kind)
-    }
-
-    package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
-        try access.unlock(passcode, autoLock: autoLock)
-    }
-
-    package func lock(_ extent: LockExtent) throws(KeychainFailure) { try access.lock(extent) }
-
-    package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) { try access.setAutoLock(autoLock) }
-
-    package func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
-        try parts.passcodes.note(passcode)
-        try access.setPasscode(passcode, autoLock: autoLock)
-    }
-
-    package func changePasscode(
-        from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
-    ) throws(KeychainFailure) {
-        try parts.passcodes.note(new)
-        try access.changePasscode(from: current, to: new, rotatingKeys: rotatingKeys, autoLock: autoLock)
-    }
-
-    package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
-        try access.passcodeRemoval(passcode)
-    }
-
-    package func removePasscode(_ passcode: borrowing Passcode, deleting removal: PasscodeRemoval) throws(KeychainFailure) {
-        try access.removePasscode(passcode, deleting: removal)
     }
 }
 
-/// A device secret in memory, made for one keychain and gone with it.
+extension InMemoryBackend.Storage {
+    /// Makes an empty keychain; `clock` is used for dates, auto-lock, and the reuse of authentications.
+    init(clock: any WallClock & ContinuousTime) throws(KeychainFailure) {
+        let protector = try InMemoryProtector()
+        let document = try OpenKeybag.make(
+            storeID: protector.storeID, deviceSecret: try protector.deviceSecret(for: protector.storeID),
+            protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
+        let store = InMemoryItemStore(
+            keybag: StoredKeybag(generation: document.generation, copies: [document.encoded, document.encoded]))
+        let holder = ProcessMemoryKeyHolder(
+            storeID: protector.storeID,
+            epochSource: { () throws(KeychainFailure) in try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } },
+            keys: ProcessMemoryKeys(time: clock))
+        self.init(store: store, protector: protector, holder: holder, clock: clock)
+    }
+}
+
+extension PasscodePolicy {
+    /// The rules of an in-memory keychain, at the lowest cost: its passcodes protect nothing.
+    fileprivate static let inMemory = PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
+}
+
+/// A device secret in memory, created for one keychain and removed with it.
 package final class InMemoryProtector: DeviceProtector {
     package let storeID = StoreID.random()
     private let secret: SecretBytes

@@ -4,7 +4,7 @@ internal import Foundation
 package import KeychainCore
 internal import Synchronization
 
-/// Rows in memory: the real store's rules without its file.
+/// A store in memory with the rules of the store in a file.
 package final class InMemoryItemStore: ItemStore {
     struct Contents: Sendable {
         var keybag: StoredKeybag
@@ -16,7 +16,7 @@ package final class InMemoryItemStore: ItemStore {
     }
 
     private let contents: Mutex<Contents>
-    /// One writer at a time; readers see the state before or after it.
+    /// Admits one writer at a time. Readers see the state before or after a write.
     private let writerLock = NSLock()
 
     package init(keybag: StoredKeybag) {
@@ -49,7 +49,7 @@ package final class InMemoryItemStore: ItemStore {
     }
 }
 
-/// A private copy of the contents; a write puts it in place when its body has not thrown.
+/// A private copy of the contents. A write stores it if its body does not throw.
 final class InMemoryTransaction: ItemWriting {
     var contents: InMemoryItemStore.Contents
 
@@ -151,7 +151,7 @@ extension RowHeader {
 }
 
 extension RowQuery {
-    /// What the database decides in SQL, decided here on the header.
+    /// The conditions that the database checks in SQL.
     fileprivate func matches(_ header: RowHeader) -> Bool {
         (itemClass ?? header.reference.itemClass) == header.reference.itemClass
             && (id ?? header.reference.id) == header.reference.id

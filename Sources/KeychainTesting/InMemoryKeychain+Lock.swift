@@ -4,18 +4,19 @@ internal import KeychainCore
 internal import KeychainEngine
 internal import Synchronization
 
-/// The lock of an in-memory keychain, for tests of what a program does while its items cannot be had.
+/// The lock of an in-memory keychain, for tests of a program whose items are locked.
 ///
-/// It is a real lock: the keys are gone. The program under test sees it in what `SecItem…` functions and Valet answer, and in
-/// `KeychainSession.current()`, which inside the scope is this keychain's. Faults do not concern what a test does here.
+/// Locking removes the keys, as it does for a keychain in a file. The program under test observes the lock in the results of the
+/// `SecItem…` functions and of Valet, and in `KeychainSession.current()`, which in the scope is the session of this keychain. Injected
+/// faults do not affect these functions.
 extension InMemoryKeychain {
-    /// Whether the keychain's keys are at hand.
+    /// The lock state of a keychain.
     public enum State: Hashable, Sendable {
-        /// As after a restart: only items that are always accessible can be had.
+        /// Not unlocked since the last restart: only items with the accessibility "always" are available.
         case neverUnlocked
-        /// Locked after an unlock: items that are accessible after the first unlock can be had too.
+        /// Locked after an unlock: items that are accessible after the first unlock are available too.
         case locked
-        /// Unlocked, or no passcode is set.
+        /// Unlocked, or without a passcode: all items are available.
         case unlocked
 
         fileprivate init(_ state: LockState) {
@@ -27,86 +28,94 @@ extension InMemoryKeychain {
         }
     }
 
-    /// The state at this moment.
+    /// The current lock state.
     ///
-    /// - Throws: An error when the system gives no memory.
+    /// - Throws: An error if the system provides no memory.
     public var state: State {
         get throws { State(try control.sessionStatus().state) }
     }
 
-    /// Sets a passcode, in the place of the one that is set, and unlocks the keychain.
+    /// Sets the passcode, or replaces the current one, and unlocks the keychain.
     ///
-    /// It is as cheap to derive from as possible, since it protects nothing.
+    /// The key derivation uses the lowest cost, because a test's passcode protects nothing.
     ///
-    /// - Parameter passcode: From 1 to 1,024 bytes: the program under test must give 6 characters, as elsewhere; the test need not.
-    /// - Throws: An error for an empty or too long passcode, or when the system gives no random bytes or no memory.
+    /// - Parameter passcode: The passcode, from 1 to 1,024 bytes. The minimum length of 6 characters applies to the program under test
+    ///   only.
+    /// - Throws: An error if the passcode is empty or too long, or if the system provides no random bytes or no memory.
     public func setPasscode(_ passcode: String) throws {
-        try control.setOrChangePasscode(try Passcode(text: passcode))
+        try setOrChangePasscode(try Passcode(text: passcode))
     }
 
     /// Locks the keychain.
     ///
-    /// Where no passcode is set, one is made up first, since without one nothing can be locked.
+    /// A keychain without a passcode cannot be locked, so this sets one first if there is none.
     ///
-    /// - Parameter includingAfterFirstUnlock: Whether items that are accessible after the first unlock are locked too.
-    /// - Throws: An error when the system gives no random bytes or no memory.
+    /// - Parameter includingAfterFirstUnlock: Whether to lock items that are accessible after the first unlock too. The state is then
+    ///   ``State/neverUnlocked``.
+    /// - Throws: An error if the system provides no random bytes or no memory.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
-        try control.requirePasscode()
+        try requirePasscode()
         try control.lock(includingAfterFirstUnlock ? .everything : .whenUnlocked)
     }
 
-    /// Unlocks the keychain with the passcode that is set, whoever has set it; unlocked already is success.
+    /// Unlocks the keychain with the current passcode, which the test or the program under test has set.
     ///
-    /// - Throws: An error when the system gives no memory.
+    /// Succeeds if the keychain is unlocked already or has no passcode.
+    ///
+    /// - Throws: An error if the system provides no memory.
     public func unlock() throws {
-        try control.unlockWithKnownPasscode()
+        guard try control.sessionStatus().isPasscodeSet else { return }
+        try withKnownPasscode { known throws(KeychainFailure) in try control.unlock(known, autoLock: .standard) }
     }
 
-    /// Does to the keychain what a restart of the system does: its state is then `neverUnlocked`.
+    /// Removes the keys from memory, as a restart of the system does. The state is then ``State/neverUnlocked``.
     ///
-    /// Where no passcode is set, one is made up first.
+    /// Sets a passcode first if there is none.
     ///
-    /// - Throws: An error when the system gives no random bytes or no memory.
+    /// - Throws: An error if the system provides no random bytes or no memory.
     public func restart() throws {
-        try control.requirePasscode()
-        try control.forgetKeys()
+        try requirePasscode()
+        // Not a lock: the lock epoch does not advance.
+        for slot in KeyHolderSlot.ofClassKeys { try storage.holder.remove(slot) }
     }
-}
 
-/// What a test does to the keychain of the program under test.
-extension MemoryKeychain {
-    /// Sets a passcode where none is set.
-    func requirePasscode() throws(KeychainFailure) {
-        guard try !sessionStatus().isPasscodeSet else { return }
+    /// The current passcode as text; nil if there is none, or if it is unknown.
+    func currentPasscodeText() -> String? {
+        for entry in storage.passcodes.newestFirst {
+            do throws(KeychainFailure) {
+                // Checks the passcode and changes nothing.
+                _ = try control.passcodeRemoval(entry.passcode)
+                // The bytes are copied within the closure. The passcode of a test is not secret.
+                return unsafe entry.passcode.bytes.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
+            } catch {
+                continue
+            }
+        }
+        return nil
+    }
+
+    private func requirePasscode() throws(KeychainFailure) {
+        guard try !control.sessionStatus().isPasscodeSet else { return }
         do throws(KeychainFailure) {
-            try setPasscode(try Passcode(text: "made up"), autoLock: .standard)
+            try control.setPasscode(try Passcode(text: "made up"), autoLock: .standard)
         } catch {
-            // Set by another thread since.
+            // Another thread has set one since.
             guard error.status == .duplicateItem else { throw error }
         }
     }
 
-    func setOrChangePasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {
-        guard try sessionStatus().isPasscodeSet else { return try setPasscode(passcode, autoLock: .standard) }
+    private func setOrChangePasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {
+        guard try control.sessionStatus().isPasscodeSet else { return try control.setPasscode(passcode, autoLock: .standard) }
         try withKnownPasscode { known throws(KeychainFailure) in
-            try changePasscode(from: known, to: passcode, rotatingKeys: false, autoLock: .standard)
+            try control.changePasscode(from: known, to: passcode, rotatingKeys: false, autoLock: .standard)
         }
     }
 
-    func unlockWithKnownPasscode() throws(KeychainFailure) {
-        guard try sessionStatus().isPasscodeSet else { return }
-        try withKnownPasscode { known throws(KeychainFailure) in try unlock(known, autoLock: .standard) }
-    }
-
-    /// No lock is counted: a restart takes what is in memory, and nothing else.
-    func forgetKeys() throws(KeychainFailure) {
-        for slot in KeyHolderSlot.ofClassKeys { try parts.holder.remove(slot) }
-    }
-
+    /// Runs `body` with the recorded passcodes, newest first, until one is accepted.
     private func withKnownPasscode(
         _ body: (borrowing Passcode) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) {
-        for entry in parts.passcodes.newestFirst {
+        for entry in storage.passcodes.newestFirst {
             do throws(KeychainFailure) {
                 return try body(entry.passcode)
             } catch {
@@ -117,27 +126,9 @@ extension MemoryKeychain {
     }
 }
 
-extension MemoryKeychain {
-    /// The passcode that is set, as text; nil where none is, or where it is not known to the test.
-    func currentPasscodeText() -> String? {
-        for entry in parts.passcodes.newestFirst {
-            do throws(KeychainFailure) {
-                // It is checked there, and nothing is changed.
-                _ = try passcodeRemoval(entry.passcode)
-                // The bytes are copied within the closure; the passcode of a test is no secret.
-                return unsafe entry.passcode.bytes.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
-            } catch {
-                continue
-            }
-        }
-        return nil
-    }
-}
-
-/// The passcodes that an in-memory keychain was given, by its test or by the program under test, so that the test can unlock it
-/// without naming one.
+/// The passcodes that the test or the program under test has set, so that the test can unlock the keychain without naming one.
 final class PasscodeHistory: Sendable {
-    /// What an array can hold.
+    /// A reference to a passcode: arrays cannot contain values that cannot be copied.
     final class Entry: Sendable {
         let passcode: Passcode
 
@@ -148,10 +139,10 @@ final class PasscodeHistory: Sendable {
 
     private let entries = Mutex<[Entry]>([])
 
-    /// The newest one is the likeliest to be in force; a change whose outcome is unknown leaves two to try.
+    /// Usually the newest passcode is in force. After a change with an unknown outcome it may be the one before.
     var newestFirst: [Entry] { entries.withLock { $0.reversed() } }
 
-    func note(_ passcode: borrowing Passcode) throws(KeychainFailure) {
+    func record(_ passcode: borrowing Passcode) throws(KeychainFailure) {
         // The bytes are copied within the closure.
         let bytes = try unsafe passcode.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
         let entry = Entry(try Passcode(normalized: bytes))

@@ -3,65 +3,66 @@
 package import KeychainCore
 internal import Synchronization
 
-/// Who is asked when an item has access control, or an `LAContext` evaluates.
+/// Prompts of an in-memory keychain.
 ///
-/// Unless a test says otherwise nobody is there, and what would have to ask is answered `errSecInteractionNotAllowed` at once: no test
-/// waits for a person.
+/// Items with access control and `LAContext` ask a person. By default no person is present: such a call returns
+/// `errSecInteractionNotAllowed` immediately, and a test never waits for input. A test scripts the answers:
 ///
 ///     try keychain.setPasscode("swordfish")
 ///     keychain.person.answers(.text("wrong"), .correctPasscode)
 ///     try await LAContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
 ///     #expect(keychain.person.questions.map(\.reason) == ["open the safe", "open the safe"])
 extension InMemoryKeychain {
-    /// The person in front of the keychain.
+    /// The simulated person who answers the prompts of the program under test.
     public var person: Person { Person(keychain: self) }
 
-    /// A person who does what a test says, and tells what they were asked.
+    /// A simulated person who gives the answers that a test specifies, and records the questions.
     public struct Person: Sendable {
         let keychain: InMemoryKeychain
 
-        /// What the person does when asked.
+        /// The answer to one question.
         public enum Answer: Hashable, Sendable {
-            /// Types the passcode that is set, whoever has set it; nothing, if the test cannot know it.
+            /// Enters the current passcode, which the test or the program under test has set.
             case correctPasscode
-            /// Types this: a passcode or a password, right or wrong.
+            /// Enters this text: a passcode or a password, correct or wrong.
             case text(String)
-            /// Cancels: `errSecUserCanceled`.
+            /// Cancels the prompt. The status is `errSecUserCanceled`.
             case cancel
-            /// Lets the time pass in which an answer counts. Nobody waits for that.
+            /// Does not answer before the prompt times out. The status is `errSecInteractionNotAllowed`; the test does not wait.
             case tooLate
-            /// Is not there to be asked: `errSecInteractionNotAllowed`.
+            /// Is absent: no prompt can be shown. The status is `errSecInteractionNotAllowed`.
             case absence
         }
 
-        /// What the person does from now on, after what they were told before: each answer is for one question, in this order.
+        /// Adds answers after those that are left from earlier calls.
         ///
-        /// After the last of them nobody is there. A wrong passcode is asked for again, up to three times.
+        /// Each answer serves one question, in this order. After the last answer no person is present. A keychain asks again after a
+        /// wrong passcode, up to three times in all.
         ///
-        /// - Parameter answers: The answers.
+        /// - Parameter answers: The answers, in order.
         public func answers(_ answers: Answer...) {
-            for answer in answers { keychain.keychain.parts.presence.then(reaction(to: answer)) }
+            for answer in answers { keychain.verifier.then(reaction(to: answer)) }
         }
 
-        /// The same answer to as many questions.
+        /// Adds the same answer for several questions.
         ///
         /// - Parameters:
         ///   - answer: The answer.
-        ///   - times: How often.
+        ///   - times: The number of questions that it answers.
         public func answers(_ answer: Answer, times: Int) {
             for _ in 0..<max(0, times) { answers(answer) }
         }
 
-        /// How many answers the person has left.
-        public var remainingAnswerCount: Int { keychain.keychain.parts.presence.remainingCount }
+        /// The number of answers that are left.
+        public var remainingAnswerCount: Int { keychain.verifier.remainingCount }
 
-        /// What the person was asked so far, in order, questions that found nobody included.
-        public var questions: [Question] { keychain.keychain.parts.presence.questions.map(Question.init) }
+        /// The questions so far, in order, including those for which no person was present.
+        public var questions: [Question] { keychain.verifier.questions.map(Question.init) }
 
         private func reaction(to answer: Answer) -> ScriptedPresenceVerifier.Reaction {
             switch answer {
-            // Known when the question is there: the passcode may be another one by then.
-            case .correctPasscode: .decide { [control = keychain.control] _ in .type(control.currentPasscodeText() ?? "") }
+            // Decided when the question is asked: the passcode may change until then.
+            case .correctPasscode: .decide { [keychain] _ in .type(keychain.currentPasscodeText() ?? "") }
             case .text(let text): .type(text)
             case .cancel: .cancel
             case .tooLate: .timeOut
@@ -72,29 +73,29 @@ extension InMemoryKeychain {
 }
 
 extension InMemoryKeychain {
-    /// What a person was asked.
+    /// A question that a person was asked.
     public struct Question: Hashable, Sendable {
-        /// What was to be typed.
+        /// The kind of secret that a question asks for.
         public enum Secret: Hashable, Sendable {
             /// The keychain's passcode.
             case passcode
-            /// The program's own password, of items that exist.
+            /// The program's application password, for existing items.
             case applicationPassword
-            /// The program's own password, chosen for a new item.
+            /// A new application password, for a new item.
             case newApplicationPassword
         }
 
-        /// What was to be typed.
+        /// The kind of secret that the question asks for.
         public let secret: Secret
-        /// Who asked: here the application identifier of the program under test.
+        /// The program that asks: its application identifier.
         public let requester: String
-        /// What for, in the keychain's words.
+        /// The action to authorize, in the words of the keychain.
         public let purpose: String
-        /// What for, in the program's own words (`kSecUseOperationPrompt`, `localizedReason`); nil when it gave none.
+        /// The reason in the words of the program (`kSecUseOperationPrompt`, `localizedReason`); nil if it gave none.
         public let reason: String?
-        /// The program's word for the button that cancels (`localizedCancelTitle`); nil: the usual one.
+        /// The program's title for the cancel button (`localizedCancelTitle`); nil for the default title.
         public let cancelTitle: String?
-        /// How often more it could be tried; nil at the first attempt.
+        /// The number of attempts that are left; nil at the first attempt.
         public let triesLeft: Int?
 
         init(_ question: PresenceQuestion) {
@@ -113,19 +114,19 @@ extension InMemoryKeychain {
     }
 }
 
-/// A person who does what a test says, and tells what they were asked.
+/// A verifier with scripted answers that records the questions.
 ///
-/// Answers are used up in order. When there is none left, nobody is there.
+/// Each answer is used once, in order. Without an answer, no prompt can be shown.
 package final class ScriptedPresenceVerifier: PresenceVerifier {
-    /// What the person does when asked.
+    /// The reaction to one question.
     package enum Reaction: Sendable {
-        /// Types this; nothing at all comes back as an empty answer.
+        /// Enters this text. Empty text is an empty answer.
         case type(String)
         case cancel
         case timeOut
         case promptUnavailable
         case fail(String)
-        /// Decides when the question is there; a test can hold it up in the meantime.
+        /// Decides when the question is asked. The closure may block.
         case decide(@Sendable (PresenceQuestion) -> Reaction)
     }
 
@@ -140,18 +141,18 @@ package final class ScriptedPresenceVerifier: PresenceVerifier {
         state = Mutex(State(reactions: reactions[...]))
     }
 
-    /// What the person does after everything they were told before.
+    /// Adds reactions after those that are left.
     package func then(_ reactions: Reaction...) {
         state.withLock { $0.reactions += reactions }
     }
 
-    /// Every question so far, in order, those that found nobody too.
+    /// The questions so far, in order, including those for which no prompt could be shown.
     package var questions: [PresenceQuestion] { state.withLock { $0.questions } }
 
-    /// How many answers are left.
+    /// The number of reactions that are left.
     package var remainingCount: Int { state.withLock { $0.reactions.count } }
 
-    /// Whether the next question finds somebody.
+    /// Whether a prompt can be shown for the next question.
     package var canAsk: Bool {
         state.withLock { state in
             switch state.reactions.first {
@@ -168,7 +169,7 @@ package final class ScriptedPresenceVerifier: PresenceVerifier {
         }
         while true {
             switch reaction {
-            // Outside the lock: others may be asked meanwhile.
+            // Outside the lock, because the closure may block.
             case .decide(let decide): reaction = decide(question)
             case .type(let text): return try Self.answer(text)
             case .cancel: throw .canceled
@@ -183,7 +184,7 @@ package final class ScriptedPresenceVerifier: PresenceVerifier {
         let bytes = Array(text.utf8)
         guard !bytes.isEmpty else { return .empty }
         do throws(KeychainFailure) {
-            // The text is the test's, and no secret; as many bytes as the buffer has.
+            // The text of a test is not secret. The buffer has exactly as many bytes.
             let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
             return .secret(secret)
         } catch {

@@ -2,44 +2,50 @@
 #if !canImport(Darwin)
 internal import CKeychainTestingMarker
 public import Foundation
-internal import Keybag
 package import KeychainCore
-internal import KeychainEngine
+package import KeychainEngine
 internal import Synchronization
 
-/// A keychain without files: real rules, real encryption, and gone with the last reference to it.
+/// A keychain in memory for tests, with the rules and the encryption of a keychain in a file.
 ///
-/// While its scope lasts, every `SecItem…` function, and with them Valet, works on it and on nothing else. Scopes follow
-/// Swift's structured concurrency; `perform` carries one to where that does not reach: a detached task, a Dispatch queue,
-/// a thread. A call from outside every scope is answered `errSecNotAvailable` as soon as a program links KeychainTesting,
-/// so that no test can touch a user's keychain.
+/// Within the scope of an in-memory keychain, every `SecItem…` function, `LAContext`, and Valet use that keychain and no other. The
+/// trait `.inMemoryKeychain` of KeychainTestingTraits and `withInMemoryKeychain(accessGroups:_:)` open a scope. Scopes follow
+/// structured concurrency: child tasks are inside. Use ``perform(_:)`` to enter the scope from a detached task, a Dispatch queue, or a
+/// thread.
 ///
-/// A test can lock it, move its time on, and let things go wrong:
+/// In a program that links this module, a call outside every scope returns `errSecNotAvailable`. A test can therefore never change
+/// the user's keychain.
+///
+/// A test can lock the keychain, advance its clock, inject faults, and answer prompts:
 ///
 ///     let keychain = try #require(InMemoryKeychain.current)
 ///     try keychain.lock()
 ///     keychain.clock.advance(by: .seconds(60))
 ///     keychain.fail(.writes, with: .diskFull, times: 1)
+///
+/// An in-memory keychain can be used from several threads at the same time.
 public final class InMemoryKeychain: Sendable {
-    /// The keychain of the innermost scope around the caller; nil outside.
+    /// The keychain of the innermost scope around the caller; nil outside every scope.
     public static var current: InMemoryKeychain? { scope }
 
     @TaskLocal private static var scope: InMemoryKeychain?
 
-    /// The time that the keychain goes by.
+    /// The clock of the keychain, which a test advances.
     public let clock: VirtualClock
 
-    package let keychain: MemoryKeychain
-    /// The same keychain in the hands of the test, for whom nothing goes wrong.
-    let control: MemoryKeychain
+    /// The keychain as the program under test uses it.
+    package let keychain: LocalKeychain
+    /// The same keychain as the test itself uses it: without faults.
+    let control: LocalKeychain
+    let storage: InMemoryBackend.Storage
 
-    /// Makes an empty keychain.
+    /// Makes an empty keychain without a passcode.
     ///
     /// - Parameters:
-    ///   - applicationIdentifier: What the program under test is called; also the default access group.
-    ///   - accessGroups: Access groups the program is entitled to beside that, as in `keychain-access-groups`. The first
-    ///     one, if any, is the default for new items, as on Apple's platforms.
-    /// - Throws: An error when the system gives no random bytes or no memory.
+    ///   - applicationIdentifier: The application identifier of the program under test, which is also its default access group.
+    ///   - accessGroups: The access groups in the program's entitlement `keychain-access-groups`. As on Apple platforms, new items
+    ///     get the first of them; without any, they get the application identifier.
+    /// - Throws: An error if the system provides no random bytes or no memory.
     public convenience init(applicationIdentifier: String = "in-memory", accessGroups: [String] = []) throws {
         try self.init(
             entitlements: Entitlements(
@@ -52,45 +58,49 @@ public final class InMemoryKeychain: Sendable {
     package init(entitlements: Entitlements) throws(KeychainFailure) {
         keychain_testing_marker_keep()
         clock = VirtualClock()
-        let protector = try InMemoryProtector()
-        let document = try OpenKeybag.make(
-            storeID: protector.storeID, deviceSecret: try protector.deviceSecret(for: protector.storeID),
-            protector: KeybagDocument.ProtectorRecord(kind: .keyFile))
-        let store = InMemoryItemStore(
-            keybag: StoredKeybag(generation: document.generation, copies: [document.encoded, document.encoded]))
-        let holder = ProcessMemoryKeyHolder(
-            storeID: protector.storeID,
-            epochSource: { () throws(KeychainFailure) in try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } },
-            keys: ProcessMemoryKeys(time: clock))
-        let parts = MemoryKeychain.Parts(
-            store: store, protector: protector, holder: holder, clock: clock,
-            // What is derived here protects nothing: the cheapest cost that is accepted.
-            policy: PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard), time: clock)
-        keychain = MemoryKeychain(parts: parts, entitlements: entitlements)
-        control = MemoryKeychain(parts: parts.withoutFaults, entitlements: entitlements)
+        storage = try InMemoryBackend.Storage(clock: clock)
+        keychain = LocalKeychain(backend: InMemoryBackend(storage: storage, entitlements: entitlements))
+        control = LocalKeychain(backend: InMemoryBackend.control(of: storage, entitlements: entitlements))
     }
 
-    private init(_ keychain: MemoryKeychain, sharingWith other: InMemoryKeychain) {
-        self.keychain = keychain
-        control = other.control
+    private init(sharing other: InMemoryKeychain, entitlements: Entitlements) {
         clock = other.clock
+        storage = other.storage
+        keychain = LocalKeychain(backend: InMemoryBackend(storage: storage, entitlements: entitlements))
+        control = other.control
     }
 
-    /// The same keychain, for what another program does with it.
+    /// Returns the same keychain as a program with other entitlements uses it.
     package func sharedWithProgram(entitledTo entitlements: Entitlements) -> InMemoryKeychain {
-        InMemoryKeychain(keychain.entitled(to: entitlements), sharingWith: self)
+        InMemoryKeychain(sharing: self, entitlements: entitlements)
     }
 
-    /// Runs `body` on this keychain.
+    /// The rows of the keychain.
+    package var store: InMemoryItemStore { storage.store }
+
+    /// The script that answers prompts.
+    package var verifier: ScriptedPresenceVerifier { storage.person }
+
+    /// Runs `body` in the scope of this keychain.
     ///
-    /// Use it to carry a scope into a detached task, a Dispatch queue or a thread.
+    /// Use it to enter the scope from a detached task, a Dispatch queue, or a thread.
+    ///
+    /// - Parameter body: The code to run. ``current`` is this keychain.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error of `body`.
     public func perform<Result>(_ body: () throws -> Result) rethrows -> Result {
         try Self.$scope.withValue(self) {
             try CurrentKeychain.with(keychain, body)
         }
     }
 
-    /// Runs `body` on this keychain, and every task that it starts.
+    /// Runs `body`, and every task that it starts, in the scope of this keychain.
+    ///
+    /// - Parameters:
+    ///   - isolation: The caller's actor, on which `body` runs.
+    ///   - body: The code to run. ``current`` is this keychain.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error of `body`.
     public func perform<Result>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
     ) async rethrows -> Result {
@@ -100,35 +110,35 @@ public final class InMemoryKeychain: Sendable {
     }
 }
 
-/// Runs `body` on a fresh, empty in-memory keychain.
+/// Runs `body` in the scope of a new, empty in-memory keychain.
 ///
 /// - Parameters:
-///   - accessGroups: Access groups the program under test is entitled to, beside its own.
-///   - body: What to run; `InMemoryKeychain.current` is the keychain.
-/// - Returns: What `body` returns.
-/// - Throws: What `body` throws, or an error when the keychain could not be made.
+///   - accessGroups: The access groups in the entitlement `keychain-access-groups` of the program under test.
+///   - body: The code to run. ``InMemoryKeychain/current`` is the keychain.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`, or an error if the keychain cannot be made.
 public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: () throws -> Result) throws -> Result {
     try InMemoryKeychain(accessGroups: accessGroups).perform(body)
 }
 
-/// Runs `body`, and every task that it starts, on a fresh, empty in-memory keychain.
+/// Runs `body`, and every task that it starts, in the scope of a new, empty in-memory keychain.
 ///
 /// - Parameters:
-///   - accessGroups: Access groups the program under test is entitled to, beside its own.
-///   - isolation: The caller's actor; `body` stays on it.
-///   - body: What to run; `InMemoryKeychain.current` is the keychain.
-/// - Returns: What `body` returns.
-/// - Throws: What `body` throws, or an error when the keychain could not be made.
+///   - accessGroups: The access groups in the entitlement `keychain-access-groups` of the program under test.
+///   - isolation: The caller's actor, on which `body` runs.
+///   - body: The code to run. ``InMemoryKeychain/current`` is the keychain.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`, or an error if the keychain cannot be made.
 public func withInMemoryKeychain<Result>(
     accessGroups: [String] = [], isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
 ) async throws -> Result {
     try await InMemoryKeychain(accessGroups: accessGroups).perform(body)
 }
 
-/// The time of an in-memory keychain: it begins when the keychain is made, at the system's time, and stands still until a test
-/// moves it on.
+/// The clock of an in-memory keychain.
 ///
-/// Dates of items and the time after which a keychain locks itself both go by it, so a test waits for nothing:
+/// It starts at the system's time when the keychain is made, and stands still until a test advances it. The dates of items,
+/// auto-lock, and the reuse of authentications use this clock, so a test never has to wait:
 ///
 ///     keychain.clock.advance(by: .seconds(15 * 60))
 public final class VirtualClock: Sendable {
@@ -137,12 +147,12 @@ public final class VirtualClock: Sendable {
 
     init() {}
 
-    /// What the clock shows: what items are dated with that are added or changed now.
+    /// The current time of the clock: the date of items that are added or changed now.
     public var date: Date { start.addingTimeInterval(elapsed.withLock { $0 / .seconds(1) }) }
 
-    /// Moves the time on.
+    /// Advances the clock.
     ///
-    /// - Parameter duration: For how long; a clock does not go back, so a negative duration counts as none.
+    /// - Parameter duration: How far to advance the clock. A clock does not run backward: negative durations have no effect.
     public func advance(by duration: Duration) {
         elapsed.withLock { $0 += max(duration, .zero) }
     }

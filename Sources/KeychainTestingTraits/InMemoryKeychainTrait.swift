@@ -3,19 +3,23 @@ internal import KeychainTesting
 public import Testing
 
 #if !canImport(Darwin)
-/// Gives each test its own empty in-memory keychain, so that tests run in parallel and in any order.
+/// A trait that gives each test its own empty in-memory keychain, so that tests can run in parallel and in any order.
 ///
 ///     @Test(.inMemoryKeychain) func remembersTheToken() throws { … }
 ///     @Suite(.inMemoryKeychain) struct TokenTests { … }
 public struct InMemoryKeychainTrait: TestTrait, SuiteTrait, TestScoping {
     let accessGroups: [String]
 
-    /// Tests in a suite get a keychain each, not one together.
+    /// True: each test of a suite gets a keychain of its own.
     public var isRecursive: Bool { true }
 
-    /// Runs a test in the scope of a fresh keychain; what Swift Testing calls.
+    /// Runs a test in the scope of a new keychain. Swift Testing calls this.
     ///
-    /// - Throws: What the test throws, or an error when the keychain could not be made.
+    /// - Parameters:
+    ///   - test: The test.
+    ///   - testCase: The test case; nil for a suite.
+    ///   - function: Runs the test case.
+    /// - Throws: The error of the test, or an error if the keychain cannot be made.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
@@ -24,14 +28,16 @@ public struct InMemoryKeychainTrait: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == InMemoryKeychainTrait {
-    /// Each test gets its own empty in-memory keychain.
+    /// Gives each test its own empty in-memory keychain.
     ///
-    /// On Apple platforms such a test is recorded as skipped.
+    /// On Apple platforms the test is skipped.
     public static var inMemoryKeychain: Self { Self(accessGroups: []) }
 
-    /// Each test gets its own empty in-memory keychain, and the program under test these access groups beside its own.
+    /// Gives each test its own empty in-memory keychain, and the program under test additional access groups.
     ///
-    /// - Parameter accessGroups: As in the entitlement `keychain-access-groups`.
+    /// On Apple platforms the test is skipped.
+    ///
+    /// - Parameter accessGroups: The access groups in the entitlement `keychain-access-groups`.
     /// - Returns: The trait.
     public static func inMemoryKeychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
 }
@@ -39,14 +45,14 @@ extension Trait where Self == InMemoryKeychainTrait {
 
 #if canImport(Darwin)
 extension Trait where Self == ConditionTrait {
-    /// There is no in-memory keychain beside Apple's own: the test is recorded as skipped.
+    /// Skips the test: there is no in-memory keychain on Apple platforms.
     public static var inMemoryKeychain: Self {
-        .disabled("the in-memory keychain replaces Keychain Services only where Apple's are absent")
+        .disabled("there is no in-memory keychain on Apple platforms")
     }
 
-    /// There is no in-memory keychain beside Apple's own: the test is recorded as skipped.
+    /// Skips the test: there is no in-memory keychain on Apple platforms.
     ///
-    /// - Parameter accessGroups: Not used here.
+    /// - Parameter accessGroups: Not used on Apple platforms.
     /// - Returns: The trait.
     public static func inMemoryKeychain(accessGroups: [String]) -> Self { inMemoryKeychain }
 }

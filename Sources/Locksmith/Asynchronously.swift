@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
+internal import KeychainServices
 
 /// Does with an item what the functions of the same names do, away from the caller's actor.
 ///
@@ -121,7 +122,7 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
-        try await withBlockingCalls { try ItemDescription(of: item).create(value, with: SecItem.add) }
+        try await withBlockingCalls { try ItemDescription(of: item).create(value, with: SecItemClient.add) }
     }
 
     /// Reads the data of an account; nil tells not whether there is none or it cannot be read.
@@ -148,7 +149,7 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws -> [String: Any]? {
         let item = StoredAccount(account: userAccount, service: service)
         guard let result = try await item.asynchronously.tryReadFromSecureStore() else { return nil }
-        guard let data = result.data else { throw LocksmithError.foreign }
+        guard let data = result.data else { throw LocksmithError.unreadableValue }
         return data
     }
 
@@ -165,7 +166,7 @@ public struct AsynchronousLocksmith: Sendable {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
         try await withBlockingCalls {
-            try ItemDescription(of: item).update(value, with: SecItem.update, orAddingWith: SecItem.add)
+            try ItemDescription(of: item).update(value, with: SecItemClient.update, orAddingWith: SecItemClient.add)
         }
     }
 

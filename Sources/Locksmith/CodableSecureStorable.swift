@@ -43,11 +43,11 @@ extension CodableSecureStorable {
     }
 
     private var creationClosure: PerformRequestClosureType {
-        (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? SecItem.add
+        (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? SecItemClient.add
     }
 
     private var updateClosure: PerformUpdateRequestClosureType {
-        (self as? any CreateableSecureStorable)?.performUpdateRequestClosure ?? SecItem.update
+        (self as? any CreateableSecureStorable)?.performUpdateRequestClosure ?? SecItemClient.update
     }
 
     private static func archive(_ payload: Payload) throws -> Data {
@@ -68,7 +68,7 @@ extension SecureStorableResultType {
     /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type; ``LocksmithError/key`` tells which part of it is not as it
     ///   should be, by the keys of the value.
     public func payload<Payload: Decodable>(as type: Payload.Type) throws -> Payload {
-        guard let json = data?[payloadKey] as? Data else { throw LocksmithError.foreign }
+        guard let json = data?[payloadKey] as? Data else { throw LocksmithError.unreadableValue }
         do {
             return try JSONDecoder().decode(type, from: json)
         } catch let error as DecodingError {
@@ -76,7 +76,7 @@ extension SecureStorableResultType {
             throw LocksmithError.decode(key: error.codingPath.readable)
         } catch {
             // The type's own, which may say anything.
-            throw LocksmithError.foreign
+            throw LocksmithError.unreadableValue
         }
     }
 }

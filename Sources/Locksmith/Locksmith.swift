@@ -88,7 +88,7 @@ public struct Locksmith {
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) throws -> [String: Any]? {
         guard let result = try UserAccount(account: userAccount, service: service).tryReadFromSecureStore() else { return nil }
-        guard let data = result.data else { throw LocksmithError.foreign }
+        guard let data = result.data else { throw LocksmithError.unreadableValue }
         return data
     }
 
@@ -155,7 +155,7 @@ public struct Locksmith {
     /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if one of the items is locked, ``LocksmithError/decode`` if all
     ///   are damaged, and others.
     public static func userAccounts(inService service: String = LocksmithDefaultService) throws -> [String] {
-        let (status, items) = SecItem.allAttributes(matching: [
+        let (status, items) = SecItemClient.allAttributes(matching: [
             kSecClass as String: LocksmithSecurityClass.genericPassword.rawValue,
             kSecAttrService as String: service,
             kSecMatchLimit as String: kSecMatchLimitAll as String,

@@ -99,7 +99,7 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     }
 
     /// The error for what the keychain delivered and this library did not store.
-    static let foreign = LocksmithError(decode.rawValue)
+    static let unreadableValue = LocksmithError(decode.rawValue)
 
     /// The error for a value that is not of the type it is read as.
     static func decode(key: String) -> LocksmithError {

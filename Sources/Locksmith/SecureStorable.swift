@@ -47,10 +47,10 @@ public protocol CreateableSecureStorable: SecureStorable {
 
 extension CreateableSecureStorable {
     /// Calls `SecItemAdd`.
-    public var performCreateRequestClosure: PerformRequestClosureType { SecItem.add }
+    public var performCreateRequestClosure: PerformRequestClosureType { SecItemClient.add }
 
     /// Calls `SecItemUpdate`.
-    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { SecItem.update }
+    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { SecItemClient.update }
 
     /// Stores a new item.
     ///
@@ -94,7 +94,7 @@ public protocol ReadableSecureStorable: SecureStorable {
 
 extension ReadableSecureStorable {
     /// Calls `SecItemCopyMatching`.
-    public var performReadRequestClosure: PerformRequestClosureType { SecItem.copyMatching }
+    public var performReadRequestClosure: PerformRequestClosureType { SecItemClient.copyMatching }
 
     /// Reads the item; nil tells not whether there is none or it cannot be read.
     ///
@@ -178,7 +178,7 @@ public protocol DeleteableSecureStorable: SecureStorable {
 
 extension DeleteableSecureStorable {
     /// Calls `SecItemDelete`.
-    public var performDeleteRequestClosure: PerformRequestClosureType { SecItem.delete }
+    public var performDeleteRequestClosure: PerformRequestClosureType { SecItemClient.delete }
 
     /// Deletes the item.
     ///

@@ -179,7 +179,7 @@ struct FoundItem {
     /// is then taken to be the one that was asked for.
     func value<Value>(_ attribute: CFString, defaultingTo asked: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
         guard let stored = attributes[attribute as String] else { return asked }
-        guard let value = read(stored) else { throw .foreign }
+        guard let value = read(stored) else { throw .unreadableValue }
         return value
     }
 

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainServices
 
-/// When the values of a valet can be read and written.
+/// The lock states in which the values of a valet can be read and written.
 ///
-/// Choose the strictest that lets the program work.
+/// Choose the strictest one that your program can work with.
 ///
 /// Source: Apple, "Restricting keychain item accessibility".
 public enum Accessibility: Int, CaseIterable, CustomStringConvertible, Sendable {
-    /// While the device is unlocked. A restored backup brings the value to a new device.
+    /// While the device is unlocked. A backup restores the value on a new device.
     case whenUnlocked = 1
-    /// From the first unlock after a start until the device is switched off: for programs that work in the background.
-    /// A restored backup brings the value to a new device.
+    /// From the first unlock after a restart until the next restart, for programs that run in the background.
+    /// A backup restores the value on a new device.
     case afterFirstUnlock = 2
-    /// While the device is unlocked, and only while it has a passcode: without one nothing can be written, and removing
-    /// the passcode removes the values. Never leaves the device.
+    /// While the device is unlocked and has a passcode. Without a passcode no value can be written, and removing the passcode removes
+    /// the values. A value never leaves the device.
     case whenPasscodeSetThisDeviceOnly = 4
-    /// While the device is unlocked. Never leaves the device.
+    /// While the device is unlocked. A value never leaves the device.
     case whenUnlockedThisDeviceOnly = 5
-    /// From the first unlock after a start until the device is switched off. Never leaves the device.
+    /// From the first unlock after a restart until the next restart. A value never leaves the device.
     case afterFirstUnlockThisDeviceOnly = 6
 
-    /// The name that stands in the service of stored items.
+    /// The name in the service of stored items.
     public var description: String {
         switch self {
         case .whenUnlocked: "AccessibleWhenUnlocked"
@@ -31,7 +31,7 @@ public enum Accessibility: Int, CaseIterable, CustomStringConvertible, Sendable 
         }
     }
 
-    /// The value of `kSecAttrAccessible` that items of this accessibility carry.
+    /// The value of `kSecAttrAccessible` in items of this accessibility.
     public var secAccessibilityAttribute: String {
         switch self {
         case .whenUnlocked: kSecAttrAccessibleWhenUnlocked as String
@@ -43,14 +43,16 @@ public enum Accessibility: Int, CaseIterable, CustomStringConvertible, Sendable 
     }
 }
 
-/// When the values of an iCloud valet can be read and written: the accessibilities that may leave the device.
+/// The lock states in which the values of an iCloud valet can be read and written.
+///
+/// Only values of these accessibilities may leave the device.
 public enum CloudAccessibility: Int, CaseIterable, CustomStringConvertible, Sendable {
     /// While the device is unlocked.
     case whenUnlocked = 1
-    /// From the first unlock after a start until the device is switched off.
+    /// From the first unlock after a restart until the next restart.
     case afterFirstUnlock = 2
 
-    /// The same accessibility as a valet that stays on the device has it.
+    /// The same accessibility for a valet on this device.
     public var accessibility: Accessibility {
         switch self {
         case .whenUnlocked: .whenUnlocked
@@ -58,9 +60,9 @@ public enum CloudAccessibility: Int, CaseIterable, CustomStringConvertible, Send
         }
     }
 
-    /// The name that stands in the service of stored items.
+    /// The name in the service of stored items.
     public var description: String { accessibility.description }
 
-    /// The value of `kSecAttrAccessible` that items of this accessibility carry.
+    /// The value of `kSecAttrAccessible` in items of this accessibility.
     public var secAccessibilityAttribute: String { accessibility.secAccessibilityAttribute }
 }

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainServices
 
-/// Why a valet could not do what it was asked.
+/// The error that a valet throws.
 ///
-/// The exact status and its reason are in the log that the keychain below writes; they are not carried here.
+/// The exact status and its reason are in the keychain's log.
 public enum KeychainError: Int, Error, CaseIterable, CustomStringConvertible, Sendable {
-    /// The keychain could not be used: it is locked, damaged, missing its key, or refused the call.
-    /// It does not mean that there is no value.
+    /// The keychain could not be used: it is locked or damaged, its key is missing, or it rejected the call. A value may exist.
     case couldNotAccessKeychain
-    /// The person cancelled, or could not show to be the person asked for.
+    /// The user canceled, or authentication failed.
     case userCancelled
-    /// There is no value for the key, or the stored bytes are no text and text was asked for.
+    /// There is no value for the key, or text was requested and the stored bytes are not UTF-8.
     case itemNotFound
     /// The program's entitlements do not list the access group of this valet.
     case missingEntitlement
     /// The key is the empty string.
     case emptyKey
-    /// The value has no bytes; nothing was stored.
+    /// The value is empty; nothing was stored.
     case emptyValue
 
-    /// The name of the type and of the case.
+    /// The names of the type and the case.
     public var description: String {
         switch self {
         case .couldNotAccessKeychain: "KeychainError.couldNotAccessKeychain"
@@ -33,7 +32,7 @@ public enum KeychainError: Int, Error, CaseIterable, CustomStringConvertible, Se
 }
 
 extension KeychainError {
-    /// What a status other than success means to the caller of a valet.
+    /// Creates the error for a status other than success.
     init(status: OSStatus) {
         switch status {
         case errSecItemNotFound: self = .itemNotFound
@@ -43,10 +42,10 @@ extension KeychainError {
         }
     }
 
-    /// What a status other than success means after adding or changing an item.
+    /// Creates the error for a status other than success after adding or changing an item.
     ///
-    /// Nobody is asked for anything then, so a failed authentication is no refusal by a person: the item's protection
-    /// needs a passcode and none is set. And an item that was there a moment ago is not "not found" to the writer.
+    /// A write never prompts the user, so a failed authentication means that the item's protection requires a passcode and none is set.
+    /// An item that another process removed during the write is not reported as "not found".
     init(statusOfWriting status: OSStatus) {
         switch status {
         case errSecAuthFailed, errSecItemNotFound: self = .couldNotAccessKeychain

@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-/// Keeps secrets in the keychain: values under keys.
+/// A store of secrets in the keychain, each under a key.
 ///
-/// A valet is made by one of the class methods, which differ in who can see the values: this program, programs that
-/// share an access group, other devices of the same person. What it was made with also separates its values from those
-/// of every other valet.
+/// The class methods create valets. They differ in where the values are available: to this program, to programs that share an access
+/// group, or on other devices of the same person. The arguments also separate the values of one valet from those of all others.
 ///
-/// Instances can be used from any thread. Each call reads from or writes to disk.
+/// Instances can be used from any thread. Each call reads from or writes to the disk.
 public final class Valet: Hashable, CustomStringConvertible, Sendable {
-    /// When the values can be read and written.
+    /// The lock states in which the values can be read and written.
     public let accessibility: Accessibility
-    /// The identifier the valet was made with; without one, its access group without the prefix.
+    /// The identifier that the valet was created with; without one, its access group without the prefix.
     public let identifier: Identifier
 
     let kind: ValetKind
     let name: ValetName
     let keychain: NamespaceKeychain
 
-    init(name: ValetName, kind: ValetKind, accessibility: Accessibility, sandbox: Sandbox) {
+    init(name: ValetName, kind: ValetKind, accessibility: Accessibility, namespace: KeychainNamespace) {
         self.name = name
         self.kind = kind
         self.accessibility = accessibility
         identifier = name.identifier
-        keychain = NamespaceKeychain(sandbox: sandbox)
+        keychain = NamespaceKeychain(namespace: namespace)
     }
 
-    /// Whether two valets see the same values.
+    /// Returns whether two valets contain the same values.
     ///
     /// - Parameters:
     ///   - lhs: A valet.
     ///   - rhs: Another valet.
-    /// - Returns: True if what one stores the other reads.
+    /// - Returns: True if each valet reads the values that the other stores.
     public static func == (lhs: Valet, rhs: Valet) -> Bool {
-        lhs.keychain.sandbox == rhs.keychain.sandbox
+        lhs.keychain.namespace == rhs.keychain.namespace
     }
 
-    /// Hashes what decides equality.
+    /// Hashes the properties that determine equality.
     ///
-    /// - Parameter hasher: The hasher to feed.
+    /// - Parameter hasher: The hasher to use.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(keychain.sandbox)
+        hasher.combine(keychain.namespace)
     }
 
-    /// The identifier, the accessibility, and the sort of valet.
+    /// The identifier, the accessibility, and the kind of valet.
     ///
-    /// It holds no key and no value.
+    /// Contains no key and no value.
     public var description: String { "\(identifier) \(accessibility) (\(kind.label))" }
 
     // MARK: Values
 
-    /// Whether values can be stored and read now.
+    /// Returns whether values can be stored and read now.
     ///
-    /// An item of its own is written and read for this. While it answers true, valid values can be stored. It is false
-    /// while the device is locked, for ``Accessibility/whenPasscodeSetThisDeviceOnly`` where no passcode is set, and
-    /// where the entitlements do not list the valet's access group. The person is never asked.
+    /// Writes and reads an item of its own to find out. Returns false while the device is locked, for
+    /// ``Accessibility/whenPasscodeSetThisDeviceOnly`` if no passcode is set, and if the entitlements do not list the valet's access
+    /// group. Never prompts the user.
     ///
     /// - Returns: True if the keychain is accessible.
     public func canAccessKeychain() -> Bool {
@@ -63,13 +62,14 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
 
     /// Stores bytes under a key.
     ///
-    /// A value that was there is replaced at one stroke: at no moment is there none.
+    /// Replaces an existing value atomically; readers see either the old or the new value.
     ///
     /// - Parameters:
-    ///   - object: The value. It must not be empty. There is no upper limit, but the keychain is made for small secrets.
+    ///   - object: The value. It must not be empty. Its size is not limited, but the keychain is designed for small secrets.
     ///   - key: The key. It must not be empty.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/emptyValue``, ``KeychainError/missingEntitlement``,
-    ///   ``KeychainError/userCancelled`` or ``KeychainError/couldNotAccessKeychain``. The value that was there is then still there.
+    ///   ``KeychainError/userCancelled`` or ``KeychainError/couldNotAccessKeychain``. The previous value is then still stored, except
+    ///   after a disk error while the change was flushed: then the outcome is unknown, and the program should read the value again.
     public func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         try keychain.setObject(object, forKey: key)
     }
@@ -80,15 +80,15 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
     /// - Returns: The value.
     /// - Throws: ``KeychainError/itemNotFound`` if there is none, ``KeychainError/emptyKey``,
     ///   ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled``, or
-    ///   ``KeychainError/couldNotAccessKeychain`` if the keychain cannot tell, for example because it is locked.
+    ///   ``KeychainError/couldNotAccessKeychain`` if the lookup could not be performed, for example because the keychain is locked.
     public func object(forKey key: String) throws(KeychainError) -> Data {
         try keychain.object(forKey: key)
     }
 
-    /// Whether there is a value under a key.
+    /// Returns whether there is a value under a key.
     ///
     /// - Parameter key: The key. It must not be empty.
-    /// - Returns: False only if the keychain could look, and there is none.
+    /// - Returns: True if there is a value; false if the lookup succeeded and found none.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled`` or
     ///   ``KeychainError/couldNotAccessKeychain``.
     public func containsObject(forKey key: String) throws(KeychainError) -> Bool {
@@ -97,12 +97,12 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
 
     /// Stores text under a key, as UTF-8.
     ///
-    /// A value that was there is replaced at one stroke: at no moment is there none.
+    /// Replaces an existing value atomically; readers see either the old or the new value.
     ///
     /// - Parameters:
     ///   - string: The value. It must not be empty.
     ///   - key: The key. It must not be empty.
-    /// - Throws: As ``setObject(_:forKey:)``.
+    /// - Throws: The errors of ``setObject(_:forKey:)``.
     public func setString(_ string: String, forKey key: String) throws(KeychainError) {
         try keychain.setObject(Data(string.utf8), forKey: key)
     }
@@ -111,12 +111,12 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
     ///
     /// - Parameter key: The key. It must not be empty.
     /// - Returns: The value.
-    /// - Throws: ``KeychainError/itemNotFound`` if there is none or the stored bytes are not UTF-8; else as ``object(forKey:)``.
+    /// - Throws: ``KeychainError/itemNotFound`` if there is none or the stored bytes are not UTF-8, and the errors of ``object(forKey:)``.
     public func string(forKey key: String) throws(KeychainError) -> String {
         try keychain.string(forKey: key)
     }
 
-    /// The keys of all values.
+    /// Returns the keys of all values.
     ///
     /// - Returns: The keys; empty if there are none.
     /// - Throws: ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled`` or
@@ -125,142 +125,146 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
         try keychain.allKeys()
     }
 
-    /// As `allKeys()`, for callers to whom only keys of the same bytes are the same.
+    /// Returns all keys, for callers that compare keys byte by byte.
+    ///
+    /// A `Set` drops all but one of several keys that are canonically equivalent.
     package func keyList() throws(KeychainError) -> [String] {
         try keychain.keyList()
     }
 
     /// Removes the value under a key.
     ///
-    /// That there is none is no error.
+    /// Does nothing if no value exists.
     ///
     /// - Parameter key: The key. It must not be empty.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled`` or
-    ///   ``KeychainError/couldNotAccessKeychain``. The value is then still there.
+    ///   ``KeychainError/couldNotAccessKeychain``. The value is then still stored, except after a disk error while the change was
+    ///   flushed: then the outcome is unknown.
     public func removeObject(forKey key: String) throws(KeychainError) {
         try keychain.removeObject(forKey: key)
     }
 
-    /// Removes all values, or none if it fails.
+    /// Removes all values atomically.
     ///
-    /// That there are none is no error.
+    /// Does nothing if there are none.
     ///
     /// - Throws: ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled`` or
-    ///   ``KeychainError/couldNotAccessKeychain``.
+    ///   ``KeychainError/couldNotAccessKeychain``. All values are then still stored, except after a disk error while the change was
+    ///   flushed: then the outcome is unknown.
     public func removeAllObjects() throws(KeychainError) {
         try keychain.removeAllObjects()
     }
 }
 
 extension Valet {
-    /// A valet for this program on this device.
+    /// Returns a valet for this program on this device.
     ///
     /// - Parameters:
-    ///   - identifier: Names the values, see ``Identifier``.
-    ///   - accessibility: When they can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: The name of the valet; see ``Identifier``.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func valet(with identifier: Identifier, accessibility: Accessibility) -> Valet {
-        live(.identifier(identifier), kind: .local, accessibility: accessibility)
+        sharedInstance(.identifier(identifier), kind: .local, accessibility: accessibility)
     }
 
-    /// A valet whose values the other devices of the same person also have.
+    /// Returns a valet whose values are synchronized with the user's other devices.
     ///
-    /// Where there is no iCloud Keychain, values are stored and read on this device alone.
+    /// Without iCloud Keychain, as on Linux, values are stored and read on this device only.
     ///
     /// - Parameters:
-    ///   - identifier: Names the values, see ``Identifier``.
-    ///   - accessibility: When they can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: The name of the valet; see ``Identifier``.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func iCloudValet(with identifier: Identifier, accessibility: CloudAccessibility) -> Valet {
-        live(.identifier(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
+        sharedInstance(.identifier(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
     }
 
-    /// A valet shared by all programs that have an access group.
+    /// Returns a valet shared by all programs that have an access group.
     ///
     /// - Parameters:
     ///   - groupIdentifier: The access group; the program's entitlements must list it.
-    ///   - identifier: Separates several valets of one group.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: A name that separates several valets of one group.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func sharedGroupValet(
         with groupIdentifier: SharedGroupIdentifier, identifier: Identifier? = nil, accessibility: Accessibility
     ) -> Valet {
-        live(.sharedGroup(groupIdentifier, identifier), kind: .local, accessibility: accessibility)
+        sharedInstance(.sharedGroup(groupIdentifier, identifier), kind: .local, accessibility: accessibility)
     }
 
-    /// A valet shared by all programs that have an access group, whose values the other devices of the same person also have.
+    /// Returns a valet shared by all programs that have an access group, and synchronized with the user's other devices.
     ///
     /// - Parameters:
     ///   - groupIdentifier: The access group; the program's entitlements must list it.
-    ///   - identifier: Separates several valets of one group.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: A name that separates several valets of one group.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func iCloudSharedGroupValet(
         with groupIdentifier: SharedGroupIdentifier, identifier: Identifier? = nil, accessibility: CloudAccessibility
     ) -> Valet {
-        live(.sharedGroup(groupIdentifier, identifier), kind: .iCloud, accessibility: accessibility.accessibility)
+        sharedInstance(.sharedGroup(groupIdentifier, identifier), kind: .iCloud, accessibility: accessibility.accessibility)
     }
 
-    /// A valet whose identifier is the service of its items, word for word: for names that people are shown.
+    /// Returns a valet whose identifier is the service of its items, unchanged, for names that users see.
     ///
-    /// Nothing then keeps it apart from other valets and programs with the same identifier, so the identifier must be
-    /// unique. Two such valets that differ only in their accessibility do not see each other's values and cannot both
-    /// have a value for one key; ``migrateObjects(from:removeOnCompletion:)`` moves values from one to the other.
+    /// The identifier must be unique: it alone separates the valet from other valets and programs. Two such valets that differ only in
+    /// their accessibility do not see each other's values and cannot both have a value for the same key.
+    /// ``migrateObjects(from:removeOnCompletion:)`` moves values from one to the other.
     ///
     /// - Parameters:
     ///   - identifier: The service.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func valet(withExplicitlySet identifier: Identifier, accessibility: Accessibility) -> Valet {
-        live(.explicitIdentifier(identifier), kind: .local, accessibility: accessibility)
+        sharedInstance(.explicitIdentifier(identifier), kind: .local, accessibility: accessibility)
     }
 
-    /// An iCloud valet whose identifier is the service of its items, word for word.
+    /// Returns an iCloud valet whose identifier is the service of its items, unchanged.
     ///
     /// See ``valet(withExplicitlySet:accessibility:)``.
     ///
     /// - Parameters:
     ///   - identifier: The service.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func iCloudValet(withExplicitlySet identifier: Identifier, accessibility: CloudAccessibility) -> Valet {
-        live(.explicitIdentifier(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
+        sharedInstance(.explicitIdentifier(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
     }
 
-    /// A shared group valet whose group, without its prefix, is the service of its items, word for word.
+    /// Returns a shared group valet whose group, without its prefix, is the service of its items, unchanged.
     ///
     /// See ``valet(withExplicitlySet:accessibility:)``.
     ///
     /// - Parameters:
     ///   - identifier: The access group; the program's entitlements must list it.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func sharedGroupValet(
         withExplicitlySet identifier: SharedGroupIdentifier, accessibility: Accessibility
     ) -> Valet {
-        live(.explicitSharedGroup(identifier), kind: .local, accessibility: accessibility)
+        sharedInstance(.explicitSharedGroup(identifier), kind: .local, accessibility: accessibility)
     }
 
-    /// An iCloud shared group valet whose group, without its prefix, is the service of its items, word for word.
+    /// Returns an iCloud shared group valet whose group, without its prefix, is the service of its items, unchanged.
     ///
     /// See ``valet(withExplicitlySet:accessibility:)``.
     ///
     /// - Parameters:
     ///   - identifier: The access group; the program's entitlements must list it.
-    ///   - accessibility: When the values can be read and written.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - accessibility: The lock states in which the values can be read and written.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func iCloudSharedGroupValet(
         withExplicitlySet identifier: SharedGroupIdentifier, accessibility: CloudAccessibility
     ) -> Valet {
-        live(.explicitSharedGroup(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
+        sharedInstance(.explicitSharedGroup(identifier), kind: .iCloud, accessibility: accessibility.accessibility)
     }
 
     private static let instances = InstanceRegistry<InstanceKey, Valet>()
 
-    private static func live(_ name: ValetName, kind: ValetKind, accessibility: Accessibility) -> Valet {
-        let sandbox = Sandbox(name: name, kind: kind, protection: accessibility)
-        return instances.instance(for: InstanceKey(sandbox, name)) {
-            Valet(name: name, kind: kind, accessibility: accessibility, sandbox: sandbox)
+    private static func sharedInstance(_ name: ValetName, kind: ValetKind, accessibility: Accessibility) -> Valet {
+        let namespace = KeychainNamespace(name: name, kind: kind, protection: accessibility)
+        return instances.instance(for: InstanceKey(namespace, name)) {
+            Valet(name: name, kind: kind, accessibility: accessibility, namespace: namespace)
         }
     }
 }

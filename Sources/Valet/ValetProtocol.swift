@@ -1,18 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Foundation
 
-// What Keychain Services is given to find a valet's items, and to add one: for the command line, which shows and does more than a
-// valet does.
+/// The operations that all valets share, for the command line and the C interface.
+///
+/// The methods behave as the public ones of the same name. `itemQuery` and `newItem(forKey:value:)` are the dictionaries that the valet
+/// passes to Keychain Services, for operations that a valet does not have.
+package protocol ValetProtocol: AnyObject, Hashable, Sendable, CustomStringConvertible {
+    /// Whether a person has to authenticate before a value can be read.
+    static var requiresAuthentication: Bool { get }
 
-extension Valet {
+    var identifier: Identifier { get }
+    /// The query that matches all items of the valet.
+    var itemQuery: [String: Any] { get }
+    /// The attributes of a new item. Throws `.emptyKey` or `.emptyValue`.
+    func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any]
+
+    func canAccessKeychain() -> Bool
+    func setObject(_ object: Data, forKey key: String) throws(KeychainError)
+    /// Reads a value. A valet that does not require authentication ignores the prompt.
+    func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data
+    func containsObject(forKey key: String) throws(KeychainError) -> Bool
+    func removeObject(forKey key: String) throws(KeychainError)
+    func removeAllObjects() throws(KeychainError)
+    func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws
+    func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws
+}
+
+/// A valet that lists its keys with at most one authentication.
+package protocol ListableValet: ValetProtocol {
+    func allKeys(userPrompt: String) throws(KeychainError) -> Set<String>
+    /// The keys without Unicode normalization: keys are equal only if their bytes are.
+    func keyList(userPrompt: String) throws(KeychainError) -> [String]
+    /// Runs a search with the query that matches all items of the valet, including the authentication if one is required.
+    func withItemQuery<Result, Failure: Error>(
+        userPrompt: String, _ search: ([String: Any]) throws(Failure) -> Result
+    ) throws(Failure) -> Result
+}
+
+extension Valet: ListableValet {
+    package static var requiresAuthentication: Bool { false }
     package var itemQuery: [String: Any] { keychain.items.entries }
 
     package func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
         try keychain.newItem(forKey: key, value: value)
     }
+
+    package func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data {
+        try object(forKey: key)
+    }
+
+    package func allKeys(userPrompt: String) throws(KeychainError) -> Set<String> {
+        try allKeys()
+    }
+
+    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
+        try keyList()
+    }
+
+    package func withItemQuery<Result, Failure: Error>(
+        userPrompt: String, _ search: ([String: Any]) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try search(itemQuery)
+    }
 }
 
-extension SecureEnclaveValet {
+extension SecureEnclaveValet: ValetProtocol {
+    package static var requiresAuthentication: Bool { true }
     package var itemQuery: [String: Any] { keychain.values.items.entries }
 
     package func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
@@ -22,14 +75,14 @@ extension SecureEnclaveValet {
 
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
-extension SinglePromptSecureEnclaveValet {
+extension SinglePromptSecureEnclaveValet: ListableValet {
+    package static var requiresAuthentication: Bool { true }
     package var itemQuery: [String: Any] { keychain.values.items.entries }
 
     package func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
         try keychain.values.newItem(forKey: key, value: value)
     }
 
-    /// Runs a search, which is no use of the valet itself, with the one authentication.
     package func withItemQuery<Result, Failure: Error>(
         userPrompt: String, _ search: ([String: Any]) throws(Failure) -> Result
     ) throws(Failure) -> Result {

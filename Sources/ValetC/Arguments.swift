@@ -3,24 +3,24 @@ internal import CValet
 internal import Foundation
 internal import Valet
 
-/// What C says about a valet to create.
-enum Argument {
+/// The arguments of functions that create a valet.
+enum CArguments {
     static func identifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> Identifier {
-        // The header says what the pointer must be; so below.
+        // valet.h states the requirements for the pointer, here and below.
         guard let identifier = try unsafe optionalIdentifier(text, length) else { throw StatusError(valet_error_empty_identifier) }
         return identifier
     }
 
     static func optionalIdentifier(_ text: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> Identifier? {
-        Identifier(nonEmpty: try unsafe Input.text(text, length))
+        Identifier(nonEmpty: try unsafe CInput.text(text, length))
     }
 
     static func group(
         _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
         _ groupLength: Int
     ) throws(StatusError) -> SharedGroupIdentifier {
-        let prefix = try unsafe Input.text(prefix, prefixLength)
-        let group = try unsafe Input.text(group, groupLength)
+        let prefix = try unsafe CInput.text(prefix, prefixLength)
+        let group = try unsafe CInput.text(group, groupLength)
         guard !group.isEmpty else { throw StatusError(valet_error_empty_identifier) }
         switch Int(prefixKind) {
         case valet_group_prefix_app_id:
@@ -37,7 +37,7 @@ enum Argument {
         }
     }
 
-    // The numbers of C are the raw values of Swift.
+    // The constants of C equal the raw values of the Swift enumerations.
 
     static func accessibility(_ number: valet_accessibility) throws(StatusError) -> Accessibility {
         guard let accessibility = Accessibility(rawValue: Int(number)) else { throw StatusError(valet_error_unknown_constant) }
@@ -55,21 +55,21 @@ enum Argument {
     }
 }
 
-/// What C gives by pointer and length.
+/// Arguments that C passes as a pointer and a length.
 ///
-/// That as many bytes are there as the length says is the caller's word. C's lengths have no sign, Swift's have one: what is more than
-/// half the address space arrives here as less than zero, `valet_nul_terminated` as -1.
-enum Input {
+/// The caller guarantees that the pointer refers to as many bytes as the length says. `size_t` is unsigned and `Int` is signed: a length
+/// of more than half the address space is negative here, and `valet_nul_terminated` is -1.
+enum CInput {
     private static let nulTerminated = -1
 
-    /// Bytes of anything.
+    /// Any bytes.
     static func bytes(_ pointer: UnsafeRawPointer?, _ length: Int) throws(StatusError) -> UnsafeRawBufferPointer {
         guard length >= 0 else { throw StatusError(valet_error_invalid_length) }
         guard unsafe pointer != nil || length == 0 else { throw StatusError(valet_error_null_argument) }
         return unsafe UnsafeRawBufferPointer(start: pointer, count: length)
     }
 
-    /// Bytes that are UTF-8.
+    /// Bytes that are valid UTF-8.
     static func utf8(_ pointer: UnsafePointer<CChar>?, _ length: Int) throws(StatusError) -> UnsafeRawBufferPointer {
         var length = length
         if length == nulTerminated {
@@ -86,7 +86,9 @@ enum Input {
         try unsafe String(decoding: utf8(pointer, length), as: UTF8.self)
     }
 
-    /// Whether bytes are UTF-8; found without a copy of them, since they may be a secret.
+    /// Whether bytes are valid UTF-8.
+    ///
+    /// Makes no copy, because they may be a secret.
     static func isUTF8(_ bytes: some Sequence<UInt8>) -> Bool {
         var parser = Unicode.UTF8.ForwardParser()
         var rest = bytes.makeIterator()
@@ -100,17 +102,17 @@ enum Input {
     }
 }
 
-/// The dictionary that a list of entries stands for.
+/// Converts a list of entries to a query dictionary.
 ///
-/// - Throws: Also for what no dictionary can say: a name twice, a date that is none.
+/// - Throws: `valet_error_invalid_query` for a duplicate name or a date that is not finite, and the statuses of invalid arguments.
 func queryDictionary(_ entries: UnsafePointer<valet_query_entry>?, _ count: Int) throws(StatusError) -> [String: AnyHashable] {
     guard count >= 0 else { throw StatusError(valet_error_invalid_length) }
     guard unsafe entries != nil || count == 0 else { throw StatusError(valet_error_null_argument) }
     var query: [String: AnyHashable] = [:]
-    // As many entries as the caller says are there.
+    // The caller guarantees `count` entries.
     for index in 0..<count {
         guard let entry = unsafe entries?[index] else { throw StatusError(valet_error_null_argument) }
-        let name = try unsafe Input.text(entry.name, -1)
+        let name = try unsafe CInput.text(entry.name, -1)
         guard query[name] == nil else { throw StatusError(valet_error_invalid_query) }
         query[name] = try unsafe queryValue(entry)
     }
@@ -119,8 +121,8 @@ func queryDictionary(_ entries: UnsafePointer<valet_query_entry>?, _ count: Int)
 
 private func queryValue(_ entry: valet_query_entry) throws(StatusError) -> AnyHashable {
     switch unsafe Int(entry.type) {
-    case valet_value_text: return try unsafe Input.text(entry.bytes?.assumingMemoryBound(to: CChar.self), entry.length)
-    case valet_value_bytes: return try unsafe Data(Input.bytes(entry.bytes, entry.length))
+    case valet_value_text: return try unsafe CInput.text(entry.bytes?.assumingMemoryBound(to: CChar.self), entry.length)
+    case valet_value_bytes: return try unsafe Data(CInput.bytes(entry.bytes, entry.length))
     case valet_value_number:
         guard let number = unsafe Int(exactly: entry.number) else { throw StatusError(valet_error_invalid_query) }
         return number

@@ -2,18 +2,24 @@
 internal import CValet
 internal import Foundation
 
-/// What C gets through pointers.
+#if canImport(Darwin)
+internal import Darwin
+#else
+internal import CKeychainShims
+#endif
+
+/// Results that C receives through pointers.
 ///
-/// A result pointer is the caller's and points to room for its type, or is NULL.
-enum Output {
-    /// Gives bytes.
-    static func give(
+/// A result pointer is NULL or points to a variable of the caller.
+enum CResult {
+    /// Returns bytes in a buffer that the caller frees.
+    static func returnBytes(
         _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?, _ length: UnsafeMutablePointer<Int>?,
         _ read: () throws -> Data
     ) -> valet_status {
         unsafe value?.pointee = nil
         unsafe length?.pointee = 0
-        return statusAnswer {
+        return status {
             guard let value = unsafe value, let length = unsafe length else { throw StatusError(valet_error_null_argument) }
             var data = try read()
             defer { data.wipe() }
@@ -22,49 +28,49 @@ enum Output {
         }
     }
 
-    /// Gives bytes that are UTF-8.
+    /// Returns text in a buffer that the caller frees.
     ///
-    /// Other bytes are as good as none, as Valet has it.
+    /// Invalid UTF-8 is reported as not found, as in Valet.
     static func returnText(
         _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ length: UnsafeMutablePointer<Int>?,
         _ read: () throws -> Data
     ) -> valet_status {
         unsafe text?.pointee = nil
         unsafe length?.pointee = 0
-        return statusAnswer {
+        return status {
             guard let text = unsafe text else { throw StatusError(valet_error_null_argument) }
             var data = try read()
             defer { data.wipe() }
-            guard Input.isUTF8(data) else { throw StatusError(valet_error_item_not_found) }
+            guard CInput.isUTF8(data) else { throw StatusError(valet_error_item_not_found) }
             guard unsafe length != nil || !data.contains(0) else { throw StatusError(valet_error_embedded_nul) }
             try unsafe text.pointee = ResultBuffer.make(copying: data).assumingMemoryBound(to: CChar.self)
             unsafe length?.pointee = data.count
         }
     }
 
-    /// Gives a truth value.
-    static func give(_ result: UnsafeMutablePointer<Bool>?, _ find: () throws -> Bool) -> valet_status {
+    /// Returns a Boolean value.
+    static func returnBool(_ result: UnsafeMutablePointer<Bool>?, _ find: () throws -> Bool) -> valet_status {
         unsafe result?.pointee = false
-        return statusAnswer {
+        return status {
             guard let result = unsafe result else { throw StatusError(valet_error_null_argument) }
             unsafe result.pointee = try find()
         }
     }
 
-    /// Calls back for each key, until that is enough.
+    /// Calls `callback` for each key in byte order, until it returns false.
     static func enumerateKeys(
         _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?, _ read: () throws -> [String]
     ) -> valet_status {
-        statusAnswer {
+        status {
             guard let callback = unsafe callback else { throw StatusError(valet_error_null_argument) }
             for key in try read().sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
-                let wantsMore = unsafe withNULTerminated(key) { unsafe callback(context, $0, key.utf8.count) }
-                guard wantsMore else { break }
+                let shouldContinue = unsafe withNULTerminated(key) { unsafe callback(context, $0, key.utf8.count) }
+                guard shouldContinue else { break }
             }
         }
     }
 
-    /// Lends text to C, ended by NUL.
+    /// Calls `body` with a NUL-terminated copy of the text, which is valid during the call.
     static func withNULTerminated<Result>(_ text: String, _ body: (UnsafePointer<CChar>?) -> Result) -> Result {
         // The array lives until the body returns. With the NUL in it, it is never empty.
         let bytes = text.utf8.map { CChar(bitPattern: $0) } + [0]
@@ -72,17 +78,18 @@ enum Output {
     }
 }
 
-/// Memory that is handed to C, and wiped when it comes back.
+/// A buffer that the caller in C owns and that is wiped when it is freed.
 ///
-/// In front of it stands how much it is, since a caller may have forgotten or changed what it was told. Behind it stands a NUL.
+/// The bytes are preceded by a header with the size of the allocation, so that wiping does not depend on a length from the caller, and
+/// followed by a NUL.
 enum ResultBuffer {
-    /// As `malloc` aligns, so that what follows is aligned too.
+    /// The alignment of `malloc`, so that the content is aligned as well.
     private static let headerByteCount = 16
 
     static func make(copying data: Data) throws(StatusError) -> UnsafeMutableRawPointer {
         let byteCount = headerByteCount + data.count + 1
         guard let start = unsafe malloc(byteCount) else { throw StatusError(valet_error_no_memory) }
-        // All three parts lie in what was just allocated.
+        // The header, the content and the NUL lie within the allocation.
         unsafe start.storeBytes(of: byteCount, as: Int.self)
         let content = unsafe start + headerByteCount
         unsafe data.copyBytes(to: UnsafeMutableRawBufferPointer(start: content, count: data.count))
@@ -91,7 +98,7 @@ enum ResultBuffer {
     }
 
     static func wipeAndFree(_ content: UnsafeMutableRawPointer) {
-        // A pointer that `make` returned: the header asks for no less.
+        // The header requires a pointer that `make` returned.
         let start = unsafe content - headerByteCount
         let byteCount = unsafe start.load(as: Int.self)
         unsafe wipeMemory(UnsafeMutableRawBufferPointer(start: start, count: byteCount))
@@ -100,23 +107,19 @@ enum ResultBuffer {
 }
 
 extension Data {
-    /// Wipes the bytes, where nobody else holds them too.
+    /// Wipes the bytes if they are not shared with another value; otherwise wipes a copy.
     mutating func wipe() {
-        // The bytes are ours for the length of the call.
+        // The pointer is used during the call only.
         unsafe withUnsafeMutableBytes { unsafe wipeMemory($0) }
     }
 }
 
-#if canImport(Darwin)
-internal import Darwin
-#else
-internal import CKeychainShims
-#endif
-
-/// Overwrites memory with zeros, in a way that the compiler does not leave out although nobody reads them.
+/// Overwrites memory with zeros.
+///
+/// The compiler does not remove the call although the memory is not read afterward.
 func wipeMemory(_ bytes: UnsafeMutableRawBufferPointer) {
     guard let start = bytes.baseAddress else { return }
-    // The buffer tells its own length.
+    // The buffer has its own length.
     #if canImport(Darwin)
     _ = unsafe memset_s(start, bytes.count, 0, bytes.count)
     #else

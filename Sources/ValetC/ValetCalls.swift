@@ -3,117 +3,102 @@ internal import CValet
 internal import Foundation
 internal import Valet
 
-/// What the three sorts of valet have in common, so that it is translated to C once.
-protocol ValetProtocol: AnyObject, Hashable, CustomStringConvertible {
-    func canAccessKeychain() -> Bool
-    func setObject(_ object: Data, forKey key: String) throws(KeychainError)
-    func containsObject(forKey key: String) throws(KeychainError) -> Bool
-    func removeObject(forKey key: String) throws(KeychainError)
-    func removeAllObjects() throws(KeychainError)
-    func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws
-    func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws
-}
-
-extension Valet: ValetProtocol {}
-extension SecureEnclaveValet: ValetProtocol {}
-@available(tvOS, unavailable)
-@available(watchOS, unavailable)
-extension SinglePromptSecureEnclaveValet: ValetProtocol {}
-
-/// The calls that every sort of valet has, with the arguments that C gives.
+/// The functions that every type of valet has, on the arguments of C.
 ///
-/// What a pointer must be is said in the header; NULL, lengths and the type of a handle are looked at here.
-enum Call<Keeper: ValetProtocol> {
+/// The header states the requirements for pointers. NULL, lengths and the type of a handle are checked here.
+enum ValetCall<Object: ValetProtocol> {
     static func isEqual(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
         if unsafe first == nil && second == nil { return true }
-        guard let first = try? unsafe Handle.object(first, as: Keeper.self), let second = try? unsafe Handle.object(second, as: Keeper.self)
+        guard let first = try? unsafe Handle.object(first, as: Object.self), let second = try? unsafe Handle.object(second, as: Object.self)
         else { return false }
         return first == second
     }
 
     static func hash(_ handle: OpaquePointer?) -> UInt64 {
-        guard let keeper = try? unsafe Handle.object(handle, as: Keeper.self) else { return 0 }
-        return UInt64(bitPattern: Int64(keeper.hashValue))
+        guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return 0 }
+        return UInt64(bitPattern: Int64(valet.hashValue))
     }
 
     static func describe(
         _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ length: UnsafeMutablePointer<Int>?
     ) -> valet_status {
-        unsafe Output.returnText(text, length) { try unsafe Data(Handle.object(handle, as: Keeper.self).description.utf8) }
+        unsafe CResult.returnText(text, length) { try unsafe Data(Handle.object(handle, as: Object.self).description.utf8) }
     }
 
     static func canAccess(_ handle: OpaquePointer?) -> Bool {
-        guard let keeper = try? unsafe Handle.object(handle, as: Keeper.self) else { return false }
-        return keeper.canAccessKeychain()
+        guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return false }
+        return valet.canAccessKeychain()
     }
 
     static func set(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
     ) -> valet_status {
-        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe Input.bytes(value, valueLength) }
+        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe CInput.bytes(value, valueLength) }
     }
 
     static func setString(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
     ) -> valet_status {
-        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe Input.utf8(string, stringLength) }
+        unsafe store(handle, key, keyLength) { () throws(StatusError) in try unsafe CInput.utf8(string, stringLength) }
     }
 
     private static func store(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int,
         _ value: () throws(StatusError) -> UnsafeRawBufferPointer
     ) -> valet_status {
-        statusAnswer {
-            let keeper = try unsafe Handle.object(handle, as: Keeper.self)
-            let key = try unsafe Input.text(key, keyLength)
+        status {
+            let valet = try unsafe Handle.object(handle, as: Object.self)
+            let key = try unsafe CInput.text(key, keyLength)
             var data = try unsafe Data(value())
             defer { data.wipe() }
-            try keeper.setObject(data, forKey: key)
+            try valet.setObject(data, forKey: key)
         }
     }
 
     static func contains(
         _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ result: UnsafeMutablePointer<Bool>?
     ) -> valet_status {
-        unsafe Output.give(result) {
-            try unsafe Handle.object(handle, as: Keeper.self).containsObject(forKey: Input.text(key, keyLength))
+        unsafe CResult.returnBool(result) {
+            try unsafe Handle.object(handle, as: Object.self).containsObject(forKey: CInput.text(key, keyLength))
         }
     }
 
     static func remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
-        statusAnswer { try unsafe Handle.object(handle, as: Keeper.self).removeObject(forKey: Input.text(key, keyLength)) }
+        status { try unsafe Handle.object(handle, as: Object.self).removeObject(forKey: CInput.text(key, keyLength)) }
     }
 
     static func removeAll(_ handle: OpaquePointer?) -> valet_status {
-        statusAnswer { try unsafe Handle.object(handle, as: Keeper.self).removeAllObjects() }
+        status { try unsafe Handle.object(handle, as: Object.self).removeAllObjects() }
     }
 
     static func migrate(
         _ destination: OpaquePointer?, matching query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ removeOnCompletion: Bool
     ) -> valet_status {
-        statusAnswer {
-            try unsafe Handle.object(destination, as: Keeper.self).migrateObjects(
+        status {
+            try unsafe Handle.object(destination, as: Object.self).migrateObjects(
                 matching: queryDictionary(query, queryCount), removeOnCompletion: removeOnCompletion)
         }
     }
 
     static func migrate(_ destination: OpaquePointer?, from source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
-        statusAnswer {
-            try unsafe Handle.object(destination, as: Keeper.self).migrateObjects(
+        status {
+            try unsafe Handle.object(destination, as: Object.self).migrateObjects(
                 from: Handle.object(source, as: Valet.self), removeOnCompletion: removeOnCompletion)
         }
     }
 }
 
-/// The pointers that C holds: each is an object of ours, retained once.
+/// The handles of C.
+///
+/// Each is a pointer to an object that was retained once.
 enum Handle {
-    /// Gives C a handle for the object; NULL if it cannot be made.
-    static func give(
-        to result: UnsafeMutablePointer<OpaquePointer?>?, _ make: () throws -> some AnyObject
+    /// Stores a handle for a new object, or NULL if creating the object fails.
+    static func create(
+        in result: UnsafeMutablePointer<OpaquePointer?>?, _ make: () throws -> some AnyObject
     ) -> valet_status {
-        // A result pointer is the caller's and points to room for a handle, or is NULL.
+        // The pointer is NULL or points to the caller's variable.
         unsafe result?.pointee = nil
-        return statusAnswer {
+        return status {
             guard let result = unsafe result else { throw StatusError(valet_error_null_argument) }
             unsafe result.pointee = OpaquePointer(Unmanaged.passRetained(try make()).toOpaque())
         }
@@ -122,21 +107,23 @@ enum Handle {
     /// The object behind a handle.
     static func object<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type = Object.self) throws(StatusError) -> Object {
         guard let handle = unsafe handle else { throw StatusError(valet_error_null_argument) }
-        // What is not NULL is a handle that was given and not yet freed: the header asks for no less.
+        // The header requires that a handle is NULL or was created by the library and not freed yet.
         let any = unsafe Unmanaged<AnyObject>.fromOpaque(UnsafeRawPointer(handle)).takeUnretainedValue()
         guard let object = any as? Object else { throw StatusError(valet_error_wrong_handle) }
         return object
     }
 
-    /// Gives up what C held; a handle of another type stays.
+    /// Releases the object of a handle.
+    ///
+    /// Does nothing for a handle of another type.
     static func free<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type) {
         guard let object = try? unsafe object(handle, as: type) else { return }
-        // It was retained once when it was given.
+        // Balances the retain in `give`.
         unsafe Unmanaged.passUnretained(object).release()
     }
 }
 
-/// Ends a call with a status that no error of Valet's stands for.
+/// A status that does not come from an error of Valet.
 struct StatusError: Error {
     let status: valet_status
 
@@ -144,14 +131,16 @@ struct StatusError: Error {
         self.status = status
     }
 
-    /// A constant of the header: C's constants without a type come as Int.
+    /// Creates the error from a constant of the header.
+    ///
+    /// C's untyped constants are imported as `Int`.
     init(_ constant: Int) {
         status = valet_status(constant)
     }
 }
 
-/// What a call answers: success, or the status of what `body` threw.
-func statusAnswer(_ body: () throws -> Void) -> valet_status {
+/// Runs `body` and returns `valet_success`, or the status of the error it throws.
+func status(_ body: () throws -> Void) -> valet_status {
     do {
         try body()
         return valet_status(valet_success)
@@ -162,7 +151,7 @@ func statusAnswer(_ body: () throws -> Void) -> valet_status {
     } catch let error as MigrationError {
         return valet_status(valet_error_invalid_query + error.rawValue)
     } catch {
-        // Valet throws nothing else. Should it, nothing is known but that it was not done.
+        // Valet throws no other errors.
         return valet_status(valet_error_could_not_access_keychain)
     }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 package import CValet
 internal import Foundation
 internal import Valet
 
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
+// valet.h declares each function and the requirements for its pointers; the compiler checks the signatures against it.
 
 @c @implementation
 package func valet_create(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.valet(
-            with: Argument.identifier(identifier, identifierLength), accessibility: Argument.accessibility(accessibility))
+            with: CArguments.identifier(identifier, identifierLength), accessibility: CArguments.accessibility(accessibility))
     }
 }
 
@@ -24,10 +24,10 @@ package func valet_create_shared(
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.sharedGroupValet(
-            with: Argument.group(prefixKind, prefix, prefixLength, group, groupLength),
-            identifier: Argument.optionalIdentifier(identifier, identifierLength), accessibility: Argument.accessibility(accessibility))
+            with: CArguments.group(prefixKind, prefix, prefixLength, group, groupLength),
+            identifier: CArguments.optionalIdentifier(identifier, identifierLength), accessibility: CArguments.accessibility(accessibility))
     }
 }
 
@@ -36,9 +36,9 @@ package func valet_create_explicit(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.valet(
-            withExplicitlySet: Argument.identifier(identifier, identifierLength), accessibility: Argument.accessibility(accessibility))
+            withExplicitlySet: CArguments.identifier(identifier, identifierLength), accessibility: CArguments.accessibility(accessibility))
     }
 }
 
@@ -47,10 +47,10 @@ package func valet_create_explicit_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ accessibility: valet_accessibility, _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.sharedGroupValet(
-            withExplicitlySet: Argument.group(prefixKind, prefix, prefixLength, group, groupLength),
-            accessibility: Argument.accessibility(accessibility))
+            withExplicitlySet: CArguments.group(prefixKind, prefix, prefixLength, group, groupLength),
+            accessibility: CArguments.accessibility(accessibility))
     }
 }
 
@@ -59,9 +59,9 @@ package func valet_create_icloud(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.iCloudValet(
-            with: Argument.identifier(identifier, identifierLength), accessibility: Argument.cloudAccessibility(accessibility))
+            with: CArguments.identifier(identifier, identifierLength), accessibility: CArguments.cloudAccessibility(accessibility))
     }
 }
 
@@ -71,10 +71,11 @@ package func valet_create_icloud_shared(
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.iCloudSharedGroupValet(
-            with: Argument.group(prefixKind, prefix, prefixLength, group, groupLength),
-            identifier: Argument.optionalIdentifier(identifier, identifierLength), accessibility: Argument.cloudAccessibility(accessibility)
+            with: CArguments.group(prefixKind, prefix, prefixLength, group, groupLength),
+            identifier: CArguments.optionalIdentifier(identifier, identifierLength),
+            accessibility: CArguments.cloudAccessibility(accessibility)
         )
     }
 }
@@ -84,9 +85,10 @@ package func valet_create_icloud_explicit(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessibility: valet_cloud_accessibility,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.iCloudValet(
-            withExplicitlySet: Argument.identifier(identifier, identifierLength), accessibility: Argument.cloudAccessibility(accessibility))
+            withExplicitlySet: CArguments.identifier(identifier, identifierLength),
+            accessibility: CArguments.cloudAccessibility(accessibility))
     }
 }
 
@@ -95,64 +97,56 @@ package func valet_create_icloud_explicit_shared(
     _ prefixKind: valet_group_prefix, _ prefix: UnsafePointer<CChar>?, _ prefixLength: Int, _ group: UnsafePointer<CChar>?,
     _ groupLength: Int, _ accessibility: valet_cloud_accessibility, _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe Valet.iCloudSharedGroupValet(
-            withExplicitlySet: Argument.group(prefixKind, prefix, prefixLength, group, groupLength),
-            accessibility: Argument.cloudAccessibility(accessibility))
+            withExplicitlySet: CArguments.group(prefixKind, prefix, prefixLength, group, groupLength),
+            accessibility: CArguments.cloudAccessibility(accessibility))
     }
 }
 
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
-
 @c @implementation
 package func valet_can_access(_ handle: OpaquePointer?) -> Bool {
-    unsafe Call<Valet>.canAccess(handle)
+    unsafe ValetCall<Valet>.canAccess(handle)
 }
 
 @c @implementation
 package func valet_set(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
-    unsafe Call<Valet>.set(handle, key, keyLength, value, valueLength)
+    unsafe ValetCall<Valet>.set(handle, key, keyLength, value, valueLength)
 }
 
 @c @implementation
 package func valet_set_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
 ) -> valet_status {
-    unsafe Call<Valet>.setString(handle, key, keyLength, string, stringLength)
+    unsafe ValetCall<Valet>.setString(handle, key, keyLength, string, stringLength)
 }
 
 @c @implementation
 package func valet_contains(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ result: UnsafeMutablePointer<Bool>?
 ) -> valet_status {
-    unsafe Call<Valet>.contains(handle, key, keyLength, result)
+    unsafe ValetCall<Valet>.contains(handle, key, keyLength, result)
 }
 
 @c @implementation
 package func valet_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
-    unsafe Call<Valet>.remove(handle, key, keyLength)
+    unsafe ValetCall<Valet>.remove(handle, key, keyLength)
 }
 
 @c @implementation
 package func valet_remove_all(_ handle: OpaquePointer?) -> valet_status {
-    unsafe Call<Valet>.removeAll(handle)
+    unsafe ValetCall<Valet>.removeAll(handle)
 }
-
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
 package func valet_get(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?,
     _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.give(value, valueLength) {
-        try unsafe Handle.object(handle, as: Valet.self).object(forKey: Input.text(key, keyLength))
+    unsafe CResult.returnBytes(value, valueLength) {
+        try unsafe Handle.object(handle, as: Valet.self).object(forKey: CInput.text(key, keyLength))
     }
 }
 
@@ -161,22 +155,18 @@ package func valet_get_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.returnText(string, stringLength) {
-        try unsafe Handle.object(handle, as: Valet.self).object(forKey: Input.text(key, keyLength))
+    unsafe CResult.returnText(string, stringLength) {
+        try unsafe Handle.object(handle, as: Valet.self).object(forKey: CInput.text(key, keyLength))
     }
 }
 
 @c @implementation
 package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status
 {
-    unsafe Output.enumerateKeys(callback, context) {
+    unsafe CResult.enumerateKeys(callback, context) {
         try unsafe Handle.object(handle, as: Valet.self).keyList()
     }
 }
-
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
 package func valet_free(_ handle: OpaquePointer?) {
@@ -185,17 +175,17 @@ package func valet_free(_ handle: OpaquePointer?) {
 
 @c @implementation
 package func valet_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
-    unsafe Call<Valet>.isEqual(first, second)
+    unsafe ValetCall<Valet>.isEqual(first, second)
 }
 
 @c @implementation
 package func valet_hash(_ handle: OpaquePointer?) -> UInt64 {
-    unsafe Call<Valet>.hash(handle)
+    unsafe ValetCall<Valet>.hash(handle)
 }
 
 @c @implementation
 package func valet_describe(
     _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ textLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Call<Valet>.describe(handle, text, textLength)
+    unsafe ValetCall<Valet>.describe(handle, text, textLength)
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 package import CValet
 internal import Foundation
 internal import Valet
 
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
+// valet.h declares each function and the requirements for its pointers; the compiler checks the signatures against it.
 
 @c @implementation
 package func valet_enclave_create(
     _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessControl: valet_access_control,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe SecureEnclaveValet.valet(
-            with: Argument.identifier(identifier, identifierLength), accessControl: Argument.accessControl(accessControl))
+            with: CArguments.identifier(identifier, identifierLength), accessControl: CArguments.accessControl(accessControl))
     }
 }
 
@@ -24,10 +24,10 @@ package func valet_enclave_create_shared(
     _ groupLength: Int, _ identifier: UnsafePointer<CChar>?, _ identifierLength: Int, _ accessControl: valet_access_control,
     _ result: UnsafeMutablePointer<OpaquePointer?>?
 ) -> valet_status {
-    unsafe Handle.give(to: result) {
+    unsafe Handle.create(in: result) {
         try unsafe SecureEnclaveValet.sharedGroupValet(
-            with: Argument.group(prefixKind, prefix, prefixLength, group, groupLength),
-            identifier: Argument.optionalIdentifier(identifier, identifierLength), accessControl: Argument.accessControl(accessControl))
+            with: CArguments.group(prefixKind, prefix, prefixLength, group, groupLength),
+            identifier: CArguments.optionalIdentifier(identifier, identifierLength), accessControl: CArguments.accessControl(accessControl))
     }
 }
 
@@ -38,59 +38,55 @@ package func valet_enclave_free(_ handle: OpaquePointer?) {
 
 @c @implementation
 package func valet_enclave_is_equal(_ first: OpaquePointer?, _ second: OpaquePointer?) -> Bool {
-    unsafe Call<SecureEnclaveValet>.isEqual(first, second)
+    unsafe ValetCall<SecureEnclaveValet>.isEqual(first, second)
 }
 
 @c @implementation
 package func valet_enclave_hash(_ handle: OpaquePointer?) -> UInt64 {
-    unsafe Call<SecureEnclaveValet>.hash(handle)
+    unsafe ValetCall<SecureEnclaveValet>.hash(handle)
 }
 
 @c @implementation
 package func valet_enclave_describe(
     _ handle: OpaquePointer?, _ text: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ textLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.describe(handle, text, textLength)
+    unsafe ValetCall<SecureEnclaveValet>.describe(handle, text, textLength)
 }
-
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
 package func valet_enclave_can_access(_ handle: OpaquePointer?) -> Bool {
-    unsafe Call<SecureEnclaveValet>.canAccess(handle)
+    unsafe ValetCall<SecureEnclaveValet>.canAccess(handle)
 }
 
 @c @implementation
 package func valet_enclave_set(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.set(handle, key, keyLength, value, valueLength)
+    unsafe ValetCall<SecureEnclaveValet>.set(handle, key, keyLength, value, valueLength)
 }
 
 @c @implementation
 package func valet_enclave_set_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafePointer<CChar>?, _ stringLength: Int
 ) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.setString(handle, key, keyLength, string, stringLength)
+    unsafe ValetCall<SecureEnclaveValet>.setString(handle, key, keyLength, string, stringLength)
 }
 
 @c @implementation
 package func valet_enclave_contains(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ result: UnsafeMutablePointer<Bool>?
 ) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.contains(handle, key, keyLength, result)
+    unsafe ValetCall<SecureEnclaveValet>.contains(handle, key, keyLength, result)
 }
 
 @c @implementation
 package func valet_enclave_remove(_ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.remove(handle, key, keyLength)
+    unsafe ValetCall<SecureEnclaveValet>.remove(handle, key, keyLength)
 }
 
 @c @implementation
 package func valet_enclave_remove_all(_ handle: OpaquePointer?) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.removeAll(handle)
+    unsafe ValetCall<SecureEnclaveValet>.removeAll(handle)
 }
 
 @c @implementation
@@ -98,8 +94,8 @@ package func valet_enclave_get(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?,
     _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.give(value, valueLength) {
-        try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(forKey: Input.text(key, keyLength))
+    unsafe CResult.returnBytes(value, valueLength) {
+        try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(forKey: CInput.text(key, keyLength))
     }
 }
 
@@ -108,8 +104,8 @@ package func valet_enclave_get_string(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.returnText(string, stringLength) {
-        try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(forKey: Input.text(key, keyLength))
+    unsafe CResult.returnText(string, stringLength) {
+        try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(forKey: CInput.text(key, keyLength))
     }
 }
 
@@ -118,9 +114,9 @@ package func valet_enclave_get_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ value: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?, _ valueLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.give(value, valueLength) {
+    unsafe CResult.returnBytes(value, valueLength) {
         try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(
-            forKey: Input.text(key, keyLength), withPrompt: Input.text(prompt, promptLength))
+            forKey: CInput.text(key, keyLength), withPrompt: CInput.text(prompt, promptLength))
     }
 }
 
@@ -129,32 +125,28 @@ package func valet_enclave_get_string_with_prompt(
     _ handle: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ prompt: UnsafePointer<CChar>?, _ promptLength: Int,
     _ string: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ stringLength: UnsafeMutablePointer<Int>?
 ) -> valet_status {
-    unsafe Output.returnText(string, stringLength) {
+    unsafe CResult.returnText(string, stringLength) {
         try unsafe Handle.object(handle, as: SecureEnclaveValet.self).object(
-            forKey: Input.text(key, keyLength), withPrompt: Input.text(prompt, promptLength))
+            forKey: CInput.text(key, keyLength), withPrompt: CInput.text(prompt, promptLength))
     }
 }
-
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
 
 @c @implementation
 package func valet_enclave_migrate_matching(
     _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ removeOnCompletion: Bool
 ) -> valet_status {
-    unsafe Call<SecureEnclaveValet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
+    unsafe ValetCall<SecureEnclaveValet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
 }
 
 @c @implementation
 package func valet_enclave_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status
 {
-    unsafe Call<SecureEnclaveValet>.migrate(destination, from: source, removeOnCompletion)
+    unsafe ValetCall<SecureEnclaveValet>.migrate(destination, from: source, removeOnCompletion)
 }
 
 @c @implementation
 package func valet_enclave_migrate_from_single_prompt(_ destination: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
-    statusAnswer {
+    status {
         try unsafe Handle.object(destination, as: SecureEnclaveValet.self).migrateObjectsFromSinglePromptSecureEnclaveValet(
             removeOnCompletion: removeOnCompletion)
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 package import CValet
 internal import Foundation
 internal import Valet
 
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
-// Each function is declared in valet.h, which says what the pointers must be; the compiler holds the signatures against it.
+// valet.h declares each function and the requirements for its pointers; the compiler checks the signatures against it.
 
 @c @implementation
 package func valet_migrate_matching(
     _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ removeOnCompletion: Bool
 ) -> valet_status {
-    unsafe Call<Valet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
+    unsafe ValetCall<Valet>.migrate(destination, matching: query, queryCount, removeOnCompletion)
 }
 
 @c @implementation
 package func valet_migrate_from(_ destination: OpaquePointer?, _ source: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
-    unsafe Call<Valet>.migrate(destination, from: source, removeOnCompletion)
+    unsafe ValetCall<Valet>.migrate(destination, from: source, removeOnCompletion)
 }
 
 @c @implementation
@@ -24,7 +24,7 @@ package func valet_migrate_matching_with_map(
     _ destination: OpaquePointer?, _ query: UnsafePointer<valet_query_entry>?, _ queryCount: Int, _ map: valet_compact_map?,
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
-    statusAnswer {
+    status {
         guard let map = unsafe map else { throw StatusError(valet_error_null_argument) }
         try unsafe Handle.object(destination, as: Valet.self).migrateObjects(matching: queryDictionary(query, queryCount)) {
             try unsafe MigrationOutput.map($0, map, context)
@@ -36,7 +36,7 @@ package func valet_migrate_matching_with_map(
 package func valet_migrate_from_with_map(
     _ destination: OpaquePointer?, _ source: OpaquePointer?, _ map: valet_compact_map?, _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
-    statusAnswer {
+    status {
         guard let map = unsafe map else { throw StatusError(valet_error_null_argument) }
         try unsafe Handle.object(destination, as: Valet.self).migrateObjects(from: Handle.object(source, as: Valet.self)) {
             try unsafe MigrationOutput.map($0, map, context)
@@ -46,7 +46,7 @@ package func valet_migrate_from_with_map(
 
 @c @implementation
 package func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
-    statusAnswer {
+    status {
         try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleValet(
             removeOnCompletion: removeOnCompletion)
     }
@@ -54,7 +54,7 @@ package func valet_migrate_from_always_accessible(_ handle: OpaquePointer?, _ re
 
 @c @implementation
 package func valet_migrate_from_always_accessible_this_device_only(_ handle: OpaquePointer?, _ removeOnCompletion: Bool) -> valet_status {
-    statusAnswer {
+    status {
         try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValet(
             removeOnCompletion: removeOnCompletion)
     }
@@ -62,46 +62,46 @@ package func valet_migrate_from_always_accessible_this_device_only(_ handle: Opa
 
 @c @implementation
 package func valet_migrate_from_pre_catalina(_ handle: OpaquePointer?) -> valet_status {
-    statusAnswer { try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromPreCatalina() }
+    status { try unsafe Handle.object(handle, as: Valet.self).migrateObjectsFromPreCatalina() }
 }
 
 @c @implementation
 package func valet_output_set(
     _ output: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
 ) -> valet_status {
-    statusAnswer {
+    status {
         try unsafe Handle.object(output, as: MigrationOutput.self).pair = MigratableKeyValuePair(
-            key: Input.text(key, keyLength), value: Data(Input.bytes(value, valueLength)))
+            key: CInput.text(key, keyLength), value: Data(CInput.bytes(value, valueLength)))
     }
 }
 
-/// What a callback wants to be stored: the object behind a `valet_output`.
+/// The object behind a `valet_output`: the pair that a callback wants to store.
 final class MigrationOutput {
     var pair: MigratableKeyValuePair<String>?
 
-    /// Asks a callback what becomes of a pair.
+    /// Calls the callback with a pair and returns the pair to store, or nil to skip the item.
     ///
-    /// - Throws: What the callback answered, if it was not success.
+    /// - Throws: The status that the callback returned, if it is not success.
     static func map(
         _ pair: MigratableKeyValuePair<AnyHashable>, _ callback: valet_compact_map, _ context: UnsafeMutableRawPointer?
     ) throws(StatusError) -> MigratableKeyValuePair<String>? {
         let output = MigrationOutput()
-        let status = try unsafe withPair(pair) { lent in
+        let answer = try unsafe withPair(pair) { lent in
             // The output lives until the callback has returned.
             withExtendedLifetime(output) {
                 unsafe callback(context, lent, OpaquePointer(Unmanaged.passUnretained(output).toOpaque()))
             }
         }
-        guard status == valet_status(valet_success) else { throw StatusError(status: status) }
+        guard answer == valet_status(valet_success) else { throw StatusError(status: answer) }
         return output.pair
     }
 
-    /// Lends a pair to C.
+    /// Calls `body` with the pair as a C structure, which is valid during the call.
     private static func withPair(
         _ pair: MigratableKeyValuePair<AnyHashable>, _ body: (UnsafePointer<valet_pair>) -> valet_status
     ) throws(StatusError) -> valet_status {
         var lent = unsafe valet_pair()
-        // The pointers in `lent` are used within the closures that keep alive what they point to.
+        // The pointers in `lent` are used only within the closures that keep the bytes alive.
         func call() -> valet_status {
             unsafe pair.value.withUnsafeBytes { bytes in
                 unsafe lent.value = bytes.isEmpty ? nil : bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -113,7 +113,7 @@ final class MigrationOutput {
         case let text as String:
             unsafe lent.key_type = valet_value_type(valet_value_text)
             unsafe lent.key_length = text.utf8.count
-            return unsafe Output.withNULTerminated(text) { characters in
+            return unsafe CResult.withNULTerminated(text) { characters in
                 unsafe lent.key = UnsafeRawPointer(characters)
                 return call()
             }

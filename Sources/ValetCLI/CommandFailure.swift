@@ -2,9 +2,9 @@
 import KeychainCore
 import Valet
 
-/// Why the command did not do what was asked: one line what is wrong, one line what to do.
+/// An error of the command: one line about the problem, and one line of advice.
 ///
-/// Neither holds a secret.
+/// Neither line contains a secret.
 struct CommandFailure: Error {
     let status: ExitStatus
     let problem: String
@@ -21,28 +21,34 @@ struct CommandFailure: Error {
     }
 }
 
-/// What the command answers to whoever started it.
+/// The exit codes of the command.
 ///
-/// Documented in `valet help`: never renumber.
+/// `valet help` documents them, so the numbers never change.
 enum ExitStatus: Int32 {
     case done = 0
     case notFound = 1
     case usage = 2
-    /// Locked or unavailable: the keychain could not be asked, or what it answered could not be written out.
+    /// The keychain is locked or unavailable, or the output could not be written.
     case unavailable = 3
     case damaged = 4
-    case alreadyThere = 5
+    case alreadyExists = 5
 
-    // What a shell answers when it cannot start a command; `valet run` stands in its place.
+    // The exit codes of a shell that cannot start a command. `valet run` uses them for the same purpose.
     case notExecutable = 126
     case commandNotFound = 127
 }
 
-/// From what the keychain answered to what the person can do next.
+// MARK: - Failures of items
+
 extension CommandFailure {
+    static let noKeychain = CommandFailure(
+        .notFound, "no keychain exists yet", advice: "`valet set` creates it with the first secret.")
+
+    static let statusAdvice = "Nothing was changed. Run `valet status` to see where the keychain is."
+
     init(_ failure: KeychainFailure) {
         guard !failure.isDamage || failure.remedy == .repair else {
-            self.init(.damaged, failure.reason, advice: "Put back a backup of the keychain and its key file; nothing is replaced unasked.")
+            self.init(.damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file.")
             return
         }
         if let remedy = failure.remedy {
@@ -55,76 +61,92 @@ extension CommandFailure {
         }
         switch failure.status {
         case .itemNotFound:
-            self.init(.notFound, "there is no such item in this valet", advice: "`valet list` shows the keys that are there.")
+            self.init(
+                .notFound, "no item with this key in this valet",
+                advice: "`valet list` with the same options shows the existing keys.")
         case .duplicateItem:
-            self.init(.alreadyThere, "an item with this key is already there", advice: "Leave out --no-overwrite to replace its value.")
+            self.init(.alreadyExists, "an item with this key already exists", advice: "Omit --no-overwrite to replace its value.")
         case .parameter, .noSuchAttribute, .noSuchClass:
-            self.init(.usage, failure.reason, advice: "See `valet help`.")
+            self.init(.usage, failure.reason, advice: "Check the arguments and the environment; see `valet help`.")
         case .decode:
-            self.init(.damaged, failure.reason, advice: "Nothing was changed. `valet verify` lists everything that is damaged.")
+            self.init(.damaged, failure.reason, advice: "Nothing was changed. Run `valet verify` to list the damaged items.")
         case .authFailed:
-            // Of the calls that store and read items, only one that needs a passcode where none is set fails so without a refusal.
+            // Without a refusal, only a call that needs a passcode fails with this status, when none is set.
             self.init(failure, refusal: .passcodeNotSet)
         case .interactionNotAllowed:
-            self.init(.unavailable, failure.reason, advice: "Unlock it with `valet unlock`, or give the passcode with --passcode-fd.")
+            self.init(.unavailable, failure.reason, advice: "Run `valet unlock`, or pass the passcode with --passcode-fd.")
         case .userCanceled:
-            self.init(.unavailable, "the question was cancelled, and nothing was read", advice: "Run the command again to be asked anew.")
+            self.init(.unavailable, "the prompt was canceled; nothing was read", advice: "Run the command again to retry.")
         case .missingEntitlement:
-            self.init(.unavailable, failure.reason, advice: "Name the access group with --group, or its program with --app.")
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Add --group with the access group, or --app with the program it belongs to.")
         case .inputOutput:
-            self.init(.unavailable, failure.reason, advice: "Check that the disk is sound and not full, then run the command again.")
+            self.init(
+                .unavailable, failure.reason, advice: "Check the disk for errors and free space, then run the command again.")
         default:
-            self.init(.unavailable, failure.reason, advice: "Nothing was changed. `valet status` tells where the keychain is.")
+            self.init(.unavailable, failure.reason, advice: Self.statusAdvice)
         }
     }
 
-    /// What a valet threw, with what the keychain below it said last: a valet's errors tell little.
-    init(_ error: KeychainError, because failure: KeychainFailure?) {
+    /// Creates the failure for an error of a valet.
+    ///
+    /// `cause` is the last failure of Keychain Services, which has more detail than the error.
+    init(_ error: KeychainError, cause: KeychainFailure?) {
         switch error {
         case .emptyKey:
             self.init(.usage, "the key is empty", advice: "Give a key of at least one character.")
         case .emptyValue:
             self.init(
-                .usage, "the secret is empty, and nothing was stored", advice: "Give a secret of at least one byte, or use `valet remove`.")
+                .usage, "the secret is empty; nothing was stored",
+                advice: "Give at least one byte; use `valet remove` to delete a secret.")
         case .itemNotFound:
             self.init(KeychainFailure(.itemNotFound, "no such item"))
-        case .couldNotAccessKeychain where failure?.status == .duplicateItem:
+        case .couldNotAccessKeychain where cause?.status == .duplicateItem:
             self.init(
-                .alreadyThere, "an item with this key and another accessibility is already there",
-                advice: "Choose its --accessibility, or move it here with `valet migrate`."
+                .alreadyExists, "an item with this key already exists with a different accessibility",
+                advice: "Use its --accessibility, or move it with `valet migrate --from-accessibility ... --remove`."
             )
         case .userCancelled, .missingEntitlement, .couldNotAccessKeychain:
-            self.init(failure ?? KeychainFailure(.notAvailable, "the keychain could not be used"))
+            self.init(cause ?? KeychainFailure(.notAvailable, "the keychain could not be accessed"))
         }
     }
 
-    init(_ error: MigrationError, because failure: KeychainFailure?) {
+    init(_ error: MigrationError, cause: KeychainFailure?) {
         switch error {
         case .keyToMigrateAlreadyExistsInValet:
             self.init(
-                .alreadyThere, "a key is already there in this valet; nothing was moved",
-                advice: "Remove it, or choose another valet. `valet migrate --dry-run` with the same options shows which."
+                .alreadyExists, "a key already exists in the destination valet; nothing was migrated",
+                advice: "Run the command with --dry-run to see which keys. Remove them, or choose another destination."
             )
         case .duplicateKeyToMigrate:
-            self.init(.alreadyThere, "two items have the same key; nothing was moved", advice: "Remove one of them first.")
+            self.init(
+                .alreadyExists, "two items have the same key; nothing was migrated",
+                advice: "Run the command with --dry-run to see the keys, then remove one of the two items.")
         case .keyToMigrateInvalid:
             self.init(
-                .usage, "an item has no account that is text; nothing was moved",
-                advice: "Remove it first; `valet verify` tells if it is damaged.")
+                .usage, "an item's account is not text and cannot become a key; nothing was migrated",
+                advice: "Remove the item first. `valet verify` shows whether it is damaged.")
         case .dataToMigrateInvalid:
-            self.init(.usage, "an item has an empty value; nothing was moved", advice: "Remove it first: a valet holds no empty values.")
+            self.init(
+                .usage, "an item has an empty value, which a valet cannot store; nothing was migrated",
+                advice: "Remove the item first.")
         case .invalidQuery:
-            self.init(.usage, "these items cannot be searched for", advice: "See `valet help migrate`.")
+            self.init(.usage, "these items cannot be selected for migration", advice: "See `valet help migrate`.")
         case .removalFailed:
-            self.init(failure ?? KeychainFailure(.notAvailable, "the originals could not be removed; everything is as it was before"))
+            self.init(
+                cause
+                    ?? KeychainFailure(
+                        .notAvailable, "the originals could not be removed; the migration was undone and nothing was changed"))
         }
     }
 }
 
-/// What to do when a person could not be asked, or could not show to be the right one.
+// MARK: - Failures of authentication
+
 extension CommandFailure {
     static let noBiometry = CommandFailure(
-        .unavailable, "nothing here recognises a finger or a face, so such an item could never be released",
+        .unavailable, "biometric authentication is not available on this platform, so such an item could never be read",
         advice: "Use --secure-enclave user-presence or device-passcode.")
 
     init(_ failure: KeychainFailure, refusal: AuthenticationRefusal) {
@@ -132,62 +154,74 @@ extension CommandFailure {
         case .passcodeNotSet:
             self.init(
                 .unavailable, failure.reason,
-                advice: """
-                    Such items need one: set it with `valet passcode set`, or choose another --accessibility, without --secure-enclave.
-                    """)
+                advice: "Run `valet passcode set`, or choose another --accessibility and omit --secure-enclave.")
         case .wrong:
-            self.init(.unavailable, failure.reason, advice: "Nothing was read or changed. Run the command again with the right one.")
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Nothing was read or changed. Run the command again with the correct passcode or password.")
         case .lockedOut(let seconds):
             self.init(
                 .unavailable, failure.reason,
-                advice: seconds.map { "Try again in \($0) s." } ?? "Try again later.")
+                advice: seconds.map { "Try again in \($0) s." }
+                    ?? "Wait a few minutes, then run the command again; `valet status --verbose` shows the TPM's count.")
         case .timedOut:
             self.init(
-                .unavailable, failure.reason, advice: "Run the command again to be asked anew, or give the passcode with --passcode-fd.")
+                .unavailable, failure.reason, advice: "Run the command again, or pass the passcode with --passcode-fd.")
         case .biometryNotAvailable:
             self = .noBiometry
         case .notInteractive:
             self.init(
-                .unavailable, failure.reason, advice: "Run the command on a terminal, or give the passcode with --passcode-fd.")
+                .unavailable, failure.reason, advice: "Run the command in a terminal, or pass the passcode with --passcode-fd.")
         case .invalidContext:
             self.init(.unavailable, failure.reason, advice: "Run the command again.")
         }
     }
 }
 
-/// Advice for failures that say themselves what helps.
+// MARK: - Failures with a remedy
+
 extension CommandFailure {
     init(_ failure: KeychainFailure, remedy: KeychainRemedy) {
         let advice =
             switch remedy {
             case .makeRoomForKeys:
-                "Nothing was changed. `keyctl show @u` lists the keys that take up room; with --passcode-fd a command needs none."
+                """
+                Nothing was changed. The quota of the kernel keyring is used up: `keyctl show @u` lists its keys. With --passcode-fd a \
+                command does not use the keyring.
+                """
             case .lockAgain:
-                "Run `valet lock` again once the keychain can be written, or end the programs that have unlocked it."
+                "Run `valet lock` again when the keychain is writable, or quit the programs that unlocked it."
             case .closeElsewhere:
-                "End the programs that use the keychain, then run the command again."
+                "Quit the programs that use the keychain, then run the command again."
             case .repair:
-                "`valet repair` tells whether it can be mended: nothing is changed unasked. Else put back a backup."
+                "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise restore a backup."
             case .correctPolicy:
-                "Nothing was changed. Correct the file, or ask the administrator to."
+                "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
             case .useNewerVersion:
-                "Nothing was changed. Use a newer valet."
+                "Nothing was changed. Update valet: the file was written by a newer version."
             case .useRecoveryKey:
-                "Nothing was changed. `valet recovery use` restores access with the recovery key; without one, only a backup helps."
+                "Nothing was changed. Run `valet recovery use` with your recovery key. Without one, restore a backup."
             case .reachTPM:
-                "Nothing was changed. See that KEYCHAIN_TPM_TCTI names the TPM and that this user may use it (group tss); if it is lost, use `valet recovery use`."
+                """
+                Nothing was changed. Check that KEYCHAIN_TPM_TCTI names the TPM and that this user is in the group tss. If the TPM is \
+                lost, run `valet recovery use`.
+                """
             case .writeElsewhere:
-                "The keychain is as it was. Choose another place for the file, or make room there."
+                "The keychain was not changed. Choose another path for the file, or free space there."
             }
         self.init(failure.isDamage ? .damaged : .unavailable, failure.reason, advice: advice)
     }
 }
 
-/// What went wrong with a passcode, and what to do then.
+// MARK: - Failures of passcodes, protectors and recovery keys
+
 extension CommandFailure {
     static let noPasscode = CommandFailure(
         .unavailable, "no passcode is set, so the keychain is never locked", advice: "Set one with `valet passcode set`."
     )
+
+    static let passcodeAlreadySet = CommandFailure(
+        .alreadyExists, "a passcode is already set", advice: "Change it with `valet passcode change`.")
 
     init(passcode failure: KeychainFailure) {
         guard failure.remedy == nil else {
@@ -197,32 +231,29 @@ extension CommandFailure {
         if case .lockedOut = failure.refusal {
             self.init(
                 .unavailable, failure.reason,
-                advice:
-                    "Nothing was changed. The TPM forgives wrong passcodes with time; `valet status --verbose` shows how many it has counted."
-            )
+                advice: "Nothing was changed. Wait: the TPM clears failed attempts over time. `valet status --verbose` shows the count.")
             return
         }
         switch failure.status {
         case .authFailed:
-            self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the right one.")
+            self.init(
+                .unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the correct passcode.")
         case .parameter:
-            self.init(.usage, failure.reason, advice: "Nothing was changed. Run the command again with another one.")
+            self.init(.usage, failure.reason, advice: "Nothing was changed. Run the command again with a different passcode.")
         case .duplicateItem:
-            self.init(.alreadyThere, failure.reason, advice: "Change it with `valet passcode change`.")
+            self.init(.alreadyExists, failure.reason, advice: Self.passcodeAlreadySet.advice)
         default:
             self.init(failure)
         }
     }
-}
 
-/// What went wrong with a protector or a recovery key, and what to do then.
-extension CommandFailure {
     init(protector failure: KeychainFailure) {
         switch failure.status {
         case .duplicateItem:
-            self.init(.alreadyThere, failure.reason, advice: "Nothing was changed. `valet status` tells what protects the keychain.")
+            self.init(.alreadyExists, failure.reason, advice: "Nothing was changed. `valet status` shows the current protector.")
         case .parameter:
-            self.init(.usage, failure.reason, advice: "Nothing was changed. Look at what is written down, and type it again.")
+            self.init(
+                .usage, failure.reason, advice: "Nothing was changed. Check the recovery key you wrote down and enter it again.")
         default:
             self.init(passcode: failure)
         }
@@ -234,19 +265,6 @@ extension CommandFailure {
             return
         }
         self.init(
-            .alreadyThere, failure.reason, advice: "Nothing was changed. With --replace the new one takes its place.")
-    }
-}
-
-extension CommandSession {
-    /// Runs a call about the keychain's protector.
-    func performProtectorCall<Result>(
-        _ body: (any ProtectorManaging) throws(KeychainFailure) -> Result
-    ) throws(CommandFailure) -> Result {
-        do throws(KeychainFailure) {
-            return try body(keychain)
-        } catch {
-            throw CommandFailure(protector: error)
-        }
+            .alreadyExists, failure.reason, advice: "Nothing was changed. Add --replace to replace the existing recovery key.")
     }
 }

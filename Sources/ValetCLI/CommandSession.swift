@@ -5,61 +5,74 @@ import KeychainEngine
 import Synchronization
 import Valet
 
-/// One run of a command against the keychain.
+/// The keychain of one run of a command.
 struct CommandSession {
     let keychain: LocalKeychain
-    private let recorder: RecordingKeychain
+    private let failures = LastFailure()
 
-    /// With a passcode, the keychain is unlocked for this process alone, whatever its state is for others, and nobody is asked.
+    /// Opens the keychain.
+    ///
+    /// With a passcode, the keychain is unlocked for this process only, whatever its state is for other processes, and no prompt is shown.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
-        let given: DescriptorPasscodeVerifier? = if let passcode { DescriptorPasscodeVerifier(passcode) } else { nil }
+        let verifier: DescriptorPasscodeVerifier? = if let passcode { DescriptorPasscodeVerifier(passcode) } else { nil }
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
-            if let given {
+            if let verifier {
                 configuration.keyHolder = .processMemory
-                configuration.presenceVerifier = given
+                configuration.presenceVerifier = verifier
             }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
-        recorder = RecordingKeychain(keychain)
-        guard let given else { return }
+        guard let verifier else { return }
         _ = try requirePasscode()
-        // The process ends before long, and the keys with it.
-        try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(given.passcode, autoLock: .never) }
+        // The process ends soon, and its keys with it.
+        try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(verifier.passcode, autoLock: .never) }
     }
 
-    /// For commands that are about the keychain as a whole.
+    /// Opens the keychain for a command that is about the keychain as a whole.
     static func forWholeKeychain(passcode: consuming Passcode? = nil) throws(CommandFailure) -> CommandSession {
         try CommandSession(Entitlements(applicationIdentifier: "valet"), passcode: passcode)
     }
 
-    /// Why the last call of the keychain did not succeed; nil if it did.
-    var lastFailure: KeychainFailure? { recorder.lastFailure }
+    /// The failure of the last SecItem call; nil if it succeeded.
+    var lastFailure: KeychainFailure? { failures.value }
 
-    /// Runs `body` with every call of Keychain Services, a valet's too, going to this keychain.
+    /// Runs `body` with this keychain as the one that Keychain Services and valets use.
     func perform<Result>(_ body: () throws -> Result) throws(CommandFailure) -> Result {
         do {
-            return try CurrentKeychain.with(recorder, body)
+            return try CurrentKeychain.with(keychain, observer: { [failures] in failures.value = $0 }, body)
         } catch let failure as CommandFailure {
             throw failure
         } catch let failure as KeychainFailure {
-            // Made of a status alone, it tells less.
+            // A failure that was made from a status alone has less detail than the one with the same status that was observed.
             throw CommandFailure(lastFailure.flatMap { $0 == failure ? $0 : nil } ?? failure)
         } catch let error as KeychainError {
-            throw CommandFailure(error, because: lastFailure)
+            throw CommandFailure(error, cause: lastFailure)
         } catch let error as MigrationError {
-            throw CommandFailure(error, because: lastFailure)
+            throw CommandFailure(error, cause: lastFailure)
         } catch {
-            throw CommandFailure(lastFailure ?? KeychainFailure(.internal, "the keychain could not be used"))
+            throw CommandFailure(
+                lastFailure ?? KeychainFailure(.internal, "an unexpected error occurred; the keychain could not be accessed"))
         }
     }
 }
 
-/// What concerns the lock of the keychain.
+/// The failure of the last SecItem call, which observers on any thread may set.
+private final class LastFailure: Sendable {
+    private let failure = Mutex<KeychainFailure?>(nil)
+
+    var value: KeychainFailure? {
+        get { failure.withLock { $0 } }
+        set { failure.withLock { $0 = newValue } }
+    }
+}
+
+// MARK: - Locking, passcode and protector
+
 extension CommandSession {
-    /// Runs a call of the keychain's lock.
+    /// Runs a call about the lock or the passcode of the keychain.
     func performSessionCall<Result>(
         _ body: (any KeychainSessionProviding) throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
@@ -70,74 +83,56 @@ extension CommandSession {
         }
     }
 
-    /// The state of the lock, if there is one: before anybody is asked for a passcode that cannot be right.
+    /// Runs a call about the protector of the keychain.
+    func performProtectorCall<Result>(
+        _ body: (any ProtectorManaging) throws(KeychainFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(KeychainFailure) {
+            return try body(keychain)
+        } catch {
+            throw CommandFailure(protector: error)
+        }
+    }
+
+    func status() throws(CommandFailure) -> SessionStatus {
+        try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+    }
+
+    /// Returns the state of the lock.
+    ///
+    /// Throws if no passcode is set, before the command prompts for one that cannot be correct.
     func requirePasscode() throws(CommandFailure) -> SessionStatus {
-        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let status = try status()
         guard status.isPasscodeSet else { throw CommandFailure.noPasscode }
         return status
     }
 
-    /// The passcode that was given, or else asked for, of a keychain that has one; nil without one.
+    /// Returns the given passcode, or prompts for it.
+    ///
+    /// Returns nil if no passcode is set.
     func passcodeIfSet(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode? {
-        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
-        guard status.isPasscodeSet else { return nil }
-        return try PasscodeInput.passcode.given(given)
+        guard try status().isPasscodeSet else { return nil }
+        return try PasscodeInput.passcode.orPrompt(given)
     }
 
-    /// Before a person is asked for a secret: throws what storing it would.
+    /// Throws unless every item can be read and written.
+    func requireUnlocked() throws(CommandFailure) {
+        guard try status().state == .unlocked else {
+            throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked"))
+        }
+    }
+
+    /// Throws the error that storing an item with this accessibility would throw, before the command prompts for the secret.
     func requireUnlocked(for accessibility: AccessibilityOption) throws(CommandFailure) {
-        let status = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
+        let status = try status()
         guard status.isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly else {
             throw CommandFailure(KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet))
         }
-        let state = status.state
-        let isEnough =
+        let isAccessible =
             switch accessibility {
-            case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: state != .neverUnlocked
-            case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: state == .unlocked
+            case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: status.state != .neverUnlocked
+            case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: status.state == .unlocked
             }
-        guard isEnough else { throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked")) }
-    }
-}
-
-/// Passes every call on, and remembers the last failure: a valet's errors do not tell the status and the reason.
-final class RecordingKeychain: Keychain {
-    private let keychain: any Keychain
-    private let failure = Mutex<KeychainFailure?>(nil)
-
-    init(_ keychain: any Keychain) {
-        self.keychain = keychain
-    }
-
-    /// Why the last call did not succeed; nil if it did.
-    var lastFailure: KeychainFailure? { failure.withLock { $0 } }
-
-    func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        try recording { () throws(KeychainFailure) in try keychain.add(request) }
-    }
-
-    func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
-        try recording { () throws(KeychainFailure) in try keychain.copyMatching(request) }
-    }
-
-    func update(_ request: UpdateRequest) throws(KeychainFailure) {
-        try recording { () throws(KeychainFailure) in try keychain.update(request) }
-    }
-
-    func delete(_ request: DeleteRequest) throws(KeychainFailure) {
-        try recording { () throws(KeychainFailure) in try keychain.delete(request) }
-    }
-
-    private func recording<Result>(_ call: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
-        do {
-            let result = try call()
-            failure.withLock { $0 = nil }
-            return result
-        } catch {
-            failure.withLock { $0 = error }
-            // The command tells it, or has an answer for it.
-            WarningLog.silence(error.description)
-            throw error
-        }
+        guard isAccessible else { throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked")) }
     }
 }

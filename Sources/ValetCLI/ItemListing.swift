@@ -3,17 +3,19 @@ import ArgumentParser
 import Foundation
 import Valet
 
-/// An item as `valet list` shows it.
+/// An item of `valet list`.
 struct ListedItem {
     let key: String
     let accessibility: AccessibilityOption
     let created: Date?
     let modified: Date?
-    /// Nil: the secret cannot be read just now.
+    /// The size of the secret; nil if it cannot be read.
     let byteCount: Int?
 }
 
-/// The forms in which items are listed, sorted by the bytes of their keys.
+/// The output formats of `valet list`.
+///
+/// Items are sorted by the bytes of their keys.
 enum ItemListing {
     static func lines(_ keys: Set<String>) -> String {
         keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { $0 + "\n" }.joined()
@@ -23,7 +25,7 @@ enum ItemListing {
         let header = ["KEY", "ACCESSIBILITY", "MODIFIED", "SIZE"]
         let rows = sorted(items).map { item in
             [
-                printable(item.key), item.accessibility.rawValue, item.modified.map(localTime) ?? "-",
+                escapingUnprintable(item.key), item.accessibility.rawValue, item.modified.map(localTime) ?? "-",
                 item.byteCount.map { "\($0)" } ?? "unreadable",
             ]
         }
@@ -63,8 +65,8 @@ enum ItemListing {
         items.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
-    /// A key must not move the cursor or change colours: what is not text is shown as Swift writes it.
-    static func printable(_ key: String) -> String {
+    /// Escapes what is not text, as in a Swift literal, so that a key cannot move the cursor or change colors.
+    static func escapingUnprintable(_ key: String) -> String {
         key.unicodeScalars.map { scalar in
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse:
@@ -85,24 +87,26 @@ enum ItemListing {
 }
 
 extension CompletionKind {
-    /// The keys of the valet that is meant without options.
+    /// The keys of the default valet.
     static var keys: CompletionKind {
         .custom { _, _, _ in
-            // In the middle of a line nobody can be told what is wrong.
+            // An error message would disturb the command line, so a failure completes nothing.
             let keys = (try? storedKeys()) ?? []
             return CompletionShell.requesting == .bash ? keys.map(quotedForBash) : keys
         }
     }
 
-    /// In order, and without those that hold a line break or what else cannot be typed: the candidates are lines.
+    /// The keys in order.
+    ///
+    /// Keys that contain a line break or another unprintable character are omitted, because each candidate is a line.
     private static func storedKeys() throws -> [String] {
         let selected = try ValetOptions.parse([]).resolve()
-        let valet = try selected.requireListable(reason: "")
-        let keys = try CommandSession(selected.entitlements).perform { try valet.allKeys() }
-        return keys.filter { ItemListing.printable($0) == $0 }.sorted()
+        let valet = try selected.requireListable()
+        let keys = try CommandSession(selected.entitlements).perform { try valet.allKeys(userPrompt: "") }
+        return keys.filter { ItemListing.escapingUnprintable($0) == $0 }.sorted()
     }
 
-    /// Bash expands the candidates it is given, commands in them too; a key is a word and not a command.
+    /// Quotes a key, because Bash expands candidates, including command substitutions.
     private static func quotedForBash(_ key: String) -> String {
         "'" + key.replacing("'", with: "'\\''") + "'"
     }

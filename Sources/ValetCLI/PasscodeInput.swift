@@ -3,15 +3,17 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 
-/// Where a passcode or a password comes from: the first line of a file descriptor, or a person at the terminal, without echo.
+/// A source of a passcode, password or recovery key: the first line of a file descriptor, or a prompt on the terminal without echo.
 ///
-/// Never an argument and never the environment: other programs can read both.
+/// Arguments and the environment are not sources, because other processes can read them.
 struct PasscodeInput {
-    /// What it is called in questions and messages.
+    /// The name in prompts and messages.
     let name: String
-    /// The option that gives the descriptor, to be named where there is no terminal.
+    /// The option that passes the descriptor.
+    ///
+    /// Messages name it where there is no terminal.
     let option: String
-    /// One that is new is asked for twice.
+    /// A new passcode is prompted for twice.
     let isNew: Bool
 
     static let passcode = PasscodeInput(name: "passcode", option: "--passcode-fd", isNew: false)
@@ -21,36 +23,36 @@ struct PasscodeInput {
     static let password = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: false)
     static let newPassword = PasscodeInput(name: "password of the backup", option: "--password-fd", isNew: true)
 
-    /// What the first line of `descriptor` holds, and nil where there is no descriptor.
+    /// Reads the first line of `descriptor`; returns nil if `descriptor` is nil.
     ///
-    /// To be called before the keychain is opened. What follows the line is left for the next to read. `earlier` has been read
-    /// before: it may be the same descriptor.
+    /// Call this before the keychain is opened. The rest of the input stays unread. `earlier` is a descriptor from which a line was read
+    /// before; it may be the same descriptor.
     func read(from descriptor: Int32?, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
         guard let descriptor else { return nil }
         var line = try DescriptorLine(descriptor: descriptor, option: option).read()
         defer { line?.wipe() }
         guard let line else {
             throw CommandFailure(
-                .usage, "there is no line for the \(name) in descriptor \(descriptor)",
+                .usage, "file descriptor \(descriptor) ended before a line with the \(name)",
                 advice: descriptor == earlier
-                    ? "Write it in a line of its own after the other one, or name another descriptor with \(option)."
-                    : "Write it in the first line, and nothing before it."
+                    ? "Write it on the next line of the same file, or give another descriptor with \(option)."
+                    : "Write it on the first line of the file."
             )
         }
         return try passcode(of: line)
     }
 
-    /// The one that was given, or else the one that a person is asked for.
-    func given(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode {
+    /// Returns the given passcode, or prompts for one.
+    func orPrompt(_ given: consuming Passcode?) throws(CommandFailure) -> Passcode {
         if let given { return given }
-        var entered = try ask()
+        var entered = try prompt()
         defer { entered.wipe() }
         return try passcode(of: entered)
     }
 
     private func passcode(of bytes: [UInt8]) throws(CommandFailure) -> Passcode {
         do throws(KeychainFailure) {
-            // The bytes are read within the closure.
+            // The pointer is used within the closure only.
             return try unsafe bytes.span.withUnsafeBytes { (bytes) throws(KeychainFailure) in
                 try unsafe Passcode(typed: bytes, name: name)
             }
@@ -59,11 +61,11 @@ struct PasscodeInput {
         }
     }
 
-    private func ask() throws(CommandFailure) -> [UInt8] {
+    private func prompt() throws(CommandFailure) -> [UInt8] {
         guard isatty(STDIN_FILENO) == 1 else {
             throw CommandFailure(
-                .usage, "there is no terminal on standard input to ask for the \(name), and nothing was changed",
-                advice: "Give it in the first line of a file descriptor, such as \(option) 3 3<file."
+                .usage, "standard input is not a terminal, so the \(name) cannot be prompted for; nothing was changed",
+                advice: "Pass it on the first line of a file descriptor, such as `\(option) 3 3<file`."
             )
         }
         let terminal = Terminal()
@@ -75,7 +77,7 @@ struct PasscodeInput {
         do throws(CommandFailure) {
             again = try terminal.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
             guard entered == again else {
-                throw CommandFailure(.usage, "the two entries differ, and nothing was changed", advice: "Run the command again.")
+                throw CommandFailure(.usage, "the two entries do not match; nothing was changed", advice: "Run the command again.")
             }
             return entered
         } catch {
@@ -85,30 +87,51 @@ struct PasscodeInput {
     }
 }
 
-/// The next line of a file descriptor, read byte by byte: what follows is somebody else's.
+/// A question that has to be answered with yes before a command changes something that cannot be undone.
+enum Confirmation {
+    /// Asks on the terminal, and throws unless the answer is yes.
+    ///
+    /// `isGiven` says that the person confirmed with --yes: then nothing is asked. Messages call the change `action`, such as "removal",
+    /// and end with `outcome`, such as "nothing was removed".
+    static func require(_ question: String, isGiven: Bool, _ action: String, otherwise outcome: String) throws(CommandFailure) {
+        if isGiven { return }
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw CommandFailure(
+                .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
+                advice: "Add --yes to confirm.")
+        }
+        guard try Terminal().confirm(question) else {
+            throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")
+        }
+    }
+}
+
+/// The next line of a file descriptor.
+///
+/// Reads byte by byte, because the input after the line belongs to another reader.
 struct DescriptorLine {
     let descriptor: Int32
-    /// The one that names the descriptor.
+    /// The option that named the descriptor.
     let option: String
 
-    /// Descriptors are waited for as long as persons are.
-    private static let patienceSeconds = 5 * 60.0
+    /// The deadline for a line, the same as for a prompt.
+    private static let timeoutSeconds = 5 * 60.0
 
-    /// The line without its end; nil where there is none any more.
+    /// Returns the line without its end, or nil at the end of the input.
     ///
-    /// The caller wipes it.
+    /// The caller wipes the line.
     func read() throws(CommandFailure) -> [UInt8]? {
         guard InheritedDescriptors.contains(descriptor) else { throw unreadable(EBADF) }
         guard isatty(descriptor) == 0 else {
             throw CommandFailure(
-                .usage, "descriptor \(descriptor) is a terminal, which would show what is typed",
-                advice: "Leave out \(option) to be asked without echo, or name a file or a pipe."
+                .usage, "file descriptor \(descriptor) is a terminal, which would echo the input",
+                advice: "Omit \(option) to be prompted without echo, or use a file or a pipe."
             )
         }
         var line: [UInt8] = []
-        // Never moved while it grows, so that no copy is left behind; one byte more than is allowed, for a line break or to be refused.
+        // The capacity includes a line break and one byte more than allowed. The array never grows, so it leaves no copies in memory.
         line.reserveCapacity(Passcode.largestByteCount + 2)
-        let deadline = Date(timeIntervalSinceNow: Self.patienceSeconds)
+        let deadline = Date(timeIntervalSinceNow: Self.timeoutSeconds)
         var isEnded = false
         do throws(CommandFailure) {
             while !isEnded, line.count <= Passcode.largestByteCount + 1 {
@@ -123,12 +146,12 @@ struct DescriptorLine {
             line.wipe()
             throw error
         }
-        // A carriage return cannot be typed: it belongs to the line break.
+        // A carriage return is part of the line break, because it cannot be typed.
         if line.last == UInt8(ascii: "\r") { line.removeLast() }
         return line
     }
 
-    /// Nil at the end.
+    /// Returns the next byte, or nil at the end of the input.
     private func readByte(until deadline: Date) throws(CommandFailure) -> UInt8? {
         while true {
             // The pointers are used during the calls only.
@@ -137,7 +160,8 @@ struct DescriptorLine {
             let ready = rest > 0 ? unsafe poll(&request, 1, Int32(rest * 1000)) : 0
             guard ready != 0 else {
                 throw CommandFailure(
-                    .unavailable, "nothing came from descriptor \(descriptor), and nothing was changed", advice: "Check what writes to it.")
+                    .unavailable, "file descriptor \(descriptor) sent nothing for 5 minutes; nothing was changed",
+                    advice: "Check the program that writes to it.")
             }
             var byte: UInt8 = 0
             let count = ready > 0 ? unsafe Foundation.read(descriptor, &byte, 1) : -1
@@ -150,8 +174,8 @@ struct DescriptorLine {
 
     private func unreadable(_ errorNumber: Int32) -> CommandFailure {
         CommandFailure(
-            .usage, "descriptor \(descriptor) cannot be read: \(FileDescriptor.message(errorNumber))",
-            advice: "Open it for the command, such as \(option) 3 3<file."
+            .usage, "cannot read file descriptor \(descriptor): \(FileDescriptor.message(errorNumber))",
+            advice: "Open the descriptor for the command, for example `\(option) 3 3<file`."
         )
     }
 }

@@ -3,25 +3,30 @@ import Foundation
 import Logging
 import Synchronization
 
-/// Standard output, written whole or not at all as far as the caller is told.
+/// Standard output.
+///
+/// Incomplete output is an error.
 enum StandardOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     static func write(_ data: Data) throws(CommandFailure) {
         guard let errorNumber = FileDescriptor.write(data, to: STDOUT_FILENO) else { return }
         throw CommandFailure(
-            .unavailable, "standard output cannot be written: \(FileDescriptor.message(errorNumber))",
-            advice: "Not everything was written out; check where the output goes."
+            .unavailable, "cannot write to standard output: \(FileDescriptor.message(errorNumber))",
+            advice: "The output is incomplete. Check its destination."
         )
     }
 
-    /// Tells what was done: a failure to tell it must not look as if it were not.
-    static func write(_ lines: [String], afterAction done: String) throws(CommandFailure) {
+    /// Reports an action that is complete.
+    ///
+    /// If the report cannot be written, the error says that the action was done nevertheless.
+    static func write(_ lines: [String], afterAction action: String) throws(CommandFailure) {
         do throws(CommandFailure) {
             for line in lines { try writeLine(line) }
         } catch {
             throw CommandFailure(
-                error.status, "\(done), but \(error.problem)", advice: "Only the message is lost; check where the output goes.")
+                error.status, "\(action), but \(error.problem)",
+                advice: "Only the message was lost. Check the destination of standard output.")
         }
     }
 
@@ -32,29 +37,23 @@ enum StandardOutput {
 
 /// Standard error.
 ///
-/// If it cannot be written there is nobody left to tell.
+/// A failure to write is ignored, because it cannot be reported.
 enum StandardError {
     static func write(_ text: String) {
         _ = FileDescriptor.write(Data((text + "\n").utf8), to: STDERR_FILENO)
     }
 }
 
-/// Keeps the warnings that the libraries log while a command runs, to be shown at its end.
+/// Collects the warnings that the libraries log while a command runs, and shows them at its end.
 enum WarningLog {
     private static let messages = Mutex<[String]>([])
-    private static let silenced = Mutex<Set<String>>([])
 
-    /// Called once, before anything is logged.
+    /// Call once, before the first message is logged.
     static func start() {
         LoggingSystem.bootstrap { _ in Handler() }
     }
 
-    /// Leaves out a message that the command itself acts upon: a failure is logged by the libraries, and told by the command.
-    static func silence(_ message: String) {
-        _ = silenced.withLock { $0.insert(message) }
-    }
-
-    /// Adds a warning of the command's own.
+    /// Adds a warning, unless it is already there.
     static func add(_ message: String) {
         messages.withLock { messages in
             if !messages.contains(message) { messages.append(message) }
@@ -63,8 +62,7 @@ enum WarningLog {
 
     /// Writes the warnings to standard error.
     static func report() {
-        let silenced = silenced.withLock { $0 }
-        for message in messages.withLock({ $0 }) where !silenced.contains(message) {
+        for message in messages.withLock({ $0 }) {
             StandardError.write("valet: warning: \(message)")
         }
     }

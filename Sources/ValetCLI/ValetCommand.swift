@@ -2,46 +2,47 @@
 import ArgumentParser
 import CKeychainShims
 import Foundation
+import Valet
 
-/// The command `valet` itself: parses, runs the subcommand, and turns what went wrong into two lines and an exit code.
+/// The command `valet`: parses the arguments, runs the subcommand, and reports an error in two lines and an exit code.
 @main
 struct ValetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "valet",
-        abstract: "Keep secrets in the keychain, and read them back.",
+        abstract: "Store and read secrets in the keychain.",
         discussion: """
-            Secrets are read from standard input or asked for without echo; they are never arguments, and passcodes neither.
+            Secrets are read from standard input or prompted for without echo. Secrets and passcodes are never command-line arguments.
 
             EXIT CODES
               0  done
               1  not found
               2  wrong usage
               3  the keychain is locked or unavailable
-              4  something stored is damaged
-              5  already there
+              4  stored data is damaged
+              5  already exists
 
             ENVIRONMENT
               VALET_IDENTIFIER, VALET_ACCESSIBILITY, VALET_GROUP, VALET_APP
-                             defaults of the options of the same names
-              KEYCHAIN_HOME  a folder that holds the keychain in place of the usual one
+                             defaults for the options of the same names
+              KEYCHAIN_HOME  the directory of the keychain, an absolute path
               KEYCHAIN_PROTECTOR
-                             what protects a new keychain: keyFile, systemdCredential or tpm2
+                             the protector of a new keychain: keyFile, systemdCredential, or tpm2
               KEYCHAIN_PINENTRY
-                             the program that asks for passcodes, an absolute path; empty: the terminal
+                             the absolute path of the pinentry program; empty: prompt on the terminal
               KEYCHAIN_TPM_TCTI
-                             where the TPM is, as tpm2-tss names it; device:/dev/tpmrm0 if unset
+                             the TPM in tpm2-tss TCTI syntax (default: device:/dev/tpmrm0)
             """,
-        version: "0.1.0",
+        version: "\(projectVersion)",
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
             RunCommand.self, StatusCommand.self, VerifyCommand.self, RepairCommand.self, PasscodeCommand.self, UnlockCommand.self,
-            LockCommand.self,
-            BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
+            LockCommand.self, BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
         ]
     )
 
     static func main() {
         ProcessHardening.apply()
+        TPMLibraryLog.silence()
         WarningLog.start()
         do {
             try ArgumentText.requireUTF8()
@@ -60,7 +61,7 @@ struct ValetCommand: ParsableCommand {
         }
     }
 
-    /// Help and versions go to standard output with success, wrong usage to standard error with the documented code.
+    /// Writes help and the version to standard output, and a usage error to standard error.
     private static func report(parserError error: any Error) -> Never {
         let message = fullMessage(for: error)
         if exitCode(for: error).isSuccess {
@@ -77,27 +78,51 @@ struct ValetCommand: ParsableCommand {
     }
 }
 
-/// The arguments as the system gave them.
-///
-/// Swift repairs what is not UTF-8, and so two different keys would become one.
-enum ArgumentText {
-    /// Throws if an argument of ours is not UTF-8.
+/// The log of tpm2-tss, which writes to standard error unless the environment variable TSS2_LOG says otherwise.
+enum TPMLibraryLog {
+    /// Whether `silence` set the variable.
     ///
-    /// What follows `--` after `run` belongs to the command to run, and may be any bytes.
+    /// Written once, before the process has a second thread.
+    nonisolated(unsafe) private static var isVariableSet = false
+
+    /// Turns the log off unless the person has set the variable.
+    ///
+    /// Call before the process has a second thread, because `setenv` and `getenv` of other threads would race.
+    static func silence() {
+        // The pointers are used during the calls only.
+        guard unsafe getenv("TSS2_LOG") == nil else { return }
+        unsafe isVariableSet = unsafe setenv("TSS2_LOG", "all+NONE", 1) == 0
+    }
+
+    /// Removes the variable if `silence` set it, so that a command that replaces this process does not inherit it.
+    static func restore() {
+        if unsafe isVariableSet { _ = unsafe unsetenv("TSS2_LOG") }
+    }
+}
+
+/// The arguments as the system passed them.
+///
+/// `CommandLine.arguments` replaces invalid UTF-8, so two different keys would become equal.
+enum ArgumentText {
+    /// Throws if an argument of valet is not UTF-8.
+    ///
+    /// The arguments after `--` of `valet run` belong to the other command and may be any bytes.
     static func requireUTF8() throws(CommandFailure) {
         let isRun = count > 1 && text(1) == "run"
         let own = isRun ? terminator ?? count : count
         for index in 0..<own where text(index) == nil {
-            throw CommandFailure(.usage, "an argument is not valid UTF-8", advice: "Keys and names are text: give them as UTF-8.")
+            throw CommandFailure(
+                .usage, "an argument is not valid UTF-8",
+                advice: "Keys and option values must be UTF-8. Check the encoding of your terminal or script.")
         }
     }
 
-    /// Replaces this process by the command after the first `--`, byte for byte as it was given.
+    /// Replaces this process with the command after the first `--`, with its arguments byte for byte.
     ///
-    /// Returns the error number, only if that failed.
+    /// Returns only if that fails, with the error number.
     static func executeCommandAfterTerminator() -> Int32 {
         guard let terminator, terminator + 1 < count else { return ENOENT }
-        // The system ends the arguments with a null pointer.
+        // The arguments end with a null pointer.
         return unsafe keychain_execute(CommandLine.unsafeArgv + terminator + 1)
     }
 
@@ -105,9 +130,9 @@ enum ArgumentText {
 
     private static var terminator: Int? { (0..<count).first { text($0) == "--" } }
 
-    /// Nil: not UTF-8.
+    /// An argument; nil if it is not UTF-8.
     private static func text(_ index: Int) -> String? {
-        // The system keeps the arguments in place for as long as the process lives.
+        // The arguments stay in place for the lifetime of the process.
         unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
     }
 }

@@ -1,68 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-/// One rule of the architecture, with its reason and the samples that prove that it bites.
+/// A rule of the architecture, with its reason and with samples that show that it finds violations.
 struct Rule: Sendable, CustomTestStringConvertible {
     /// The rule in one sentence.
     let name: String
-    /// Why it holds: what whoever wants to break the rule has to answer first.
+    /// The reason for the rule.
     let reason: String
-    /// Sets of files that break the rule, each in another way; all must be caught.
+    /// Sets of files that violate the rule, each in another way.
     let caught: [[SourceFile]]
-    /// Sets of files that come near and are lawful; none may be caught.
+    /// Sets of files that resemble a violation and follow the rule.
     let passed: [[SourceFile]]
-    /// The places among these files that break the rule.
+    /// Whether the rule also applies to README.md and to the documents in `Sources`.
+    let includesDocuments: Bool
+    /// Returns the violations in the files.
     let violations: @Sendable ([SourceFile]) -> [Violation]
 
-    /// A rule that looks at all files at once.
+    /// Creates a rule that checks all files together.
     init(
-        _ name: String, because reason: String, caught: [[SourceFile]], passed: [[SourceFile]] = [],
+        _ name: String, because reason: String, caught: [[SourceFile]], passed: [[SourceFile]] = [], includesDocuments: Bool = false,
         violations: @escaping @Sendable ([SourceFile]) -> [Violation]
     ) {
         self.name = name
         self.reason = reason
         self.caught = caught
         self.passed = passed
+        self.includesDocuments = includesDocuments
         self.violations = violations
     }
 
-    /// A rule that looks at one file at a time.
+    /// Creates a rule that checks each file separately.
     init(
-        _ name: String, because reason: String, caught: [SourceFile], passed: [SourceFile] = [],
+        _ name: String, because reason: String, caught: [SourceFile], passed: [SourceFile] = [], includesDocuments: Bool = false,
         eachFile: @escaping @Sendable (SourceFile) -> [Violation]
     ) {
-        self.init(name, because: reason, caught: caught.map { [$0] }, passed: passed.map { [$0] }) { files in files.flatMap(eachFile) }
+        self.init(name, because: reason, caught: caught.map { [$0] }, passed: passed.map { [$0] }, includesDocuments: includesDocuments) {
+            files in
+            files.flatMap(eachFile)
+        }
     }
 
     var testDescription: String { name }
 
-    static let all = importRules + layoutRules + safetyRules + documentationRules
+    static let all = importRules + layoutRules + safetyRules + documentationRules + languageRules
 }
 
 @Suite("The architecture")
 struct ArchitectureTests {
-    @Test("The repository keeps the rule", arguments: Rule.all)
-    func repositoryKeeps(_ rule: Rule) throws {
-        let violations = rule.violations(try Repository.swiftFiles())
-        #expect(violations.isEmpty, "\(rule.name), because \(rule.reason)\n\(violations.map(\.description).joined(separator: "\n"))")
+    @Test("The repository follows the rule", arguments: Rule.all)
+    func repositoryFollows(_ rule: Rule) throws {
+        let violations = rule.violations(try Repository.swiftFiles() + (rule.includesDocuments ? Repository.documents() : []))
+        #expect(violations.isEmpty, "\(rule.name), because \(rule.reason):\n\(violations.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test("A planted violation is caught", arguments: Rule.all)
+    @Test("A planted violation is found", arguments: Rule.all)
     func catches(_ rule: Rule) {
-        #expect(!rule.caught.isEmpty, "A rule without a sample proves nothing")
+        #expect(!rule.caught.isEmpty, "the rule has no sample of a violation")
         for sample in rule.caught {
-            #expect(!rule.violations(sample).isEmpty, "\(rule.name): should be caught: \(sample)")
+            #expect(!rule.violations(sample).isEmpty, "not found: \(sample)")
         }
     }
 
-    @Test("What only looks like a violation passes", arguments: Rule.all)
+    @Test("Code that resembles a violation passes", arguments: Rule.all)
     func passes(_ rule: Rule) {
         for sample in rule.passed {
-            #expect(rule.violations(sample).isEmpty, "\(rule.name): should pass: \(sample)")
+            #expect(rule.violations(sample).isEmpty, "reported as a violation: \(sample)")
         }
     }
 
-    @Test("There is a repository to look at")
+    @Test("The repository is found")
     func repositoryIsFound() throws {
         let files = try Repository.swiftFiles()
         #expect(files.contains { $0.target == "Valet" })

@@ -3,16 +3,16 @@
 let layoutRules: [Rule] = [
     Rule(
         "The first line names the license",
-        because: "a file that is copied elsewhere keeps its terms",
+        because: "a file that is copied elsewhere must keep its terms",
         caught: [SourceFile(path: "Sources/Valet/A.swift", text: "import Foundation\n// SPDX-License-Identifier: Apache-2.0")],
         passed: [SourceFile(path: "Sources/Valet/A.swift", text: "// SPDX-License-Identifier: Apache-2.0\n")],
         eachFile: { file in
-            file.lines.first == "// SPDX-License-Identifier: Apache-2.0" ? [] : [file.violation(line: 0, "names no license")]
+            file.lines.first == "// SPDX-License-Identifier: Apache-2.0" ? [] : [file.violation(line: 0, "does not name the license")]
         }
     ),
     Rule(
-        "Valet calls SecItem functions in one file, and so does Locksmith",
-        because: "Apple's stricter coercions cannot be compiled here, so the calls that depend on them are reviewed in one place",
+        "Valet calls SecItem functions in a single file; Locksmith does too",
+        because: "Apple's stricter conversions cannot be compiled on Linux, so the calls that depend on them are reviewed in one place",
         caught: [
             [
                 SourceFile(path: "Sources/Valet/A.swift", text: "SecItemAdd(query, nil)"),
@@ -29,7 +29,7 @@ let layoutRules: [Rule] = [
         violations: { files in
             ["Valet", "Locksmith"].flatMap { target in
                 let callers = files.filter { $0.target == target && $0.isSource && $0.callsSecItem }
-                return callers.count > 1 ? callers.map { $0.violation("calls SecItem functions, and so do other files") } : []
+                return callers.count > 1 ? callers.map { $0.violation("calls SecItem functions, as other files do") } : []
             }
         }
     ),
@@ -46,7 +46,7 @@ extension SourceFile {
 let documentationRules: [Rule] = [
     Rule(
         "Every public declaration under Sources has a doc comment",
-        because: "whoever calls it has nothing else to go by: meaning, units, limits, errors",
+        because: "its callers need the meaning, units, limits, and errors",
         caught: [
             SourceFile(path: "Sources/Valet/A.swift", text: "public struct A {}"),
             SourceFile(path: "Sources/Valet/A.swift", text: "// Not a doc comment.\npublic final class A {}"),
@@ -64,16 +64,98 @@ let documentationRules: [Rule] = [
         eachFile: { file in
             guard file.isSource else { return [] }
             return file.code.indices.filter { file.declaresPublic(at: $0) && !file.hasDocComment(above: $0) }
-                .map { file.violation(line: $0, "is public and has no doc comment") }
+                .map { file.violation(line: $0, "is public without a doc comment") }
         }
-    )
+    ),
+    Rule(
+        "Every case that a conformance test cites is in SecItem-behavior.md, and every case there is cited or listed as not applicable",
+        because: "that document lists what the conformance tests must show",
+        caught: [
+            [behaviorDocument(cases: [1]), conformanceTest(cases: [1, 2])],
+            [behaviorDocument(cases: [1, 2]), conformanceTest(cases: [1])],
+            [behaviorDocument(cases: [1], notApplicable: [2]), conformanceTest(cases: [1, 2])],
+            [behaviorDocument(cases: [1]), SourceFile(path: "Tests/ValetTests/A.swift", text: "@Test(\"Case 1: a\")")],
+            [behaviorDocument(cases: []), conformanceTest(cases: [])],
+        ],
+        passed: [
+            [behaviorDocument(cases: [1, 2]), conformanceTest(cases: [1]), conformanceTest(cases: [2, 1])],
+            [behaviorDocument(cases: [1], notApplicable: [2]), conformanceTest(cases: [1])],
+            [
+                behaviorDocument(cases: [1]), conformanceTest(cases: [1]),
+                SourceFile(path: "Tests/ConformanceTests/A.swift", text: "case 2: break"),
+            ],
+        ],
+        violations: conformanceCaseViolations
+    ),
 ]
+
+private let behaviorDocumentPath = "Sources/KeychainServices/KeychainServices.docc/SecItem-behavior.md"
+
+/// A document with these cases, for samples.
+private func behaviorDocument(cases: [Int], notApplicable: [Int] = []) -> SourceFile {
+    func rows(_ numbers: [Int]) -> String { numbers.map { "| \($0) | a |\n" }.joined() }
+    let text = "## 5. Limits\n| 99 | a |\n## 14. Cases\n\(rows(cases))\n### Cases that do not apply\n\(rows(notApplicable))"
+    return SourceFile(path: behaviorDocumentPath, text: text)
+}
+
+/// A test file that cites these cases, for samples.
+private func conformanceTest(cases: [Int]) -> SourceFile {
+    SourceFile(path: "Tests/ConformanceTests/A.swift", text: cases.map { "@Test(\"Case \($0): a\") func a() {}\n" }.joined())
+}
+
+private func conformanceCaseViolations(_ files: [SourceFile]) -> [Violation] {
+    let document: SourceFile
+    do {
+        // A sample contains its own document. The files of the repository are Swift files only.
+        document =
+            try files.first { $0.path == behaviorDocumentPath }
+            ?? SourceFile(path: behaviorDocumentPath, text: Repository.text(of: behaviorDocumentPath))
+    } catch {
+        return [Violation(path: behaviorDocumentPath, line: nil, message: "cannot be read: \(error)")]
+    }
+    let cases = document.rowNumbers(below: "## 14. Cases")
+    let notApplicable = document.rowNumbers(below: "### Cases that do not apply")
+    guard !cases.isEmpty else { return [document.violation("has no cases")] }
+
+    let citations = files.filter { $0.target == "ConformanceTests" }.flatMap { file in
+        file.citedCases.map { (file: file, line: $0.line, number: $0.number) }
+    }
+    let unknown = citations.filter { cases[$0.number] == nil }.map { citation in
+        citation.file.violation(line: citation.line, "cites case \(citation.number), which is not a case that applies")
+    }
+    let cited = Set(citations.map { $0.number })
+    let untested = cases.filter { !cited.contains($0.key) && notApplicable[$0.key] == nil }.sorted { $0.key < $1.key }.map { number, line in
+        document.violation(line: line, "has case \(number), which no conformance test cites")
+    }
+    return unknown + untested
+}
+
+extension SourceFile {
+    /// The numbers in the first column of the tables directly below `heading`, with the indices of their lines.
+    fileprivate func rowNumbers(below heading: String) -> [Int: Int] {
+        var numbers: [Int: Int] = [:]
+        var isBelowHeading = false
+        for (index, line) in lines.enumerated() {
+            if line.hasPrefix("#") { isBelowHeading = line == heading }
+            guard isBelowHeading, let row = line.firstMatch(of: /^\| (\d+) \|/), let number = Int(row.1) else { continue }
+            numbers[number] = index
+        }
+        return numbers
+    }
+
+    fileprivate var citedCases: [(line: Int, number: Int)] {
+        lines.enumerated().flatMap { index, line in
+            line.matches(of: /\bCase (\d+)/).compactMap { match in Int(match.1).map { (line: index, number: $0) } }
+        }
+    }
+}
 
 extension SourceFile {
     fileprivate func declaresPublic(at line: Int) -> Bool {
+        guard code[line].contains("public") || code[line].contains("open") else { return false }
         let words = code[line].split(whereSeparator: { " \t".contains($0) })
         guard words.contains("public") || words.contains("open") else { return false }
-        // Modifiers and attributes stand before the keyword; anything else means that `public` is used as a name.
+        // Without a keyword, `public` is a name.
         let keywords: Set<Substring> = ["struct", "class", "enum", "protocol", "actor", "typealias", "func", "let", "var", "macro", "case"]
         let declares = words.contains { keywords.contains($0) || $0.hasPrefix("init") || $0.hasPrefix("subscript") }
         return declares && !words.contains("import") && !words.contains("override") && !words.contains("extension")
@@ -94,8 +176,8 @@ extension SourceFile {
 
 let safetyRules: [Rule] = [
     Rule(
-        "Nothing under Sources traps or is left for later",
-        because: "input, environment and stored bytes must never end the program that uses us, and unfinished work is not shipped",
+        "Code under Sources does not trap and is complete",
+        because: "input, environment, and stored bytes must never end the calling program, and unfinished work is not shipped",
         caught: [
             "try! f()", "a as! B", "fatalError()", "precondition(a)", "assert(a)", "assertionFailure()", "// TODO: more", "// FIXME",
             "unimplemented() // XXX: later",
@@ -113,12 +195,12 @@ let safetyRules: [Rule] = [
             let inComments = file.comments.indices.filter { index in
                 ["TODO", "FIXME", "XXX"].contains { file.comments[index].contains($0) }
             }
-            return inCode + inComments.map { file.violation(line: $0, "is left for later") }
+            return inCode + inComments.map { file.violation(line: $0, "marks unfinished work") }
         }
     ),
     Rule(
-        "`@unchecked Sendable`, `nonisolated(unsafe)` and `preconditionFailure` have their reason beside or above them",
-        because: "the compiler takes our word there, so the word must be written down",
+        "`@unchecked Sendable`, `nonisolated(unsafe)`, and `preconditionFailure` have a comment with the reason",
+        because: "the compiler does not check these, so a reader must be able to",
         caught: [
             SourceFile(path: "Sources/Valet/A.swift", text: "import Foundation\nfinal class A: @unchecked Sendable {}"),
             SourceFile(path: "Tests/ValetTests/A.swift", text: "// A reason for something else.\n\nnonisolated(unsafe) var a = 1"),
@@ -138,7 +220,7 @@ let safetyRules: [Rule] = [
     ),
     Rule(
         "Tests never change the environment or the working directory",
-        because: "they run in parallel in one process",
+        because: "tests run in parallel in one process",
         caught: [
             "setenv(\"HOME\", \"/\", 1)", "unsetenv(\"HOME\")", "putenv(p)", "chdir(\"/\")", "manager.changeCurrentDirectoryPath(\"/\")",
         ].map {
@@ -149,13 +231,13 @@ let safetyRules: [Rule] = [
             guard file.isTest else { return [] }
             // `chdir(` is in `fchdir(` too, and `setenv(` in `unsetenv(`.
             return file.violations(ofCodeContaining: ["setenv(", "putenv(", "chdir(", "changeCurrentDirectoryPath("]) {
-                "\($0) is for all tests at once"
+                "\($0) affects all tests"
             }
         }
     ),
     Rule(
-        "Constants used as keys in what calls KeychainServices are written `kSec… as String`",
-        because: "they are CFString on Apple platforms, where the code could not be compiled otherwise",
+        "Constants of KeychainServices are used as keys in the form `kSec… as String`",
+        because: "on Apple platforms they are CFString, and the code would not compile there otherwise",
         caught: [SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass: a]")],
         passed: [
             SourceFile(path: "Sources/Valet/A.swift", text: "let query: [String: Any] = [kSecClass as String: kSecClassGenericPassword]"),
@@ -163,14 +245,16 @@ let safetyRules: [Rule] = [
         ],
         eachFile: { file in
             guard file.isSource, ["Valet", "Locksmith", "ValetCLI"].contains(file.target ?? "") else { return [] }
-            return file.code.indices.filter { file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil }
-                .map { file.violation(line: $0, "uses a constant as a key without `as String`") }
+            return file.code.indices.filter {
+                file.code[$0].contains("kSec") && file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil
+            }
+            .map { file.violation(line: $0, "uses a constant as a key without `as String`") }
         }
     ),
 ]
 
 extension SourceFile {
-    /// Whether there is a comment on the line, or on the lines directly above it and its attributes.
+    /// Whether there is a comment on the line, or directly above it and its attributes.
     fileprivate func hasComment(beside line: Int) -> Bool {
         if !comments[line].isEmpty { return true }
         var above = line - 1

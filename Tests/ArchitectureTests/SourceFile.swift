@@ -1,47 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
+import Dispatch
 import Foundation
+import Synchronization
 import Testing
 
-/// One file of the repository, as the rules see it.
+/// A file of the repository.
 struct SourceFile: Sendable {
-    /// Path from the root of the repository, such as `Sources/Valet/Valet.swift`.
+    /// The path from the root of the repository, such as `Sources/Valet/Valet.swift`.
     let path: String
-    /// The lines as they stand.
+    let text: String
+    /// The lines of the text.
     let lines: [String]
-    /// The same lines with comments and the contents of string literals blanked: what the compiler acts on.
+    /// The same lines without comments and without the contents of string literals; empty for a file that is not Swift.
     let code: [String]
-    /// The text of the comments on each line, markers included; empty where there is none.
+    /// The comments on each line, including their markers; empty for a file that is not Swift.
     let comments: [String]
+    /// The import declarations.
+    let imports: [Import]
 
     init(path: String, text: String) {
         self.path = path
+        self.text = text
+        guard path.hasSuffix(".swift") else {
+            lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            (code, comments, imports) = ([], [], [])
+            return
+        }
         let scan = SwiftScan(text)
         lines = scan.lines
         code = scan.code
         comments = scan.comments
+        imports = scan.code.enumerated().compactMap { Import(code: $1, line: $0) }
     }
 
-    /// `Valet` of `Sources/Valet/Valet.swift`; `ValetTests` of `Tests/ValetTests/…`; nil for a file outside any target.
+    /// The name of the file's target, such as `Valet` for `Sources/Valet/Valet.swift`; nil for a file outside of a target.
     var target: String? {
         let parts = path.split(separator: "/")
         guard parts.count >= 3, parts[0] == "Sources" || parts[0] == "Tests" else { return nil }
         return String(parts[1])
     }
 
-    /// The file's name without `.swift`.
-    var stem: String {
-        let name = path.split(separator: "/").last.map(String.init) ?? path
-        return name.hasSuffix(".swift") ? String(name.dropLast(6)) : name
-    }
-
     var isSource: Bool { path.hasPrefix("Sources/") }
     var isTest: Bool { path.hasPrefix("Tests/") }
 }
 
-/// A place that breaks a rule.
+/// A violation of a rule.
 struct Violation: Sendable, CustomStringConvertible {
     let path: String
-    /// Counted from 1; nil when the file as a whole is meant.
+    /// The number of the line, from 1; nil for the file as a whole.
     let line: Int?
     let message: String
 
@@ -53,7 +59,7 @@ extension SourceFile {
         Violation(path: path, line: index.map { $0 + 1 }, message: message)
     }
 
-    /// A violation for each line whose code contains one of `words`.
+    /// Returns a violation for each line whose code contains one of `words`.
     func violations(ofCodeContaining words: [String], _ message: (String) -> String) -> [Violation] {
         code.indices.flatMap { index in
             words.filter { code[index].contains($0) }.map { violation(line: index, message($0)) }
@@ -63,41 +69,40 @@ extension SourceFile {
 
 /// An import declaration.
 struct Import: Sendable {
-    /// The top-level module: `Foundation` of `import struct Foundation.Data`.
+    /// The top-level module, such as `Foundation` for `import struct Foundation.Data`.
     let module: String
     let isExported: Bool
-    /// Index of the line.
+    /// The index of the line.
     let line: Int
-}
 
-extension SourceFile {
     private static let modifiers: Set<String> = [
         "public", "package", "internal", "fileprivate", "private", "@testable", "@_exported", "@preconcurrency", "@_implementationOnly",
         "@_spi", "unsafe", "@safe",
     ]
     private static let kinds: Set<String> = ["struct", "class", "enum", "protocol", "typealias", "func", "let", "var"]
 
-    var imports: [Import] {
-        code.enumerated().compactMap { index, line in
-            guard line.contains("import ") else { return nil }
-            var words = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
-            var isExported = false
-            while let first = words.first, Self.modifiers.contains(first) {
-                isExported = isExported || first == "@_exported"
-                words.removeFirst()
-            }
-            guard words.first == "import" else { return nil }
+    /// Parses the declaration on a line of code; nil if there is none.
+    init?(code: String, line: Int) {
+        guard code.utf8.contains(UInt8(ascii: "i")), code.contains("import ") else { return nil }
+        var words = code.split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
+        var isExported = false
+        while let first = words.first, Self.modifiers.contains(first) {
+            isExported = isExported || first == "@_exported"
             words.removeFirst()
-            if let kind = words.first, Self.kinds.contains(kind) { words.removeFirst() }
-            guard let path = words.first, let module = path.split(separator: ".").first else { return nil }
-            return Import(module: String(module), isExported: isExported, line: index)
         }
+        guard words.first == "import" else { return nil }
+        words.removeFirst()
+        if let kind = words.first, Self.kinds.contains(kind) { words.removeFirst() }
+        guard let path = words.first, let module = path.split(separator: ".").first else { return nil }
+        self.module = String(module)
+        self.isExported = isExported
+        self.line = line
     }
 }
 
-/// Tells code, comments and string literals of a Swift file apart, line by line.
+/// Separates code, comments, and string literals of a Swift file, line by line.
 ///
-/// Interpolations count as part of their literal: no rule looks into them.
+/// An interpolation counts as part of its literal.
 struct SwiftScan {
     private(set) var lines: [String] = []
     private(set) var code: [String] = []
@@ -127,6 +132,11 @@ struct SwiftScan {
         while index < line.count {
             switch state {
             case .code:
+                // Most bytes start neither a comment nor a literal.
+                let start = index
+                while index < line.count, line[index] != slash, line[index] != quote, line[index] != pound { index += 1 }
+                code += line[start..<index]
+                guard index < line.count else { break }
                 if starts(line, "//", at: index) {
                     state = .lineComment
                 } else if starts(line, "/*", at: index) {
@@ -155,6 +165,8 @@ struct SwiftScan {
                     index += 1
                 }
             case .literal(let pounds, let multiline):
+                while index < line.count, line[index] != quote, line[index] != backslash { index += 1 }
+                guard index < line.count else { break }
                 let suffix = String(repeating: "#", count: pounds)
                 let closing = (multiline ? "\"\"\"" : "\"") + suffix
                 let escape = "\\" + suffix
@@ -175,6 +187,9 @@ struct SwiftScan {
     }
 
     private static let quote = UInt8(ascii: "\"")
+    private static let slash = UInt8(ascii: "/")
+    private static let pound = UInt8(ascii: "#")
+    private static let backslash = UInt8(ascii: "\\")
 
     private static func starts(_ line: [UInt8], _ token: String, at index: Int) -> Bool {
         line[index] == token.utf8.first && line[index...].starts(with: token.utf8)
@@ -189,7 +204,7 @@ struct SwiftScan {
         return (pounds, multiline, pounds + (multiline ? 3 : 1))
     }
 
-    /// Index after the parenthesis that closes the one at `start`, or the end of the line.
+    /// Returns the index after the parenthesis that closes the one at `start`, or the end of the line.
     private static func endOfInterpolation(_ line: [UInt8], from start: Int) -> Int {
         var depth = 0
         for index in start..<line.count {
@@ -207,28 +222,41 @@ struct SwiftScan {
 enum Repository {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Every Swift file of `Sources` and `Tests`, in the order of their paths.
-    static func swiftFiles() throws -> [SourceFile] { try files.get() }
+    /// The Swift files of `Sources` and `Tests`, sorted by path and read once for all rules.
+    static func swiftFiles() throws -> [SourceFile] { try swift.get() }
 
-    /// Read once for all rules.
-    private static let files = Result {
-        try ["Sources", "Tests"].flatMap { folder in
-            try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
-                .filter { $0.hasSuffix(".swift") }
-                .sorted()
-                .map { try SourceFile(path: "\(folder)/\($0)", text: text(of: "\(folder)/\($0)")) }
-        }
-    }
+    /// README.md and the documents in `Sources`.
+    static func documents() throws -> [SourceFile] { try markdown.get() }
 
     static func text(of path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
+
+    private static let swift = Result { try files(in: ["Sources", "Tests"], suffix: ".swift") }
+
+    private static let markdown = Result {
+        [SourceFile(path: "README.md", text: try text(of: "README.md"))] + (try files(in: ["Sources"], suffix: ".md"))
+    }
+
+    private static func files(in folders: [String], suffix: String) throws -> [SourceFile] {
+        let paths = try folders.flatMap { folder in
+            try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
+                .filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
+        }
+        let texts = try paths.map { try text(of: $0) }
+        let files = Mutex([SourceFile?](repeating: nil, count: paths.count))
+        DispatchQueue.concurrentPerform(iterations: paths.count) { index in
+            let file = SourceFile(path: paths[index], text: texts[index])
+            files.withLock { $0[index] = file }
+        }
+        return files.withLock { $0.compactMap(\.self) }
+    }
 }
 
-@Suite("Telling code from comments and literals")
+@Suite("Separating code from comments and literals")
 struct SwiftScanTests {
     @Test(
-        "Only code is left",
+        "Comments and literals are removed",
         arguments: [
             (#"let a = 1 // try! no"#, "let a = 1 "),
             (#"let a = "try!" + b"#, #"let a = "" + b"#),
@@ -242,7 +270,7 @@ struct SwiftScanTests {
         #expect(SwiftScan(source).code == [expected])
     }
 
-    @Test("A literal of several lines is one literal")
+    @Test("A literal of several lines")
     func multilineLiteral() {
         let scan = SwiftScan("let a = \"\"\"\n  try! \"b\" // c\n  \"\"\" + d")
         #expect(scan.code == ["let a = \"", "", "\" + d"])

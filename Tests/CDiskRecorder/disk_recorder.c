@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ static uint64_t failing_number, call_count;
 static int failing_error;
 static bool failing_lasts;
 static char failed_call[PATH_MAX + 64];
+static disk_path failing_pattern;
+static uint64_t failing_flush_number, matching_flush_count;
 
 void disk_lock(void) {
     if (is_recording) pthread_mutex_lock(&mutex);
@@ -86,9 +89,13 @@ bool disk_flush_is_ignored(const char *path) {
 }
 
 bool disk_flush_fails(const char *path) {
-    if (failing_ending == NULL || !ends_so(path, failing_ending)) return false;
-    errno = EIO;
-    return true;
+    bool fails = failing_ending != NULL && ends_so(path, failing_ending);
+    if (failing_flush_number > 0 && fnmatch(failing_pattern, path, 0) == 0) {
+        matching_flush_count += 1;
+        if (matching_flush_count == failing_flush_number) fails = true;
+    }
+    if (fails) errno = EIO;
+    return fails;
 }
 
 void disk_linked(const char *path) {
@@ -160,6 +167,14 @@ void disk_recorder_mark(const char *text) {
 }
 
 void disk_recorder_ignore_flushes(const char *ending) { ignored_ending = ending; }
+
+void disk_recorder_fail_flush(const char *pattern, uint64_t number) {
+    disk_lock();
+    snprintf(failing_pattern, sizeof failing_pattern, "%s", pattern);
+    failing_flush_number = number;
+    matching_flush_count = 0;
+    disk_unlock();
+}
 
 void disk_recorder_fail_flushes(const char *ending) { failing_ending = ending; }
 

@@ -44,7 +44,7 @@ bool disk_is_below(int directory, const char *name, disk_path path);
 bool disk_descriptor_is_below(int descriptor, disk_path path);
 bool disk_flush_is_ignored(const char *path);
 
-/* Sets errno for one that fails. */
+/* To be asked once for each flush, within the lock. Sets errno for one that fails. */
 bool disk_flush_fails(const char *path);
 
 /* To be told of each link that was made and noted. */

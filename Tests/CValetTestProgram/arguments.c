@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL, wrong lengths, text that is none, handles of another type: an answer each, and nothing is stored. */
+/* NULL, wrong lengths, invalid text, and handles of another type: each has its status, and nothing is stored. */
 #include "check.h"
 
 static bool never_called(void *context, const char *key, size_t key_length) {
@@ -14,7 +14,7 @@ static valet_status never_mapped(void *context, const valet_pair *pair, valet_ou
     return valet_success;
 }
 
-/* More than half the address space, and one less than what says "ended by NUL". */
+/* More than half the address space, and one less than valet_nul_terminated. */
 static const size_t too_long = SIZE_MAX - 1;
 
 static void check_null(valet *handle) {
@@ -49,7 +49,7 @@ static void check_null(valet *handle) {
     CHECK_STATUS(valet_migrate_from_pre_catalina(NULL), valet_error_null_argument);
     CHECK_STATUS(valet_output_set(NULL, NUL("key"), "v", 1), valet_error_null_argument);
 
-    /* Results nobody wants, and texts that are not there. */
+    /* NULL pointers for results and texts. */
     CHECK_STATUS(valet_get(handle, NUL("key"), NULL, &length), valet_error_null_argument);
     CHECK_STATUS(valet_get(handle, NUL("key"), &bytes, NULL), valet_error_null_argument);
     CHECK_STATUS(valet_get_string(handle, NUL("key"), NULL, &length), valet_error_null_argument);
@@ -62,7 +62,7 @@ static void check_null(valet *handle) {
     CHECK_STATUS(valet_set_string(handle, NUL("key"), NULL, valet_nul_terminated), valet_error_null_argument);
     CHECK_STATUS(valet_remove(handle, NULL, 1), valet_error_null_argument);
 
-    /* NULL with the length 0 is what is empty. */
+    /* NULL with the length 0 is empty. */
     CHECK_STATUS(valet_set(handle, NULL, 0, "v", 1), valet_error_empty_key);
     CHECK_STATUS(valet_set(handle, NUL(""), "v", 1), valet_error_empty_key);
     CHECK_STATUS(valet_set(handle, NUL("key"), NULL, 0), valet_error_empty_value);
@@ -94,7 +94,7 @@ static void check_lengths_and_text(valet *handle) {
     CHECK_STATUS(valet_set_string(handle, NUL("key"), "\xc3\xa9", 1), valet_error_not_utf8);
 }
 
-/* C's compiler would not let these pass; Python's ctypes does. */
+/* A C compiler rejects such handles, but other languages, such as Python with ctypes, do not. */
 static void check_wrong_handles(valet *handle) {
     valet_enclave *enclave = NULL;
     valet_single_prompt *single_prompt = NULL;
@@ -110,7 +110,7 @@ static void check_wrong_handles(valet *handle) {
     CHECK_STATUS(valet_output_set((valet_output *)handle, NUL("key"), "v", 1), valet_error_wrong_handle);
     CHECK(!valet_can_access((valet *)enclave) && valet_hash((valet *)enclave) == 0);
     CHECK(!valet_is_equal(handle, (valet *)enclave));
-    /* Not freed by this, so that the right call still can. */
+    /* The wrong function does not free the handle, so the right one still can. */
     valet_free((valet *)enclave);
     CHECK_STATUS(valet_enclave_contains(enclave, NUL("key"), &result), valet_success);
     valet_enclave_free(enclave);
@@ -144,7 +144,7 @@ void check_arguments(void) {
     check_null(handle);
     check_lengths_and_text(handle);
     check_wrong_handles(handle);
-    /* Nothing of all this was stored. */
+    /* Nothing was stored. */
     CHECK_STATUS(valet_all_keys(handle, never_called, NULL), valet_success);
     valet_free(handle);
     valet_free(NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cases are written with. */
+/* Macros and functions for the cases. */
 #ifndef CVALET_TEST_CHECK_H
 #define CVALET_TEST_CHECK_H
 
@@ -12,12 +12,12 @@
 
 extern atomic_int failed_checks;
 
-/* Goes on after a failure: each line that is printed tells one. */
+/* Prints a line for a failure, and continues. */
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \
             atomic_fetch_add(&failed_checks, 1); \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            printf("%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
         } \
     } while (0)
 
@@ -32,11 +32,11 @@ extern atomic_int failed_checks;
 
 /* A text with its length, as two arguments. */
 #define TEXT(text) (text), strlen(text)
-/* The same, without counting. */
+/* A text that ends at its first NUL, as two arguments. */
 #define NUL(text) (text), valet_nul_terminated
 
 valet *new_valet(const char *identifier);
-/* Whether a valet has this value. */
+/* Returns whether a valet has this value. */
 bool has(valet *handle, const char *key, const char *value);
 
 void check_arguments(void);

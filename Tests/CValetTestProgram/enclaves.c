@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without a passcode: nothing can be stored, nothing is there, nobody is asked. What a person's answer does is shown by tests in Swift. */
+/* Without a passcode, nothing can be stored and no prompt is shown. Tests in Swift cover the answers to prompts. */
 #include "check.h"
 
 static bool never_called(void *context, const char *key, size_t key_length) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A forked copy of a program that used the keychain is refused, and the program itself goes on. */
+/* After a program has used the keychain, its forked child is refused, and the program itself continues. */
 #include <sys/wait.h>
 #include <unistd.h>
 

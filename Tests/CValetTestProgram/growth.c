@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many rounds of create, use and free take no more memory than some. */
+/* The memory in use does not grow with the number of rounds of create, use, and free. */
 #include <malloc.h>
 
 #include "check.h"
 
-static bool go_on(void *context, const char *key, size_t key_length) {
+static bool continue_always(void *context, const char *key, size_t key_length) {
     (void)context, (void)key, (void)key_length;
     return true;
 }
 
-static valet_status take_over(void *context, const valet_pair *pair, valet_output *output) {
+static valet_status copy_pair(void *context, const valet_pair *pair, valet_output *output) {
     (void)context;
     return valet_output_set(output, pair->key, pair->key_length, pair->value, pair->value_length);
 }
 
 static void one_round(long number) {
     char identifier[32];
-    /* Names that come again and names that do not: neither may stay. */
+    /* Repeated and new names: neither may leak. */
     snprintf(identifier, sizeof identifier, "Growth %ld", number);
     valet *fresh = new_valet(identifier), *handle = new_valet("Growth");
     valet_enclave *enclave = NULL;
@@ -36,11 +36,11 @@ static void one_round(long number) {
     valet_buffer_free(text);
     CHECK_STATUS(valet_describe(handle, &text, &length), valet_success);
     valet_buffer_free(text);
-    CHECK_STATUS(valet_all_keys(handle, go_on, NULL), valet_success);
-    /* What flushes a disk, seldomer. */
+    CHECK_STATUS(valet_all_keys(handle, continue_always, NULL), valet_success);
+    /* Writes flush the disk, so they are less frequent. */
     if (number % 50 == 0) {
         CHECK_STATUS(valet_set_string(handle, NUL("other"), NUL(identifier)), valet_success);
-        CHECK_STATUS(valet_migrate_from_with_map(fresh, handle, take_over, NULL), valet_success);
+        CHECK_STATUS(valet_migrate_from_with_map(fresh, handle, copy_pair, NULL), valet_success);
         CHECK_STATUS(valet_remove_all(fresh), valet_success);
     }
     valet_enclave_free(enclave);
@@ -51,7 +51,7 @@ static void one_round(long number) {
 void check_growth(long rounds) {
     valet *handle = new_valet("Growth");
     CHECK_STATUS(valet_set_string(handle, NUL("key"), NUL("12345")), valet_success);
-    /* Caches fill first. */
+    /* Fills the caches. */
     long warm_up = rounds / 5 + 1;
     for (long i = 0; i < warm_up; i++) one_round(i);
     size_t before = mallinfo2().uordblks;
@@ -59,7 +59,7 @@ void check_growth(long rounds) {
     size_t after = mallinfo2().uordblks;
     size_t grown = after > before ? after - before : 0;
     printf("%ld rounds: %zu bytes in use before, %zu after\n", rounds, before, after);
-    /* What a round leaves would be more after 10,000 of them; what a registry and a cache hold at one moment and not at another is less. */
+    /* A leak in each of 10,000 rounds would exceed this limit. Variations of caches and registries do not. */
     CHECK(grown < 64 * 1024);
     CHECK_STATUS(valet_remove_all(handle), valet_success);
     valet_free(handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Being called back for each key. */
+/* Callbacks for keys. */
 #include "check.h"
 
 struct seen {
@@ -13,7 +13,7 @@ static bool note(void *context, const char *key, size_t key_length) {
     CHECK(key[key_length] == 0);
     strncat(seen->keys, key, key_length);
     strcat(seen->keys, " ");
-    /* A callback may use the valet that calls it. */
+    /* A callback may use the valet of the outer call. */
     CHECK_STATUS(valet_remove(seen->handle, key, key_length), valet_success);
     return ++seen->count < seen->enough;
 }
@@ -27,7 +27,7 @@ void check_keys(void) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         CHECK_STATUS(valet_set_string(seen.handle, NUL(keys[i]), NUL("v")), valet_success);
 
-    /* In the order of their bytes, and no more than are wanted. */
+    /* Keys come in the order of their bytes, until the callback stops. */
     seen.enough = 2;
     CHECK_STATUS(valet_all_keys(seen.handle, note, &seen), valet_success);
     CHECK(strcmp(seen.keys, "B a ") == 0);
@@ -37,7 +37,7 @@ void check_keys(void) {
     CHECK(strcmp(seen.keys, "aa b z \xc3\xa9 ") == 0);
     CHECK(seen.count == 6);
 
-    /* The same letter, composed and in two parts, is two keys. */
+    /* A composed and a decomposed letter are two keys. */
     CHECK_STATUS(valet_set_string(seen.handle, NUL("\xc3\xa9"), NUL("composed")), valet_success);
     CHECK_STATUS(valet_set_string(seen.handle, NUL("e\xcc\x81"), NUL("in parts")), valet_success);
     seen.keys[0] = 0;

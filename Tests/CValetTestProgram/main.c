@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uses the interface as a C program does, on the keychain of the environment: `CValetTestProgram CASE [ROUNDS]`. Ends with 0 if all is as
-   valet.h says; else each line tells what is not. */
+/* Tests the interface as a C program, on the keychain of the environment: `CValetTestProgram CASE [ROUNDS]`. Exits with 0 if all checks
+   succeed; otherwise prints a line for each failure. */
 #include "check.h"
 
 atomic_int failed_checks;
@@ -39,7 +39,7 @@ int main(int count, char **words) {
     CASE("forks", check_forks())
     CASE("threads", check_threads())
     CASE("growth", check_growth(rounds))
-    /* Never among all. */
+    /* Not part of `all`. */
     all = false;
     CASE("planted-leak", plant_leak())
     CASE("planted-use-after-free", plant_use_after_free())

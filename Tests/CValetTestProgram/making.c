@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every way to make a valet: each has values of its own, and what no valet can be made of is refused. */
+/* Every function that creates a valet: each valet has its own values, and invalid parameters are refused. */
 #include "check.h"
 
 #define APP_ID valet_group_prefix_app_id
@@ -22,7 +22,7 @@ static void check_refusals(void) {
         CHECK_STATUS(valet_create_icloud(NUL("Druidia"), none[i], &handle), valet_error_unknown_constant);
         CHECK_STATUS(valet_create_explicit(NUL("Druidia"), none[i], &handle), valet_error_unknown_constant);
     }
-    /* What never leaves the device cannot be on others. */
+    /* Values that never leave the device cannot be synchronizable. */
     CHECK_STATUS(
         valet_create_icloud(NUL("Druidia"), valet_accessibility_when_unlocked_this_device_only, &handle), valet_error_unknown_constant);
     CHECK_STATUS(valet_create_shared(APP_ID, NUL(""), NUL("Druidia"), NULL, 0, when, &handle), valet_error_empty_identifier);
@@ -52,7 +52,7 @@ static void check_identity(void) {
     CHECK(strcmp(text, "Druidia AccessibleWhenUnlocked (Valet)") == 0 && length == strlen(text));
     valet_buffer_free(text);
     valet_free(one);
-    /* Each is freed once, and the other goes on. */
+    /* Freeing one handle does not affect the other. */
     CHECK_STATUS(valet_set_string(same, NUL("Skroob"), NUL("12345")), valet_success);
     CHECK(!has(other, "Skroob", "12345"));
     CHECK_STATUS(valet_remove_all(same), valet_success);

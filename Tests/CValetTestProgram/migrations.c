@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All or nothing, from a query, from another valet, and through a callback. */
+/* Migrations by query, from another valet, and with a callback copy all items or none. */
 #include "check.h"
 
 enum { refused_by_this_program = valet_status_first_of_caller + 7 };
@@ -17,7 +17,7 @@ static valet_status map(void *context, const valet_pair *pair, valet_output *out
     CHECK(pair->value_length > 0 && pair->value != NULL);
     if (mapping->refuse != NULL && strcmp(pair->key, mapping->refuse) == 0) return refused_by_this_program;
     if (strcmp(pair->key, "left out") == 0) return valet_success;
-    /* On this stack, so gone when this returns: it is copied. */
+    /* The buffer is on the stack of the callback, so the library must copy it. */
     char key[64];
     snprintf(key, sizeof key, "new %s", mapping->outputs_same_key ? "key" : (const char *)pair->key);
     CHECK_STATUS(valet_output_set(output, NUL(key), NULL, 3), valet_error_null_argument);

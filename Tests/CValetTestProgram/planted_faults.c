@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an instrument must find, so that its silence proves something. */
+/* Faults that each instrument must find; otherwise its clean report would prove nothing. */
 #include "check.h"
 
 void plant_leak(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight threads at once, with one handle, with handles of their own, and with callbacks. */
+/* Eight threads with a shared handle, with handles of their own, and with callbacks. */
 #include <pthread.h>
 
 #include "check.h"
@@ -14,7 +14,7 @@ struct worker {
 static bool look(void *context, const char *key, size_t key_length) {
     char *text = NULL;
     valet_status status = valet_get_string(context, key, key_length, &text, NULL);
-    /* Another thread may have removed it since. */
+    /* Another thread may have removed the value. */
     CHECK(status == valet_success || status == valet_error_item_not_found);
     valet_buffer_free(text);
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storing, reading, looking, removing. */
+/* Storing, reading, checking, and removing values. */
 #include "check.h"
 
 void check_values(void) {
@@ -23,12 +23,12 @@ void check_values(void) {
     CHECK_STATUS(valet_contains(handle, "Skroob and more", 6, &result), valet_success);
     CHECK(result);
 
-    /* What is refused leaves what was there. */
+    /* A refused call keeps the existing value. */
     CHECK_STATUS(valet_set(handle, NUL("Skroob"), NULL, 0), valet_error_empty_value);
     CHECK_STATUS(valet_set_string(handle, NUL("Skroob"), NUL("\xff")), valet_error_not_utf8);
     CHECK(has(handle, "Skroob", "67890"));
 
-    /* Any bytes; a NUL stands behind them and does not count. */
+    /* Any bytes. A NUL that the length does not include follows them. */
     static const uint8_t anything[] = {0, 1, 0xff, 0, 0x80, 0};
     CHECK_STATUS(valet_set(handle, NUL("bytes"), anything, sizeof anything), valet_success);
     CHECK_STATUS(valet_get(handle, NUL("bytes"), &bytes, &length), valet_success);
@@ -37,7 +37,7 @@ void check_values(void) {
     CHECK_STATUS(valet_get_string(handle, NUL("bytes"), &text, &length), valet_error_item_not_found);
     CHECK(text == NULL && length == 0);
 
-    /* A NUL inside is part of the text, and such text is not given to who does not ask for its length. */
+    /* A NUL inside is part of the text. Such text is refused without a pointer for its length. */
     CHECK_STATUS(valet_set_string(handle, NUL("inside"), "a\0b", 3), valet_success);
     CHECK_STATUS(valet_get_string(handle, NUL("inside"), &text, &length), valet_success);
     CHECK(length == 3 && memcmp(text, "a\0b", 4) == 0);
@@ -46,7 +46,7 @@ void check_values(void) {
     CHECK_STATUS(valet_get_string(handle, NUL("inside"), &text, NULL), valet_error_embedded_nul);
     CHECK(text == NULL);
 
-    /* So is one inside a key: two keys, not one. */
+    /* A NUL inside a key is part of the key. */
     CHECK_STATUS(valet_set_string(handle, "k\0x", 3, NUL("whole")), valet_success);
     CHECK_STATUS(valet_contains(handle, NUL("k"), &result), valet_success);
     CHECK(!result);
@@ -58,7 +58,7 @@ void check_values(void) {
     CHECK_STATUS(valet_contains(handle, NUL("e\xcc\x81"), &result), valet_success);
     CHECK(!result);
 
-    /* Large ones come back too, with no byte less. */
+    /* Large values are returned completely. */
     size_t large = 300000;
     uint8_t *filled = malloc(large);
     for (size_t i = 0; i < large; i++) filled[i] = (uint8_t)(i * 7);

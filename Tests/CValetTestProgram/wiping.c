@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A buffer that was freed no longer holds the secret. */
+/* A freed buffer no longer contains the secret. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "check.h"
 
-/* Reads memory that is no longer ours, as somebody who looks at the process would: not by the pointer, which would be an error. */
+/* Reads freed memory through /proc/self/mem, because reading through the pointer would be undefined behavior. */
 static bool is_at(int memory, const void *place, const char *secret) {
     char found[64] = {0};
     size_t length = strlen(secret);
@@ -24,14 +24,14 @@ void check_wiping(void) {
     CHECK_STATUS(valet_get(handle, NUL("key"), &bytes, &length), valet_success);
     CHECK_STATUS(valet_get_string(handle, NUL("key"), &text, NULL), valet_success);
     CHECK(is_at(memory, bytes, secret) && is_at(memory, text, secret));
-    /* What a caller made of its length does not matter. */
+    /* The size of the buffer does not depend on the variable of the caller. */
     length = 0;
     const volatile uintptr_t places[] = {(uintptr_t)bytes, (uintptr_t)text};
     valet_buffer_free(bytes);
     valet_buffer_free(text);
     for (int i = 0; i < 2; i++) {
         CHECK(!is_at(memory, (const void *)places[i], secret));
-        /* The allocator may have written to the beginning; the end is as it was left. */
+        /* The allocator may have overwritten the beginning, but not the end. */
         CHECK(!is_at(memory, (const void *)(places[i] + 18), secret + 18));
     }
     close(memory);

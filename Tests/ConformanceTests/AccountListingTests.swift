@@ -6,23 +6,43 @@ import KeychainTesting
 import KeychainTestingTraits
 import Testing
 
-@Suite("Listing accounts answers what SecItemCopyMatching answers for all attributes", .inMemoryKeychain)
+@Suite("Returning accounts alone gives the same accounts as returning all attributes", .inMemoryKeychain)
 struct AccountListingTests {
     private static var query: ItemDictionary { [kSecClass: kSecClassGenericPassword, kSecAttrService: "service"] }
 
-    /// The listing, after both ways were compared.
+    /// The result of a search for accounts alone, after a comparison with a search for all attributes.
     private func listing(_ query: ItemDictionary = query) throws -> (status: OSStatus, accounts: [String]) {
-        let found = find(query.with([kSecMatchLimit: kSecMatchLimitAll, kSecReturnAttributes: true]))
-        let listing = AccountListing.accounts(matching: Dictionary(uniqueKeysWithValues: query.map { ($0.key as String, $0.value) }))
-        #expect(listing.status == found.status)
-        // Scalar by scalar: strings that are canonically equivalent are equal and not the same account.
+        let everything = find(query.with([kSecMatchLimit: kSecMatchLimitAll, kSecReturnAttributes: true]))
+        let listing = find(query.with([kSecMatchLimit: kSecMatchLimitAll, kSecReturnAccount: true]))
+        #expect(listing.status == everything.status)
+        let dictionaries = listing.attributesArray ?? []
+        #expect(dictionaries.allSatisfy { Array($0.keys) == [kSecAttrAccount] })
+        let accounts = dictionaries.compactMap { $0[kSecAttrAccount] as? String }
+        // Byte by byte: strings that are canonically equivalent are equal, but they are different accounts.
         #expect(
-            listing.accounts.map { Array($0.utf8) }
-                == (found.attributesArray ?? []).compactMap { $0[kSecAttrAccount] as? String }.map { Array($0.utf8) })
-        return listing
+            accounts.map { Array($0.utf8) }
+                == (everything.attributesArray ?? []).compactMap { $0[kSecAttrAccount] as? String }.map { Array($0.utf8) })
+        return (listing.status, accounts)
     }
 
-    @Test("The accounts come oldest first, of every length and script, with canonically equivalent ones beside each other")
+    @Test("One item is returned as a dictionary")
+    func oneItem() throws {
+        add(Item.generic("a"))
+        let found = try #require(find(Self.query.with(kSecReturnAccount, true)).attributes)
+        #expect(found.isEqual(to: [kSecAttrAccount: "a"]))
+    }
+
+    @Test("Accounts are returned with secrets and references if these are requested too")
+    func otherParts() throws {
+        let reference = try #require(add(Item.generic("a").with(kSecReturnPersistentRef, true)).data)
+        let found = try #require(find(Self.query.with([kSecReturnAccount: true, kSecReturnPersistentRef: true])).attributes)
+        #expect(found.isEqual(to: [kSecAttrAccount: "a", kSecValuePersistentRef: reference]))
+        let secret = try #require(find(Self.query.with([kSecReturnAccount: true, kSecReturnData: true])).attributes)
+        #expect(secret[kSecAttrAccount] as? String == "a")
+        #expect(secret[kSecValueData] as? Data == Item.secret)
+    }
+
+    @Test("Accounts of every length and script are listed oldest first, canonically equivalent ones separately")
     func accounts() throws {
         let accounts = ["b", "a", "", "caf\u{e9}", "cafe\u{301}", String(repeating: "ключ", count: 100), "with\0null"]
         for account in accounts { #expect(add(Item.generic(account)).status == errSecSuccess) }
@@ -38,13 +58,13 @@ struct AccountListingTests {
         #expect(try listing().accounts == [""])
     }
 
-    @Test("An account that was given as data is listed as SecItemCopyMatching shows it")
+    @Test("An account stored as data is listed like any other")
     func dataAccount() throws {
         add(Item.generic().with(kSecAttrAccount, Data([0xFF, 0xFE])))
         _ = try listing()
     }
 
-    @Test("Without items, none are found; and twins are found as the query says")
+    @Test("Local and synchronizable items are listed as the query requests")
     func twins() throws {
         #expect(try listing().status == errSecItemNotFound)
         add(Item.generic("local"))
@@ -54,7 +74,7 @@ struct AccountListingTests {
         #expect(try listing(Self.query.with(kSecAttrSynchronizable, kSecAttrSynchronizableAny)).accounts == ["local", "cloud"])
     }
 
-    @Test("Filters that need an item opened see all of its attributes")
+    @Test("Filters on encrypted attributes work although only the account is returned")
     func sealedFilters() throws {
         add(Item.generic("a"))
         let found = try #require(attributes(of: Item.genericQuery("a")))
@@ -63,7 +83,7 @@ struct AccountListingTests {
         #expect(try listing(Self.query.with(kSecAttrCreationDate, Date(timeIntervalSinceReferenceDate: 1))).status == errSecItemNotFound)
     }
 
-    @Test("A locked item ends the listing as it ends a search", arguments: LockState.allCases)
+    @Test("A locked item fails the listing as it fails a search", arguments: LockState.allCases)
     func locked(state: LockState) throws {
         add(Item.generic("always").with(kSecAttrAccessible, kSecAttrAccessibleAlways))
         add(Item.generic("unlocked"))
@@ -71,7 +91,7 @@ struct AccountListingTests {
         _ = try listing()
     }
 
-    @Test("Damaged items are left out beside sound ones, and alone are damaged, not absent", arguments: Damage.allCases)
+    @Test("Damaged items are left out if others can be read, and otherwise reported as damaged", arguments: Damage.allCases)
     func damaged(damage: Damage) throws {
         let reference = try #require(add(Item.generic("damaged").with(kSecReturnPersistentRef, true)).data)
         try StoredRows.damage(reference, damage)
@@ -81,7 +101,7 @@ struct AccountListingTests {
         #expect(try listing().accounts == (damage == .secret ? ["damaged", "sound"] : ["sound"]))
     }
 
-    @Test("A query that is not valid is refused alike")
+    @Test("An invalid query has the same status")
     func invalidQueries() throws {
         #expect(try listing(Self.query.with(kSecAttrCreationDate, "no date")).status != errSecSuccess)
         #expect(try listing(Self.query.with(kSecClass, "no such class")).status == errSecNoSuchClass)

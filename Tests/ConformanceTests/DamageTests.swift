@@ -38,6 +38,22 @@ struct DamageCases {
         #expect(answer.data == (damage == .attributes ? Item.secret : nil))
     }
 
+    @Test("A search that must not leave out unreadable items fails if one is damaged", arguments: Damage.allCases)
+    func findAllReadable(damage: Damage) throws {
+        let query: ItemDictionary = [
+            kSecClass: kSecClassGenericPassword, kSecMatchLimit: kSecMatchLimitAll, kSecReturnAttributes: true, kSecReturnData: true,
+        ]
+        add(Item.generic("intact 1"))
+        try addDamaged(Item.generic("damaged"), damage)
+        add(Item.generic("intact 2"))
+        #expect(find(query.with(kSecMatchFailsIfUnreadable, true)).status == errSecDecode)
+        #expect(find(query.with(kSecMatchFailsIfUnreadable, false)).array?.count == 2)
+        #expect(find(query.with([kSecMatchFailsIfUnreadable: true, kSecAttrService: "another"])).status == errSecItemNotFound)
+        #expect(find(query.with(kSecMatchFailsIfUnreadable, "neither")).status == errSecParam)
+        #expect(update(Item.genericQuery("intact 1").with(kSecMatchFailsIfUnreadable, true), [kSecAttrComment: "new"]) == errSecParam)
+        #expect(delete(Item.genericQuery("intact 1").with(kSecMatchFailsIfUnreadable, true)) == errSecParam)
+    }
+
     @Test("Case 48: a deleted damaged item is set aside, not lost", arguments: Damage.allCases)
     func deleteDamaged(damage: Damage) throws {
         try addDamaged(Item.generic(), damage)

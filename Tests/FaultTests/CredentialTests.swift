@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A keychain whose device secret is a systemd credential")
+@Suite("A keychain whose device secret is a systemd credential", .blocking)
 struct CredentialTests {
     private func withCredential(_ body: (_ home: String, _ credential: URL) throws -> Void) throws {
         try withTemporaryDirectory { directory in

@@ -16,7 +16,7 @@ private enum SmallDisk {
     }()
 }
 
-@Suite("A full disk", .enabled(if: SmallDisk.obstacle == nil, "\(SmallDisk.obstacle ?? "")"))
+@Suite("A full disk", .blocking, .enabled(if: SmallDisk.obstacle == nil, "\(SmallDisk.obstacle ?? "")"))
 struct FullDiskTests {
     private static let diskByteCount = 4 << 20
 

@@ -6,7 +6,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A key that cannot be had just now says nothing about the row")
+@Suite("A key that cannot be had just now says nothing about the row", .blocking)
 struct KeyFailureTests {
     private static let statuses: [KeychainStatus] = [.allocate, .internal, .notAvailable]
 

@@ -3,6 +3,7 @@ import CSQLite
 import Crypto
 import Foundation
 import Glibc
+import KeychainEngine
 import KeychainTestSupport
 import Testing
 
@@ -154,7 +155,7 @@ struct LeakSearchTests {
     }
 }
 
-@Suite("What lies on the disk tells nothing")
+@Suite("What lies on the disk tells nothing", .blocking)
 struct LeakTests {
     private let search = LeakSearch(texts: Marker.allCases.map(\.rawValue))
 
@@ -206,7 +207,7 @@ struct LeakTests {
     }
 }
 
-@Suite("What is logged and what errors say tells nothing")
+@Suite("What is logged and what errors say tells nothing", .blocking)
 struct LogLeakTests {
     private let search = LeakSearch(texts: Marker.allCases.map(\.rawValue))
 
@@ -217,6 +218,9 @@ struct LogLeakTests {
             let entitlements = directory + "/test.entitlements"
             let groups = ["keychain-access-groups": [Marker.group.rawValue]]
             try PropertyListSerialization.data(fromPropertyList: groups, format: .xml, options: 0).write(to: URL(filePath: entitlements))
+            try FileManager.default.createDirectory(
+                atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            _ = try LocalKeychain.withCheapPasscode(home: home)
             let child = try ChildProcess(
                 BuiltProgram.path(of: "KeychainTestChild"), ["talk-of-everything"] + options,
                 environment: ["KEYCHAIN_HOME": home, "KEYCHAIN_ENTITLEMENTS": entitlements])

@@ -167,12 +167,11 @@ struct LinearizabilityCheckerTests {
     }
 }
 
-@Suite("Many processes with many threads each, at the same keys")
+@Suite("Many processes with many threads each, at the same keys", .blocking)
 struct ManyAtOnceTests {
     private static let processCount = 8
     private static let threadCount = 8
-    /// Longer by an environment variable: `KEYCHAIN_TEST_SECONDS=60 swift test --filter ManyAtOnceTests`.
-    private static let seconds = ProcessInfo.processInfo.environment["KEYCHAIN_TEST_SECONDS"].flatMap(Double.init) ?? 4
+    private static let seconds = Scale.pick(0.8, full: 30)
     /// The time that a call waits for others, as `StoreOptions` has it by default.
     private static let deadlineNanoseconds: UInt64 = 5_000_000_000
     /// Eight idle readers and the writer, each with the database and its -wal, and with a descriptor that SQLite keeps for the next one that
@@ -232,12 +231,16 @@ struct ManyAtOnceTests {
 
     @Test("The check finds a cache that nobody invalidates")
     func planted() throws {
-        let operations = try Self.run(["stale"]).operations
-        #expect(throws: LinearizabilityChecker.Violation.self) { try LinearizabilityChecker.check(operations) }
+        // A short run may happen to read nothing stale; five such runs in a row do not.
+        for _ in 0..<Scale.pick(5, full: 1) {
+            let operations = try Self.run(["stale"]).operations
+            do throws(LinearizabilityChecker.Violation) { try LinearizabilityChecker.check(operations) } catch { return }
+        }
+        Issue.record("no stale read was found")
     }
 }
 
-@Suite("Updates of one item at the same time")
+@Suite("Updates of one item at the same time", .blocking)
 struct UpdatesOfOneItemTests {
     @Test("Each keeps what the others have changed: it is made from the item as it is when it is written")
     func changesOfOtherAttributes() async throws {
@@ -252,7 +255,7 @@ struct UpdatesOfOneItemTests {
                 { @Sendable () -> Result<Int, any Error> in
                     Result {
                         var lostCount = 0
-                        for round in 1...Int64(100) {
+                        for round in 1...Int64(Scale.pick(20, full: 100)) {
                             let value: AttributeValue = attribute == .creator ? .number(round) : .string("round \(round)")
                             try keychain.update(UpdateRequest(query: query, changes: ItemAttributes([attribute: value])))
                             // Nobody else changes this one.

@@ -4,7 +4,7 @@ import KeychainTestSupport
 import Testing
 
 /// Commits what `Scripts/sanitize.sh` asks for, and that script looks at what the sanitizer has reported.
-@Suite("A planted fault is reported", .enabled(if: PlantedFault.wanted != nil, "Scripts/sanitize.sh plants faults"))
+@Suite("A planted fault is reported", .blocking, .enabled(if: PlantedFault.wanted != nil, "Scripts/sanitize.sh plants faults"))
 struct PlantedFaultTests {
     @Test("in the process of the tests", .enabled(if: PlantedFault.process == "tests"))
     func inTests() throws {

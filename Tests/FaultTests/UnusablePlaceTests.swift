@@ -6,7 +6,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A place that cannot be written")
+@Suite("A place that cannot be written", .blocking)
 struct UnwritableTests {
     /// Root may write anywhere, so as root the attempts are another user's.
     private struct Person {
@@ -108,7 +108,7 @@ struct UnwritableTests {
     }
 }
 
-@Suite("An environment that leads nowhere")
+@Suite("An environment that leads nowhere", .blocking)
 struct EnvironmentTests {
     private func attempt(_ environment: [String: String]) throws -> [Substring] {
         let run = try ChildProcess.run(BuiltProgram.path(of: "KeychainTestChild"), ["attempt", "add", "read"], environment: environment)
@@ -156,7 +156,7 @@ struct EnvironmentTests {
     }
 }
 
-@Suite("File descriptors")
+@Suite("File descriptors", .blocking)
 struct DescriptorTests {
     @Test("Opening and failing to open, again and again, leaves none open")
     func noneLeaks() throws {

@@ -12,7 +12,7 @@ struct BackupFile {
 
     static let passwordText = "12345"
 
-    /// What is read of a backup.
+    /// The content of a backup.
     struct Contents {
         var items: [BackupItem] = []
         var summary = BackupSummary()
@@ -22,7 +22,7 @@ struct BackupFile {
         self.bytes = bytes
     }
 
-    /// Writes one with the least cost that is allowed: these tests derive often.
+    /// Writes a backup with the lowest permitted cost, because these tests derive often.
     init(
         _ items: [BackupItem], leftBehind: BackupSummary = BackupSummary(), id: Identifier128 = .random(), record: PasscodeRecord? = nil,
         creationDate: Double = 1, password: String = passwordText
@@ -53,7 +53,7 @@ struct BackupFile {
         return contents
     }
 
-    /// What reading answers: `.success` or why not.
+    /// The status of reading.
     func statusOfReading(password: String = passwordText) throws -> KeychainStatus {
         do {
             _ = try contents(password: password)
@@ -87,7 +87,7 @@ extension BackupItem {
 @Suite("A backup")
 struct BackupTests {
     @Test(
-        "What was written is read, whatever its size, also around the border of a chunk",
+        "Items of any size are read back, including sizes at chunk boundaries",
         arguments: [0, 200_000] + Array(65_300...65_420))
     func roundTrip(_ byteCount: Int) throws {
         let secret = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -96,7 +96,7 @@ struct BackupTests {
         #expect(contents.items.map(\.accessibility) == [.whenUnlocked, .afterFirstUnlock])
     }
 
-    @Test("It says how many items stayed behind, and why")
+    @Test("The summary counts omitted items by reason")
     func summary() throws {
         var summary = BackupSummary()
         summary.thisDeviceOnlyCount = 1
@@ -107,25 +107,25 @@ struct BackupTests {
         #expect(contents.summary == summary)
     }
 
-    @Test("Another password does not open it", arguments: ["1234", "123456", "12345 "])
+    @Test("A wrong password does not open a backup", arguments: ["1234", "123456", "12345 "])
     func otherPassword(_ password: String) throws {
         let file = try BackupFile([BackupItem("one", Data("secret".utf8))])
         #expect(try file.statusOfReading(password: password) == .authFailed)
         #expect(try file.statusOfReading() == .success)
     }
 
-    @Test("No name and no secret shows in it, and two of the same items have nothing in common")
+    @Test("A backup reveals no name and no secret, and two backups of the same items have nothing in common")
     func sealed() throws {
         let items = [BackupItem("an account to be hidden", Data("a secret to be hidden".utf8))]
         let (one, other) = (try BackupFile(items).bytes, try BackupFile(items).bytes)
         for text in ["an account", "a secret", "com.example", "the combination"] {
             #expect(Data(one).firstRange(of: Data(text.utf8)) == nil)
         }
-        // Behind the fields that are the same in all.
+        // After the fields that are the same in all backups.
         #expect(zip(one, other).dropFirst(86).count { $0 == $1 } < 40)
     }
 
-    @Test("An item that must not leave the device is not written, and neither is one that could not be read again")
+    @Test("Items that must not leave the device or could not be read again are refused")
     func refusedItems() throws {
         let deviceOnly = BackupItem("one", Data(), .whenUnlockedThisDeviceOnly)
         let bare = BackupItem(
@@ -136,7 +136,7 @@ struct BackupTests {
         }
     }
 
-    @Test("A failure to read is told as such, and not as damage")
+    @Test("A read error is not reported as damage")
     func failingSource() throws {
         let failing: BackupSource = { (_, _) throws(KeychainFailure) in throw KeychainFailure(.inputOutput, "the disk") }
         #expect(throws: KeychainFailure(.inputOutput, "")) { try BackupHeader(from: failing) }
@@ -152,7 +152,7 @@ struct BackupDamageTests {
         try BackupFile([BackupItem("one", Data(repeating: 1, count: 100_000)), BackupItem("two", Data(repeating: 2, count: 100_000))])
     }
 
-    @Test("With any one bit altered it is damaged, and neither of another password nor newer")
+    @Test("Any altered bit is damage, not a wrong password and not a newer version")
     func altered() throws {
         let good = try BackupFile([BackupItem("one", Data("12345".utf8))])
         #expect(try good.contents().items.count == 1)
@@ -163,7 +163,7 @@ struct BackupDamageTests {
         }
     }
 
-    @Test("Cut anywhere, it is damaged")
+    @Test("A truncated backup is damaged")
     func cut() throws {
         let good = try BackupFile([BackupItem("one", Data("12345".utf8))])
         for count in good.bytes.indices {
@@ -171,7 +171,7 @@ struct BackupDamageTests {
         }
     }
 
-    @Test("Cut between two chunks it is damaged: the end is missing", arguments: 0...3)
+    @Test("A backup cut between two chunks is damaged, because the end is missing", arguments: 0...3)
     func cutBetweenChunks(_ count: Int) throws {
         let good = try Self.long()
         #expect(good.bytes.count > 118 + 3 * Self.sealedChunkByteCount)
@@ -179,12 +179,12 @@ struct BackupDamageTests {
         #expect(try cut.statusOfReading() == .decode)
     }
 
-    /// What befalls chunks as a whole.
+    /// Manipulations of whole chunks.
     enum Mixing: CaseIterable {
         case swapped, repeated, leftOut, lastTwice, ofAnotherBackup
     }
 
-    @Test("Chunks swapped, repeated, left out or of another backup with the same password: damaged", arguments: Mixing.allCases)
+    @Test("Swapped, repeated, missing, and foreign chunks are damage", arguments: Mixing.allCases)
     func mixed(_ mixing: Mixing) throws {
         let good = try Self.long()
         let other = try Self.long()
@@ -242,13 +242,13 @@ struct BackupVectorTests {
     static let vectors = Result { try TestVectors.load("backup-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
 
-    @Test("The vectors are read, valid and refused ones")
+    @Test("The vectors contain valid and invalid cases")
     func vectorsAreRead() throws {
         let expectations = Set(try Self.vectors.get().cases.map(\.expect))
         #expect(expectations == ["opens", "decode", "notAvailable", "authFailed"])
     }
 
-    @Test("A backup that another program made gives its items", arguments: cases.filter { $0.expect == "opens" })
+    @Test("The backup of another implementation yields its items", arguments: cases.filter { $0.expect == "opens" })
     func opens(_ vector: Case) throws {
         let file = BackupFile(vector.file.bytes)
         #expect(try file.header.creationDate == Self.vectors.get().creationDate)
@@ -265,7 +265,7 @@ struct BackupVectorTests {
         #expect(contents.summary.unreadableCount == leftBehind.unreadable)
     }
 
-    @Test("Writing what was read gives the same bytes", arguments: cases.filter { $0.expect == "opens" })
+    @Test("Writing the items again gives the same bytes", arguments: cases.filter { $0.expect == "opens" })
     func rewritten(_ vector: Case) throws {
         let vectors = try Self.vectors.get()
         let original = BackupFile(vector.file.bytes)
@@ -277,7 +277,7 @@ struct BackupVectorTests {
         #expect(copy.bytes == original.bytes)
     }
 
-    @Test("What is refused is told apart: damaged, newer or too costly, another password", arguments: cases.filter { $0.expect != "opens" })
+    @Test("Damage, newer versions, refused costs, and wrong passwords are distinguished", arguments: cases.filter { $0.expect != "opens" })
     func refused(_ vector: Case) throws {
         let expected: [String: KeychainStatus] = ["decode": .decode, "notAvailable": .notAvailable, "authFailed": .authFailed]
         #expect(try BackupFile(vector.file.bytes).statusOfReading(password: vector.password) == expected[vector.expect])

@@ -61,14 +61,14 @@ struct ConstraintVectorTests {
 
     private func release() throws(KeychainFailure) -> PresenceRelease { try unlocked.presenceRelease(for: []) }
 
-    @Test("The vectors are read")
+    @Test("The vectors are not empty")
     func vectorsAreRead() throws {
         let vectors = try Self.vectors.get()
         #expect(vectors.cases.count > 5 && vectors.malformed.count > 10)
         #expect(keybag.cipher.presencePublicKey == vectors.presencePublicKey.bytes)
     }
 
-    @Test("A row opens with what its constraint asks for", arguments: cases)
+    @Test("A row opens with the keys that its constraint requires", arguments: cases)
     func opens(_ vector: Case) throws {
         let row = try vector.row.parsed()
         let opened = try open(row, with: ConstraintKeys(presence: release(), applicationPassword: password))
@@ -77,7 +77,7 @@ struct ConstraintVectorTests {
         #expect(try keybag.cipher.isIntact(row))
     }
 
-    @Test("Without a part of it, the row says what it needs, and stays sealed", arguments: cases)
+    @Test("Without one of the keys, a row stays sealed and reports its needs", arguments: cases)
     func needs(_ vector: Case) throws {
         let row = try vector.row.parsed()
         let constraint = try #require(ConstraintRecord(encoded: row.header.constraints ?? [])).constraint
@@ -107,7 +107,7 @@ struct ConstraintVectorTests {
         #expect(ConstraintRecord(encoded: bytes)?.encoded == bytes)
     }
 
-    @Test("Whatever byte of a constraint is altered, the row does not open", arguments: cases)
+    @Test("A row with any altered byte of its constraint does not open", arguments: cases)
     func altered(_ vector: Case) throws {
         let row = try vector.row.parsed()
         let constraints = try #require(row.header.constraints)
@@ -123,12 +123,12 @@ struct ConstraintVectorTests {
         #expect(throws: KeychainFailure(.decode, "")) { try open(without, with: ConstraintKeys()) }
     }
 
-    @Test("Anything else is refused", arguments: malformed)
+    @Test("Malformed records are refused", arguments: malformed)
     func malformedRecord(_ vector: Malformed) {
         #expect(ConstraintRecord(encoded: vector.bytes.bytes) == nil)
     }
 
-    @Test("A record that names two costs of the password, and would take as many derivations, is refused")
+    @Test("A record with two costs of the password is refused, because it would need two derivations")
     func twoCosts() {
         func password(_ byte: UInt8) -> ConstraintRecord {
             func bytes(_ count: Int) -> [UInt8] { Array(repeating: byte, count: count) }
@@ -155,7 +155,7 @@ struct ConstraintVectorTests {
             ConstraintRecord(encoded: ConstraintRecord.all([presences(16), presences(16), presences(16), presences(16)]).encoded) == nil)
     }
 
-    @Test("Another generation's class key takes the place of the wrapping, and nothing else changes")
+    @Test("Rewrapping under another generation's class key changes nothing else")
     func rewrapping() throws {
         let row = try #require(Self.cases.first).row.parsed()
         let fresh = try SecretBytes(randomByteCount: ClassKey.byteCount)

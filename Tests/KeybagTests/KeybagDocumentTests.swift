@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag
@@ -23,7 +23,7 @@ struct KeybagVectorTests {
         let name: String
         let copies: [Hexadecimal]
         let expect: String
-        let reason: String?
+        let cause: String?
         let damagedCopyCount: Int?
         let generation: UInt64?
         let protectorKind: UInt8?
@@ -35,8 +35,11 @@ struct KeybagVectorTests {
 
     static let vectors = Result { try TestVectors.load("keybag-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
+    static let causes: [String: KeychainFailure.Cause] = [
+        "damaged": .damaged, "newerVersion": .newerVersion, "malformed": .malformed, "costRefused": .costRefused,
+    ]
 
-    @Test("The vectors are read, valid and refused ones")
+    @Test("The vectors contain valid and invalid cases")
     func vectorsAreRead() throws {
         let cases = try Self.vectors.get().cases
         #expect(cases.contains { $0.expect == "opens" } && cases.contains { $0.expect == "notAvailable" })
@@ -53,7 +56,7 @@ struct KeybagVectorTests {
         }
     }
 
-    @Test("A valid keybag opens with the keys it was made of", arguments: cases.filter { $0.expect == "opens" })
+    @Test("A valid keybag opens with its keys", arguments: cases.filter { $0.expect == "opens" })
     func validKeybag(_ vector: Case) throws {
         let keybag = try open(vector).get()
         #expect(keybag.damagedCopyCount == vector.damagedCopyCount)
@@ -72,15 +75,15 @@ struct KeybagVectorTests {
         }
     }
 
-    @Test("Any other keybag is 'not available', with the right reason", arguments: cases.filter { $0.expect == "notAvailable" })
+    @Test("An invalid keybag is errSecNotAvailable, with the right cause", arguments: cases.filter { $0.expect == "notAvailable" })
     func refusedKeybag(_ vector: Case) throws {
         guard case .failure(let failure) = try open(vector) else {
-            Issue.record("it opened")
+            Issue.record("the keybag opened")
             return
         }
         #expect(failure.status == .notAvailable)
-        let reason = try #require(vector.reason)
-        #expect(failure.reason.contains(reason), "\(failure.reason)")
+        let cause = try #require(vector.cause.flatMap { Self.causes[$0] })
+        #expect(failure.subject == .keybag && failure.cause == cause, "\(failure)")
     }
 
     @Test("Encoding what was parsed gives the same bytes", arguments: cases.filter { $0.expect == "opens" && $0.damagedCopyCount == 0 })
@@ -110,7 +113,7 @@ struct KeybagDamageTests {
         }
     }
 
-    @Test("With any one byte altered the other copy serves, and that is told")
+    @Test("If any byte of one copy is altered, the other copy is used, and the damage is reported")
     func oneCopyAltered() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let good = try SampleStore(storeID: Self.storeID, deviceSecret: secret).document.encoded
@@ -124,7 +127,7 @@ struct KeybagDamageTests {
         }
     }
 
-    @Test("With both copies altered, at any byte, it is 'not available', and never a wrong passcode")
+    @Test("If any byte of both copies is altered, the keybag is errSecNotAvailable")
     func bothCopiesAltered() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let good = try SampleStore(storeID: Self.storeID, deviceSecret: secret).document.encoded
@@ -136,7 +139,7 @@ struct KeybagDamageTests {
         }
     }
 
-    @Test("With a passcode too: altered at any byte it is damaged, before any passcode is asked for")
+    @Test("An altered keybag with a passcode is damaged, before the passcode is checked")
     func passcodeKeybagAltered() throws {
         let store = try PasscodeStore()
         let good = store.change.document.encoded
@@ -148,7 +151,7 @@ struct KeybagDamageTests {
         }
     }
 
-    @Test("The copy from before a passcode was set serves when the other is lost, and its keys open nothing newer")
+    @Test("If only the copy from before the passcode is left, it is used, and its keys open nothing newer")
     func copyFromBefore() throws {
         let store = try PasscodeStore()
         let copies = [store.original.document.encoded, store.change.document.encoded]
@@ -158,7 +161,7 @@ struct KeybagDamageTests {
         #expect(!before.isPasscodeSet && before.availability(of: .whenUnlocked, generation: 2) == .missing)
     }
 
-    @Test("Cut anywhere, it is 'not available'")
+    @Test("A truncated keybag is errSecNotAvailable")
     func truncated() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let good = try SampleStore(storeID: Self.storeID, deviceSecret: secret).document.encoded
@@ -169,7 +172,7 @@ struct KeybagDamageTests {
         }
     }
 
-    @Test("Another device secret does not open it, and the reason names both possibilities")
+    @Test("With another device secret the keybag does not open, and the reason names both possibilities")
     func otherDeviceSecret() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let other = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
@@ -188,7 +191,7 @@ struct KeybagDamageTests {
         #expect(failure?.status == .notAvailable)
     }
 
-    @Test("The protector can be read without the device secret, from whichever copy still names it")
+    @Test("The protector can be read without the device secret, from any copy that names it")
     func protectorHints() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let record = KeybagDocument.ProtectorRecord(kind: .systemdCredential, parameters: Array("a name".utf8))
@@ -206,12 +209,12 @@ struct KeybagDamageTests {
 
 @Suite("An open keybag")
 struct OpenKeybagTests {
-    @Test("It keeps the contract of a key provider")
+    @Test("An open keybag satisfies the contract of key providers")
     func contract() throws {
         #expect(KeyProviderContract.violations(of: try SampleStore().keybag, isPasscodeSet: false) == [])
     }
 
-    @Test("A new keybag has generation 1 and two sound copies")
+    @Test("A new keybag has generation 1 and two valid copies")
     func newKeybag() throws {
         let store = try SampleStore()
         #expect(store.keybag.keybagGeneration == 1 && store.keybag.damagedCopyCount == 0)
@@ -219,7 +222,7 @@ struct OpenKeybagTests {
         #expect(store.keybag.storeID == store.storeID)
     }
 
-    @Test("Opened again it lends the same keys")
+    @Test("A reopened keybag lends the same keys")
     func reopened() throws {
         let secret = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
         let store = try SampleStore(deviceSecret: secret)
@@ -243,13 +246,12 @@ struct OpenKeybagTests {
         }
     }
 
-    @Test("Without a passcode, the class that needs one says so")
+    @Test("Without a passcode, the class that needs one fails with passcodeNotSet")
     func passcodeClass() throws {
         let keybag = try SampleStore().keybag
         let failure = #expect(throws: KeychainFailure.self) {
             try keybag.currentGeneration(for: .whenPasscodeSetThisDeviceOnly)
         }
-        #expect(failure?.status == .authFailed)
-        #expect(failure?.reason == "no passcode is set")
+        #expect(failure?.status == .authFailed && failure?.refusal == .passcodeNotSet)
     }
 }

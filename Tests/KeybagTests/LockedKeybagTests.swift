@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag
 
 @Suite("A keybag with a passcode")
 struct LockedKeybagTests {
-    @Test("Never unlocked it lends the keys of the 'always' classes only, and says the others are locked")
+    @Test("Never unlocked: only the keys of the 'always' classes are available, and the others are locked")
     func neverUnlocked() throws {
         let store = try PasscodeStore()
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: false) == [])
@@ -15,7 +15,7 @@ struct LockedKeybagTests {
         #expect(try store.keybag.lockState() == .neverUnlocked && store.keybag.autoLock() == nil)
     }
 
-    @Test("Locked after an unlock it lends those of the 'after first unlock' classes too")
+    @Test("Locked after an unlock: the keys of the 'after first unlock' classes are available too")
     func locked() throws {
         let store = try PasscodeStore()
         try store.unlock([.firstUnlock])
@@ -24,7 +24,7 @@ struct LockedKeybagTests {
         #expect(try store.keybag.lockState() == .locked && store.keybag.autoLock() == nil)
     }
 
-    @Test("Unlocked it lends them all, the same that the passcode gives")
+    @Test("Unlocked: all keys are available, and are those that the passcode unlocks")
     func unlocked() throws {
         let store = try PasscodeStore()
         try store.unlock()
@@ -35,19 +35,18 @@ struct LockedKeybagTests {
         #expect(try store.keybag.copiedKeys(of: document) == store.unlockedKeys().copiedKeys(of: document))
     }
 
-    @Test("A lock is seen at the next call, and names the class")
+    @Test("A lock takes effect at the next call")
     func lockIsSeen() throws {
         let store = try PasscodeStore()
         try store.unlock()
         _ = try store.keybag.copiedKey(.whenUnlocked, 2)
         try store.holder.remove(.unlocked)
         let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
-        #expect(failure?.status == .interactionNotAllowed && failure?.requiresReopening == false)
-        #expect(failure?.reason == "the keychain is locked for items that are accessible when unlocked")
+        #expect(failure?.status == .interactionNotAllowed && failure?.cause == .locked && failure?.requiresReopening == false)
         #expect(try store.keybag.copiedKey(.afterFirstUnlock, 2).count == ClassKey.byteCount)
     }
 
-    @Test("Without a holder it is as if never unlocked")
+    @Test("Without a holder the state is 'never unlocked'")
     func noHolder() throws {
         let store = try PasscodeStore()
         let keybag = try OpenKeybag(
@@ -56,14 +55,14 @@ struct LockedKeybagTests {
         #expect(try keybag.lockState() == .neverUnlocked)
     }
 
-    @Test("It tells when the unlock ends by itself", arguments: [nil, 1, 900] as [UInt32?])
+    @Test("The auto-lock rule is reported", arguments: [nil, 1, 900] as [UInt32?])
     func autoLock(_ seconds: UInt32?) throws {
         let store = try PasscodeStore()
         try store.unlock(timeoutSeconds: seconds)
         #expect(try store.keybag.autoLock() == seconds.map(AutoLock.after) ?? .never)
     }
 
-    @Test("A class key that the keybag does not have is missing, and the holder is not asked")
+    @Test("An unknown class key is missing, and the holder is not asked")
     func missingGeneration() throws {
         let store = try PasscodeStore()
         #expect(store.keybag.availability(of: .whenUnlocked, generation: 3) == .missing)
@@ -71,7 +70,7 @@ struct LockedKeybagTests {
         #expect(failure?.status == .decode && store.holder.loadCount == 0)
     }
 
-    @Test("The 'always' classes do not ask the holder, so they outlive its failure")
+    @Test("The 'always' classes work without the holder")
     func deviceBound() throws {
         let store = try PasscodeStore()
         store.holder.failure = KeychainFailure(.notAvailable, "the kernel refuses")
@@ -79,20 +78,20 @@ struct LockedKeybagTests {
     }
 
     @Test(
-        "A holder that fails is no damage and no absence, whatever it throws",
+        "A failure of the holder is never reported as damage or absence",
         arguments: [KeychainStatus.notAvailable, .decode, .itemNotFound, .inputOutput, .internal])
     func failingHolder(_ status: KeychainStatus) throws {
         let store = try PasscodeStore()
         try store.unlock()
-        store.holder.failure = KeychainFailure(status, "the kernel refuses", isDamage: true)
+        store.holder.failure = KeychainFailure(status, "the kernel refuses", cause: .system(errno: 13), isDamage: true)
         let failure = #expect(throws: KeychainFailure.self) { try store.keybag.copiedKey(.whenUnlocked, 2) }
         #expect(failure?.status == .interactionNotAllowed && failure?.isDamage == false)
-        #expect(failure?.reason.contains("the kernel refuses") == true)
+        #expect(failure?.cause == .system(errno: 13))
         #expect(store.keybag.availability(of: .whenUnlocked, generation: 2) == .locked)
         #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.lockState() }
     }
 
-    @Test("One call asks the holder once for each slot, and its answer holds for the call")
+    @Test("One call asks the holder once for each slot, and caches the answer")
     func oneCall() throws {
         let store = try PasscodeStore()
         try store.unlock()
@@ -123,7 +122,7 @@ struct LockedKeybagTests {
     }
 }
 
-@Suite("What a holder gives back")
+@Suite("Payloads of a key holder")
 struct HolderPayloadTests {
     private static func payload(_ slot: KeyHolderSlot, of keys: UnlockedKeys) throws -> [UInt8] {
         try keys.payload(for: slot).copiedBytes()
@@ -137,7 +136,7 @@ struct HolderPayloadTests {
             ).document)
     }
 
-    @Test("With any one byte altered it is discarded, and the keychain locked", arguments: KeyHolderSlot.ofClassKeys)
+    @Test("A payload with any altered byte is discarded, and the keychain is locked", arguments: KeyHolderSlot.ofClassKeys)
     func altered(_ slot: KeyHolderSlot) throws {
         let store = try PasscodeStore()
         let good = try Self.payload(slot, of: store.unlockedKeys())
@@ -154,7 +153,7 @@ struct HolderPayloadTests {
         #expect(try store.keybag.copiedKey(accessibility, 2).count == ClassKey.byteCount)
     }
 
-    @Test("Cut anywhere, or longer, it is discarded")
+    @Test("A truncated or extended payload is discarded")
     func otherLengths() throws {
         let store = try PasscodeStore()
         let good = try Self.payload(.unlocked, of: store.unlockedKeys())
@@ -165,7 +164,7 @@ struct HolderPayloadTests {
         }
     }
 
-    @Test("That of another store, of the other slot, or of other keys is discarded")
+    @Test("The payload of another store, of the other slot, or of other keys is discarded")
     func foreign() throws {
         let store = try PasscodeStore()
         let good = try Self.payload(.unlocked, of: store.unlockedKeys())
@@ -181,7 +180,7 @@ struct HolderPayloadTests {
         }
     }
 
-    @Test("A payload that was found valid once vouches for no other")
+    @Test("One valid payload does not make others valid")
     func verifiedOnce() throws {
         let store = try PasscodeStore()
         try store.unlock()
@@ -193,7 +192,7 @@ struct HolderPayloadTests {
         #expect(store.holder.bytes(in: .unlocked) == nil)
     }
 
-    @Test("That of an earlier keybag is stale and discarded", arguments: [false, true])
+    @Test("The payload of an earlier keybag is discarded", arguments: [false, true])
     func stale(_ rotatingKeys: Bool) throws {
         let store = try PasscodeStore()
         try store.unlock()
@@ -202,7 +201,7 @@ struct HolderPayloadTests {
         #expect(KeyHolderSlot.ofClassKeys.allSatisfy { store.holder.bytes(in: $0) == nil })
     }
 
-    @Test("That of a later keybag, held as this one's, is discarded too")
+    @Test("The payload of a later keybag is discarded")
     func later() throws {
         let store = try PasscodeStore()
         let later = try Self.changed(store)
@@ -211,7 +210,7 @@ struct HolderPayloadTests {
         #expect(store.holder.bytes(in: .unlocked) == nil)
     }
 
-    @Test("What has taken the place of a refused payload meanwhile is not discarded with it")
+    @Test("A payload that replaced a refused one meanwhile is not discarded")
     func replacedMeanwhile() throws {
         let store = try PasscodeStore()
         let good = try Self.payload(.unlocked, of: store.unlockedKeys())

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
 import KeychainTestSupport
-import KeychainTesting
 import Testing
 
 @testable import Keybag
 
 @Suite("Changing a keybag's passcode")
 struct PasscodeChangeTests {
-    @Test("The class keys stay, the old passcode opens them no longer")
+    @Test("The class keys stay, and the old passcode no longer unlocks them")
     func changing() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -23,7 +23,7 @@ struct PasscodeChangeTests {
         #expect(try change.keys?.copiedKeys(of: change.document) == found)
     }
 
-    @Test("With rotation there is a new generation too, and new writes use it")
+    @Test("Rotation adds a new generation, which new writes use")
     func rotating() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -38,7 +38,7 @@ struct PasscodeChangeTests {
         #expect(Set(found.values).count == found.count)
     }
 
-    @Test("Without a passcode the keys are what they were, but for the class that needs one")
+    @Test("After removal of the passcode all keys stay, except those of the class that needs one")
     func removing() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -55,7 +55,7 @@ struct PasscodeChangeTests {
         #expect(throws: KeychainFailure(.internal, "")) { _ = try removed.payload(for: .unlocked) }
     }
 
-    @Test("Set anew it takes a generation that never was, also of the class that needs a passcode")
+    @Test("Setting a passcode again uses a generation that never existed, for every class")
     func settingAnew() throws {
         let store = try PasscodeStore()
         let removed = try store.opening(store.keybag.removingPasscode(of: store.unlockedKeys(), deviceSecret: store.deviceSecret).document)
@@ -67,7 +67,7 @@ struct PasscodeChangeTests {
         #expect(try keybag.currentGeneration(for: .whenPasscodeSetThisDeviceOnly) == 3)
     }
 
-    @Test("Keys of another keybag change nothing: the store is to be opened anew")
+    @Test("A change with keys of another keybag fails and requires reopening")
     func foreignKeys() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -80,7 +80,7 @@ struct PasscodeChangeTests {
         #expect(failure?.status == .notAvailable && failure?.requiresReopening == true)
     }
 
-    @Test("Under another device secret nothing is made: it could never be opened again")
+    @Test("A change with another device secret fails")
     func otherDeviceSecret() throws {
         let store = try PasscodeStore()
         let other = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
@@ -95,7 +95,7 @@ struct PasscodeChangeTests {
         }
     }
 
-    @Test("Old generations go when nothing uses them; the newest stays, and what is still used")
+    @Test("Unused older generations are dropped; the newest and used ones stay")
     func dropping() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -117,17 +117,17 @@ struct PasscodeChangeTests {
     }
 }
 
-@Suite("What checking a passcode leaves in memory")
+@Suite("Memory after a passcode check")
 struct PasscodeResidueTests {
-    /// These, and in no other test: its search would find theirs.
+    /// Secrets used in no other test, because the search would find those too.
     private static let passcode = OwnMemory.Needle(masked: [
         0x3B, 0x30, 0x30, 0x31, 0x39, 0x30, 0x75, 0x25, 0x34, 0x26, 0x26, 0x36, 0x3A, 0x31, 0x30, 0x75, 0x65, 0x6D,
         0x64, 0x60,
     ])
 
-    /// What scrypt makes of the passcode.
+    /// The stretched passcode.
     ///
-    /// With the device secret, which lies in a file, it gives the passcode key.
+    /// Together with the device secret, which may be in a file, it yields the passcode key.
     private static let stretchedPasscode = OwnMemory.Needle(masked: [
         0xB7, 0xA1, 0xBD, 0x43, 0xC2, 0x26, 0xC8, 0x4C, 0x99, 0xFA, 0xBF, 0x8E, 0xDA, 0x83, 0xA6, 0x1E, 0x53, 0xBD,
         0xBD, 0x13, 0xB7, 0x11, 0x69, 0xDD, 0x1A, 0xAD, 0xB6, 0x82, 0x9A, 0xD3, 0x51, 0xBC,
@@ -159,14 +159,14 @@ struct PasscodeResidueTests {
 
     private func storeID() throws -> StoreID { try #require(StoreID(Array(0..<16))) }
 
-    @Test("Once the key is gone, neither it is found nor the passcode nor what lies between")
+    @Test("After use, neither the key nor the passcode nor intermediate values are in memory")
     func nothingIsLeft() throws {
         do {
             let passcode = try Self.passcode.secret()
             #expect(try OwnMemory.holds(Self.passcode))
             #expect(passcode.byteCount > 0)
         }
-        // Not every derivation leaves its traces where the next one does not write over them.
+        // Several rounds, because the next derivation often overwrites remains of the previous one.
         for _ in 0..<4 { _ = try derive() }
         do {
             let key = try derive()
@@ -177,7 +177,7 @@ struct PasscodeResidueTests {
         #expect(try !OwnMemory.holds(Self.stretchedPasscode))
         #expect(try !OwnMemory.holds(Self.passcodeKey))
 
-        // Last, since it leaves traces: what was searched for in vain is what it is said to be.
+        // Last, because it leaves traces: verifies that the values searched for are the right ones.
         let combined = try Self.stretchedPasscode.secret().copiedBytes() + deviceSecret().copiedBytes()
         // The bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: combined.count) { unsafe $0.copyBytes(from: combined) }

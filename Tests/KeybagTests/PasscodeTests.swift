@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag
@@ -11,7 +11,7 @@ struct PasscodeTests {
         .whenUnlocked, .whenUnlockedThisDeviceOnly, .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
     ]
 
-    @Test("Setting one makes a new generation of every class that it protects, and new writes use that")
+    @Test("Setting a passcode adds a generation of each protected class, which new writes use")
     func setting() throws {
         let store = try PasscodeStore()
         #expect(store.keybag.isPasscodeSet && !store.original.isPasscodeSet)
@@ -23,7 +23,7 @@ struct PasscodeTests {
         #expect(store.keybag.passcodeCost == PasscodeStore.cost && store.original.passcodeCost == nil)
     }
 
-    @Test("With the right passcode all keys are there, the older ones as they were")
+    @Test("The correct passcode unlocks all keys, including unchanged older ones")
     func unlocking() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -37,14 +37,14 @@ struct PasscodeTests {
         #expect(KeyProviderContract.violations(of: made, isPasscodeSet: true) == [])
     }
 
-    @Test("A wrong passcode is 'authentication failed'", arguments: ["1234", "123456", "12345 ", "\012345", "Skroob"])
+    @Test("A wrong passcode is errSecAuthFailed", arguments: ["1234", "123456", "12345 ", "\012345", "Skroob"])
     func wrongPasscode(_ text: String) throws {
         let store = try PasscodeStore()
         let failure = #expect(throws: KeychainFailure.self) { try store.unlockedKeys(text) }
-        #expect(failure?.status == .authFailed && failure?.reason == "the passcode is wrong")
+        #expect(failure?.status == .authFailed && failure?.cause == .wrongPasscode)
     }
 
-    @Test("The right passcode is none on another device: without the device secret no guess can be tried")
+    @Test("The correct passcode is useless with another device secret")
     func otherDevice() throws {
         let store = try PasscodeStore()
         let other = try SecretBytes(randomByteCount: DeviceSecret.byteCount)
@@ -54,7 +54,7 @@ struct PasscodeTests {
         #expect(failure?.status == .notAvailable)
     }
 
-    @Test("The same passcode gives another key in each keybag: the salt is fresh")
+    @Test("The same passcode gives a different key in each keybag, because the salt is random")
     func salts() throws {
         let one = try PasscodeStore()
         let changed = try one.keybag.changingPasscode(
@@ -67,7 +67,7 @@ struct PasscodeTests {
         #expect(wrapped.count == 9 && wrapped.isDisjoint(with: changed.document.classKeys.map(\.wrappedKey)))
     }
 
-    @Test("A second one cannot be set over the first")
+    @Test("A passcode cannot be set if one is set already")
     func settingTwice() throws {
         let store = try PasscodeStore()
         let failure = #expect(throws: KeychainFailure.self) {
@@ -77,7 +77,7 @@ struct PasscodeTests {
         #expect(failure?.status == .duplicateItem)
     }
 
-    @Test("Without one there is nothing to unlock, to change or to remove")
+    @Test("Without a passcode, unlocking, changing, and removing it fail")
     func nothingSet() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -126,17 +126,17 @@ struct PasscodeCostTests {
         Parameters(31, 2, 1), Parameters(63, 8, 1), Parameters(255, 8, 1), Parameters(16, .max, .max), Parameters(30, 16, 16),
     ]
 
-    @Test("Within the bounds it is taken", arguments: allowed)
+    @Test("A cost within the bounds is accepted", arguments: allowed)
     func allowedCost(_ parameters: Parameters) throws {
         #expect(try #require(parameters.cost).memoryByteCount <= 1 << 30)
     }
 
-    @Test("Outside, it is refused", arguments: refused)
+    @Test("A cost outside the bounds is refused", arguments: refused)
     func refusedCost(_ parameters: Parameters) {
         #expect(parameters.cost == nil)
     }
 
-    @Test("The standard cost is within the bounds and takes 64 MiB")
+    @Test("The standard cost is within the bounds and needs 64 MiB")
     func standard() {
         #expect(PasscodeCost(roundsExponent: 16, blockSize: 8, parallelism: 1) == .standard)
         #expect(PasscodeCost.standard.memoryByteCount == 64 << 20)
@@ -191,7 +191,7 @@ struct PasscodeVectorTests {
     static let vectors = Result { try TestVectors.load("passcode-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
 
-    @Test("The vectors are read, one of the standard cost among them")
+    @Test("The vectors include the standard cost")
     func vectorsAreRead() throws {
         #expect(try Self.vectors.get().cases.contains { $0.cost.roundsExponent == PasscodeCost.standard.roundsExponent })
     }
@@ -203,7 +203,7 @@ struct PasscodeVectorTests {
             deviceSecret: vectors.deviceSecret.secret(), holder: holder)
     }
 
-    @Test("The passcode opens the class keys that the keybag was made of, and they make the same payloads", arguments: cases)
+    @Test("The passcode unlocks the keybag's class keys, which form the same payloads", arguments: cases)
     func unlocking(_ vector: Case) throws {
         let keybag = try open(vector)
         #expect(keybag.keybagGeneration == vector.generation)
@@ -218,7 +218,7 @@ struct PasscodeVectorTests {
         }
     }
 
-    @Test("Another passcode opens none", arguments: cases.filter { $0.cost.roundsExponent < 16 })
+    @Test("Another passcode unlocks nothing", arguments: cases.filter { $0.cost.roundsExponent < 16 })
     func wrongPasscode(_ vector: Case) throws {
         let keybag = try open(vector)
         #expect(throws: KeychainFailure(.authFailed, "")) {
@@ -228,7 +228,7 @@ struct PasscodeVectorTests {
     }
 
     @Test(
-        "Wrapped anew under the same passcode the keybag is the same, byte by byte", arguments: cases.filter { $0.cost.roundsExponent < 16 }
+        "Rewrapping under the same passcode gives the same bytes", arguments: cases.filter { $0.cost.roundsExponent < 16 }
     )
     func rewrapped(_ vector: Case) throws {
         let vectors = try Self.vectors.get()
@@ -256,7 +256,7 @@ struct PasscodeVectorTests {
         #expect(again.encoded == vector.keybag.bytes)
     }
 
-    @Test("A holder's payload gives the keys, without the passcode", arguments: cases)
+    @Test("A holder's payload yields the keys without the passcode", arguments: cases)
     func payloads(_ vector: Case) throws {
         let holder = SampleHolder()
         for slot in KeyHolderSlot.ofClassKeys { holder.put(try vector.payload(slot), in: slot) }

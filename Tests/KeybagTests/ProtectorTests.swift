@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag
 
-@Suite("A passcode that a chip checks")
+@Suite("A passcode verified by a TPM")
 struct ChipPasscodeTests {
-    @Test("The right one opens every class key, through the chip")
+    @Test("The correct passcode unlocks all class keys")
     func right() throws {
         let store = try ChipStore()
         let count = store.chip.unsealCount
@@ -16,7 +17,7 @@ struct ChipPasscodeTests {
         #expect(try keys.copiedKeys(of: store.keybag.document).count == 11)
     }
 
-    @Test("A wrong one is told by the chip, which counts it")
+    @Test("The TPM detects and counts a wrong passcode")
     func wrong() throws {
         let store = try ChipStore()
         let failure = #expect(throws: KeychainFailure.self) { _ = try store.unlockedKeys("wrong") }
@@ -24,19 +25,20 @@ struct ChipPasscodeTests {
         #expect(try store.chip.status().failedTryCount == 1)
     }
 
-    @Test("Locked out, the right one does not open it either, and the reason says when to try again")
+    @Test("During a lockout even the correct passcode fails, with the remaining time")
     func lockedOut() throws {
         let store = try ChipStore()
         for _ in 0..<3 { _ = try? store.unlockedKeys("wrong") }
         let failure = #expect(throws: KeychainFailure.self) { _ = try store.unlockedKeys() }
         #expect(failure?.status == .authFailed && failure?.refusal == .lockedOut(seconds: 600))
-        #expect(failure?.reason.contains("try again in 600 s") == true)
     }
 
-    @Test("Without the chip, with another one, and with it cleared, the passcode is not called wrong, and recovery is named")
+    @Test("A missing, foreign, or cleared TPM is not reported as a wrong passcode")
     func withoutChip() throws {
         let store = try ChipStore()
         let other = InMemorySealingDevice()
+        // No TPM given, another TPM, an unreachable one, a cleared one.
+        let remedies: [KeychainRemedy] = [.reachTPM, .useRecoveryKey, .reachTPM, .useRecoveryKey]
         let failures = [
             #expect(throws: KeychainFailure.self) {
                 _ = try store.keybag.unlockedKeys(
@@ -53,13 +55,13 @@ struct ChipPasscodeTests {
                 _ = try store.unlockedKeys()
             },
         ]
-        for failure in failures {
-            #expect(failure?.status == .notAvailable)
+        for (failure, remedy) in zip(failures, remedies) {
+            #expect(failure?.status == .notAvailable && failure?.subject == .tpm && failure?.remedy == remedy)
             #expect(failure?.reason.contains("Nothing was deleted") == true && failure?.reason.contains("recovery key") == true)
         }
     }
 
-    @Test("Every new passcode has a secret of its own in the chip, and a salt of its own")
+    @Test("Every new passcode gets its own sealed secret and its own salt")
     func changed() throws {
         let store = try ChipStore()
         let keys = try store.unlockedKeys()
@@ -73,7 +75,7 @@ struct ChipPasscodeTests {
         #expect(keys.passcodeSecret?.bytes.copiedBytes() != change.keys?.passcodeSecret?.bytes.copiedBytes())
     }
 
-    @Test("What the chip keeps is needed: the scrypt of the passcode and the device secret alone open nothing")
+    @Test("The stretched passcode and the device secret unlock nothing without the TPM's secret")
     func secretIsNeeded() throws {
         let store = try ChipStore()
         let record = try #require(store.keybag.document.content.passcode)
@@ -84,7 +86,7 @@ struct ChipPasscodeTests {
         }
     }
 
-    @Test("Removing the passcode takes the chip's part away")
+    @Test("Removing the passcode removes the TPM's part")
     func removed() throws {
         let store = try ChipStore()
         let change = try store.keybag.removingPasscode(of: store.unlockedKeys(), deviceSecret: store.deviceSecret.secret)
@@ -92,7 +94,7 @@ struct ChipPasscodeTests {
         #expect(try !store.opening(change.document).isPasscodeSet)
     }
 
-    @Test("A passcode cannot be set without the chip")
+    @Test("A passcode cannot be set without the TPM")
     func setWithoutChip() throws {
         let store = try ChipStore()
         #expect(throws: KeychainFailure(.notAvailable, "")) {
@@ -108,7 +110,7 @@ struct ProtectorMoveTests {
         SharedSecretBytes(try SecretBytes(randomByteCount: DeviceSecret.byteCount))
     }
 
-    @Test("Without a passcode: every key stays, and the old device secret opens it no longer")
+    @Test("Without a passcode: all keys stay, and the old device secret becomes useless")
     func withoutPasscode() throws {
         let store = try PasscodeStore()
         let new = try Self.newSecret()
@@ -122,7 +124,7 @@ struct ProtectorMoveTests {
         #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try store.opening(change.document) }
     }
 
-    @Test("With a passcode: it opens the same class keys, under the new device secret alone")
+    @Test("With a passcode: it unlocks the same class keys, with the new device secret only")
     func withPasscode() throws {
         let store = try PasscodeStore()
         let keys = try store.unlockedKeys()
@@ -140,7 +142,7 @@ struct ProtectorMoveTests {
         #expect(try change.keys?.copiedKeys(of: change.document) == found.copiedKeys(of: moved.document))
     }
 
-    @Test("With a passcode set and not given, nothing is made")
+    @Test("A move without the passcode that is set fails")
     func passcodeMissing() throws {
         let store = try PasscodeStore()
         let new = try Self.newSecret()
@@ -156,7 +158,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("To a chip and back: the chip's part comes and goes, and the class keys stay")
+    @Test("To a TPM and back: the TPM's part is added and removed, and the class keys stay")
     func toChipAndBack() throws {
         let store = try PasscodeStore()
         let chip = InMemorySealingDevice()
@@ -182,7 +184,7 @@ struct ProtectorMoveTests {
         #expect(try end.copiedKeys(of: last.document) == keys.copiedKeys(of: store.keybag.document))
     }
 
-    @Test("An altered byte anywhere in a keybag of a chip is damage, whatever is asked of it")
+    @Test("An altered byte in a keybag with a TPM is damage, for every operation")
     func altered() throws {
         let store = try ChipStore()
         let key = try RecoveryKey()
@@ -197,7 +199,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("Where a disk lost one copy's write, the newer copy's protector and recovery key are tried first")
+    @Test("After a lost write of one copy, the newer copy's protector and recovery key are tried first")
     func lostWrite() throws {
         let store = try PasscodeStore()
         let key = try RecoveryKey()
@@ -213,7 +215,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("Authentic, but with the chip's part where no version writes it, it is refused")
+    @Test("An authentic keybag with a misplaced TPM part is refused")
     func combinations() throws {
         let store = try ChipStore()
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: store.deviceSecret.secret, storeID: store.storeID))
@@ -234,19 +236,19 @@ struct ProtectorMoveTests {
     }
 }
 
-@Suite("What a chip sealed, as a keybag keeps it")
+@Suite("The encoding of sealed objects")
 struct SealedObjectTests {
     private static func object() throws -> SealedObject {
         try InMemorySealingDevice().seal(SecretBytes(randomByteCount: 32), authorization: .none)
     }
 
-    @Test("Encoded and read again it is the same")
+    @Test("Encoding and decoding give the same object")
     func readAgain() throws {
         let object = try Self.object()
         #expect(try SealedObject(encoded: object.encoded) == object)
     }
 
-    @Test("Cut anywhere, or with anything behind it, it is none")
+    @Test("Truncated or extended bytes are refused")
     func cut() throws {
         let encoded = try Self.object().encoded
         for count in encoded.indices {
@@ -255,7 +257,7 @@ struct SealedObjectTests {
         #expect(throws: SealedObject.EncodingFailure.malformed) { try SealedObject(encoded: encoded + [0]) }
     }
 
-    @Test("A later version is told from damage")
+    @Test("A newer version is distinguished from damage")
     func newer() throws {
         var encoded = try Self.object().encoded
         encoded[0] = 2
@@ -264,7 +266,7 @@ struct SealedObjectTests {
         #expect(throws: SealedObject.EncodingFailure.malformed) { try SealedObject(encoded: encoded) }
     }
 
-    @Test("A part that is too long, or lies about its length, is refused")
+    @Test("A part that is too long or has a wrong size is refused")
     func sizes() throws {
         let object = try Self.object()
         func refuses(name: [UInt8]? = nil, publicArea: [UInt8]? = nil, privateArea: [UInt8]? = nil) {
@@ -282,7 +284,7 @@ struct SealedObjectTests {
         refuses(privateArea: [0, 0])
     }
 
-    @Test("A keybag whose protector is a chip names what that chip is to unseal, before anything is authenticated")
+    @Test("The sealed device secret can be read before the keybag is authenticated")
     func hint() throws {
         let store = try ChipStore()
         let hints = try KeybagDocument.protectorHints(in: [store.keybag.document.encoded])

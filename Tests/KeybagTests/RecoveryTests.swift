@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
-import KeychainTesting
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag
 
-@Suite("A recovery key as people write it")
+@Suite("The text of a recovery key")
 struct RecoveryKeyTests {
     private static func bits(_ bytes: [UInt8]) throws -> SecretBytes {
         // The bytes are copied within the closure.
@@ -21,7 +22,7 @@ struct RecoveryKeyTests {
         return try unsafe bytes.span.bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe RecoveryKey(typed: bytes) }
     }
 
-    @Test("It is nine groups of four, of letters that none is mistaken for")
+    @Test("The text consists of nine groups of four characters without look-alikes")
     func form() throws {
         let text = try Self.text(RecoveryKey())
         let groups = text.split(separator: "-", omittingEmptySubsequences: false)
@@ -40,7 +41,7 @@ struct RecoveryKeyTests {
         #expect(counting.hasPrefix("000G-40R4-0M30-E209-185G-R38E-1W8"), "\(counting)")
     }
 
-    @Test("Read again, in whatever case and with whatever blanks, it is the same key")
+    @Test("Case, blanks, and dashes do not matter")
     func readAgain() throws {
         for _ in 0..<50 {
             let key = try RecoveryKey()
@@ -52,7 +53,7 @@ struct RecoveryKeyTests {
         }
     }
 
-    @Test("With any one letter mistyped its check says so, nearly always, and it is never the same key")
+    @Test("One mistyped character is nearly always detected, and never gives the same key")
     func mistyped() throws {
         let key = try RecoveryKey()
         let letters = Array(try Self.text(key))
@@ -66,16 +67,16 @@ struct RecoveryKeyTests {
                     #expect(accepted.bits.copiedBytes() != key.bits.copiedBytes())
                     acceptedCount += 1
                 } catch {
-                    #expect(error.status == .parameter && error.reason.contains("mistyped"))
+                    #expect(error.status == .parameter && error.cause == .mistypedRecoveryKey)
                 }
             }
         }
-        // One of a million is accepted by chance; of a thousand, ten are not.
+        // The checksum accepts one of a million by chance, so ten of a thousand would be a bug.
         #expect(acceptedCount < 10)
     }
 
     @Test(
-        "What is no recovery key is refused, and the reason holds nothing of it",
+        "Other text is refused, and the reason contains nothing of it",
         arguments: ["", "-", "0000", "U000-0000", "ä000", String(repeating: "Z", count: 37), String(repeating: "Z", count: 400)])
     func refused(_ text: String) {
         let failure = #expect(throws: KeychainFailure.self) { try Self.key(text) }
@@ -89,7 +90,7 @@ struct RecoveryTests {
         try KeybagDocument.deviceSecret(in: [document.encoded], openedBy: key, storeID: document.storeID).copiedBytes()
     }
 
-    @Test("It gives the device secret, and nothing without it does")
+    @Test("The recovery key opens the device secret, and no other key does")
     func deviceSecret() throws {
         let store = try PasscodeStore()
         let key = try RecoveryKey()
@@ -101,7 +102,7 @@ struct RecoveryTests {
         #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try Self.secret(store.original.document, key) }
     }
 
-    @Test("In another store the same key opens nothing")
+    @Test("The same recovery key opens nothing in another store")
     func otherStore() throws {
         let store = try PasscodeStore()
         let key = try RecoveryKey()
@@ -111,7 +112,7 @@ struct RecoveryTests {
         }
     }
 
-    @Test("A damaged copy does not stand in the way of the other one")
+    @Test("With one damaged copy the other one is used")
     func damagedCopy() throws {
         let store = try PasscodeStore()
         let key = try RecoveryKey()
@@ -122,7 +123,7 @@ struct RecoveryTests {
         }
     }
 
-    @Test("Making one takes the passcode where one is set")
+    @Test("Creating a recovery key requires the passcode if one is set")
     func takesPasscode() throws {
         let store = try PasscodeStore()
         let key = try RecoveryKey()
@@ -134,7 +135,7 @@ struct RecoveryTests {
         #expect(change.document.content.recovery?.sealedPasscodeSecret == nil)
     }
 
-    @Test("A later one takes its place")
+    @Test("A new recovery key replaces the old one")
     func replaced() throws {
         let store = try PasscodeStore()
         let (first, second) = (try RecoveryKey(), try RecoveryKey())
@@ -144,7 +145,7 @@ struct RecoveryTests {
         #expect(try Self.secret(twice, second) == store.deviceSecret.copiedBytes())
     }
 
-    @Test("It gives back what a lost chip kept; the passcode is still needed")
+    @Test("The recovery key replaces a lost TPM; the passcode is still required")
     func lostChip() throws {
         let store = try ChipStore()
         let key = try RecoveryKey()
@@ -161,7 +162,7 @@ struct RecoveryTests {
         #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keys(PasscodeStore.passcode, RecoveryKey()) }
     }
 
-    @Test("It goes on working after every change of the passcode and every move, though it was not at hand")
+    @Test("The recovery key stays valid after changes of the passcode and of the protector")
     func goesOnWorking() throws {
         let store = try ChipStore()
         let key = try RecoveryKey()
@@ -221,12 +222,12 @@ struct RecoveryVectorTests {
         try unsafe Array(text.utf8).span.bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe RecoveryKey(typed: bytes) }
     }
 
-    @Test("The vectors are read")
+    @Test("The vectors are not empty")
     func vectorsAreRead() throws {
         #expect(try Self.vectors.get().cases.count == 4)
     }
 
-    @Test("The recovery key gives the device secret, and the TPM's part of the passcode key with it", arguments: cases)
+    @Test("The recovery key opens the device secret and the TPM's part of the passcode key", arguments: cases)
     func recovers(_ vector: Case) throws {
         let vectors = try Self.vectors.get()
         let storeID = try vectors.storeID.identifier()
@@ -252,7 +253,7 @@ struct RecoveryVectorTests {
         }
     }
 
-    @Test("Another recovery key gives nothing, and says so", arguments: cases)
+    @Test("Another recovery key fails as wrong", arguments: cases)
     func otherKey(_ vector: Case) throws {
         let vectors = try Self.vectors.get()
         let other = try key(vectors.otherRecoveryKey)

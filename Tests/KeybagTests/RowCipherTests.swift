@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Crypto
 import Foundation
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag
 
 @Suite("The row cipher")
 struct RowCipherTests {
-    @Test("It keeps the contract of an item cipher")
+    @Test("The row cipher satisfies the contract of item ciphers")
     func contract() throws {
         let violations = try ItemCipherContract.violations(of: SampleStore().keybag.cipher, beside: SampleStore().keybag.cipher)
         #expect(violations == [])
     }
 
-    @Test("A value of 10 MiB survives")
+    @Test("A value of 10 MiB is sealed and opened")
     func largeValue() throws {
         let store = try SampleStore()
         let secret = Data((0..<(10 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -23,7 +23,7 @@ struct RowCipherTests {
         #expect(opened.secret == secret)
     }
 
-    @Test("Equally long parts hide how long their contents are", arguments: [0..<56, 56..<120, 4_024..<4_088])
+    @Test("Contents of different sizes have the same padded size", arguments: [0..<56, 56..<120, 4_024..<4_088])
     func sizesAreHidden(_ byteCounts: Range<Int>) throws {
         let store = try SampleStore()
         let sizes = Set(try byteCounts.map { try store.seal(Data(count: $0)).sealedSecret.count })
@@ -50,7 +50,7 @@ struct RowCipherTests {
         #expect(failure?.status == .internal)
     }
 
-    @Test("A header that claims constraints gets those that were sealed, and no others")
+    @Test("The header gets exactly the sealed constraints, whatever it had before")
     func claimedConstraints() throws {
         let store = try SampleStore()
         var header = store.header()
@@ -58,7 +58,7 @@ struct RowCipherTests {
         #expect(try store.seal(nil, header: header).header.constraints == nil)
     }
 
-    @Test("A fingerprint is the SHA-1 of attributes, presence and secret")
+    @Test("A fingerprint is the SHA-1 of attributes, presence, and secret")
     func fingerprint() throws {
         let cipher = try SampleStore().keybag.cipher
         let encoded = Data(SampleStore.attributes.encoded)
@@ -68,14 +68,14 @@ struct RowCipherTests {
         #expect(cipher.fingerprint(of: SampleStore.attributes, secret: nil) == Data(without))
     }
 
-    @Test("More values than fit one digest are refused")
+    @Test("Too many values for one digest are refused")
     func tooManyValues() throws {
         let cipher = try SampleStore().keybag.cipher
         let values = Array(repeating: (Attribute.account, AttributeValue.string("a")), count: 256)
         #expect(throws: KeychainFailure(.parameter, "")) { try cipher.digest(of: values, in: .genericPassword) }
     }
 
-    @Test("Prepared keys give the codes that HMAC gives", arguments: [1, 32, 63, 64])
+    @Test("The code is that of swift-crypto's HMAC", arguments: [1, 32, 63, 64])
     func preparedKey(_ keyByteCount: Int) throws {
         let secret = try SecretBytes(randomByteCount: keyByteCount)
         let key = try HMACKey(secret)
@@ -113,12 +113,12 @@ struct IndexDigestVectorTests {
     static let vectors = Result { try TestVectors.load("index-digests-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
 
-    @Test("The vectors are read, of both purposes")
+    @Test("The vectors cover both purposes")
     func vectorsAreRead() throws {
         #expect(Set(try Self.vectors.get().cases.map(\.purpose)) == ["one value", "several values"])
     }
 
-    @Test("A digest is the documented one", arguments: cases)
+    @Test("Digests are the documented ones", arguments: cases)
     func digest(_ vector: Case) throws {
         let cipher = try TestVectors.load("index-digests-v1.json", as: StoreVector.self).open().cipher
         let itemClass = try #require(ItemClass(code: vector.itemClass))
@@ -150,7 +150,7 @@ struct RowVectorTests {
         let name: String
         let expect: String
         let isIntact: Bool?
-        /// False: only the tag is wrong, so that sealing anew gives another row.
+        /// False if only the tag is wrong, so that sealing again gives another row.
         let isResealable: Bool?
         let firstDamagedPart: String?
         let row: RowVector
@@ -222,13 +222,13 @@ struct RowVectorTests {
         }
     }
 
-    @Test("The vectors are read, valid and refused ones")
+    @Test("The vectors contain valid and invalid cases")
     func vectorsAreRead() throws {
         let cases = try Self.vectors.get().cases
         #expect(cases.contains { $0.expect == "opens" } && cases.contains { $0.expect == "decode" })
     }
 
-    @Test("A valid row opens to what was sealed", arguments: cases.filter { $0.expect == "opens" })
+    @Test("A valid row opens to its content", arguments: cases.filter { $0.expect == "opens" })
     func validRow(_ vector: Case) throws {
         let opened = try open(vector.row.parsed())
         let encoded = try #require(vector.attributes)
@@ -254,19 +254,19 @@ struct RowVectorTests {
         #expect(sealed == row)
     }
 
-    @Test("Any other row is refused as damaged or newer", arguments: cases.filter { $0.expect != "opens" })
+    @Test("An invalid row is refused as damaged or newer", arguments: cases.filter { $0.expect != "opens" })
     func refusedRow(_ vector: Case) throws {
         let row = try vector.row.parsed()
         let failure = #expect(throws: KeychainFailure.self) { try open(row) }
         #expect(failure?.status == .decode)
-        #expect(failure?.reason.contains("newer version") == (vector.expect == "newer"), "\(failure?.reason ?? "")")
+        #expect((failure?.cause == .newerVersion) == (vector.expect == "newer"), "\(String(describing: failure))")
         if vector.firstDamagedPart == "secret" {
             let opened = try open(row, includingSecret: false)
             #expect(!opened.attributes.isEmpty && opened.secret == nil)
         }
     }
 
-    @Test("The row tag tells, without a class key, whether a row is as it was written", arguments: cases)
+    @Test("The row tag detects alterations without a class key", arguments: cases)
     func intactRow(_ vector: Case) throws {
         let row = try vector.row.parsed()
         if let isIntact = vector.isIntact {
@@ -276,7 +276,7 @@ struct RowVectorTests {
         }
     }
 
-    @Test("Lengths are padded as documented")
+    @Test("Sizes are padded as documented")
     func paddedLengths() throws {
         for padding in try Self.vectors.get().paddedByteCounts {
             #expect(PartPadding.paddedByteCount(contentByteCount: padding.content) == padding.padded, "\(padding.content) bytes")

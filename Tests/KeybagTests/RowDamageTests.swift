@@ -134,7 +134,7 @@ struct RowDamageTests {
         #expect(try !two.keybag.cipher.isIntact(moved))
     }
 
-    @Test("Every altered byte of the tag shows")
+    @Test("Every altered byte of the tag is detected")
     func alteredTag() throws {
         for index in row.tag.indices {
             var altered = row
@@ -144,7 +144,7 @@ struct RowDamageTests {
         #expect(try store.keybag.cipher.isIntact(row))
     }
 
-    @Test("A failure says nothing about the content")
+    @Test("The failure reveals nothing about the content")
     func reasonsAreDiscreet() throws {
         var altered = row
         altered.sealedSecret[0] ^= 1

@@ -23,7 +23,7 @@ struct AttributeValueTests {
     }
 
     @Test(
-        "Values with other bytes do not match",
+        "Values with different bytes do not match",
         arguments: [
             (AttributeValue.string("a"), AttributeValue.string("A")),
             (.string("a"), .string("a\0")),
@@ -39,9 +39,9 @@ struct AttributeValueTests {
         #expect(!left.matches(right) && !right.matches(left))
     }
 
-    @Test("Texts that only look alike do not match")
-    func normalisation() {
-        // Swift takes the two texts for equal. Their digests differ, so nothing here may.
+    @Test("Canonically equivalent strings do not match")
+    func canonicalEquivalence() {
+        // Swift considers the strings equal. Their digests differ, so they must not match.
         let composed = AttributeValue.string("\u{E9}")
         let decomposed = AttributeValue.string("e\u{301}")
         #expect(!composed.matches(decomposed))
@@ -49,7 +49,7 @@ struct AttributeValueTests {
         #expect(ItemAttributes([.account: composed]) != ItemAttributes([.account: decomposed]))
     }
 
-    @Test("Equal values have equal hashes, as keys of a dictionary")
+    @Test("Equal values have equal hashes")
     func hashing() {
         for value in [AttributeValue.string("a"), .data(Data([1])), .number(-1), .date(.nan), .date(-0.0)] {
             #expect(value == value && Set([value, value]).count == 1)
@@ -60,7 +60,7 @@ struct AttributeValueTests {
 
 @Suite("Attributes of an item")
 struct ItemAttributesTests {
-    @Test("They stand in the order of their numbers, however they were set")
+    @Test("Entries are in the order of their numbers, in whatever order they were set")
     func order() {
         var attributes = ItemAttributes()
         for attribute in Attribute.allCases.shuffled() { attributes[attribute] = .number(Int64(attribute.rawValue)) }
@@ -79,14 +79,14 @@ struct ItemAttributesTests {
         #expect(attributes.isEmpty)
     }
 
-    @Test("Changes are laid over what is there")
+    @Test("Changes replace existing values and add new ones")
     func updating() {
         let old = ItemAttributes([.account: .string("a"), .service: .string("b")])
         let new = old.updated(with: ItemAttributes([.account: .string("c"), .label: .string("d")]))
         #expect(new == ItemAttributes([.account: .string("c"), .service: .string("b"), .label: .string("d")]))
     }
 
-    @Test("Typed readers answer only for their own type")
+    @Test("Typed accessors return nil for other types")
     func typedReaders() {
         let attributes = ItemAttributes([
             .account: .string("a"), .generic: .data(Data()), .synchronizable: .number(2), .creationDate: .date(3),
@@ -96,7 +96,7 @@ struct ItemAttributesTests {
         #expect(attributes.seconds(.creationDate) == 3 && attributes.seconds(.account) == nil)
     }
 
-    @Test("Each attribute has one four-letter name, and is found by it", arguments: Attribute.allCases)
+    @Test("Each attribute has a unique four-letter name, and is found by it", arguments: Attribute.allCases)
     func names(_ attribute: Attribute) {
         #expect(attribute.name.utf8.count == 4)
         #expect(Attribute(name: attribute.name) == attribute)
@@ -130,7 +130,7 @@ struct AttributesEncodingTests {
         struct Entry: Decodable, Sendable {
             let attribute: UInt8
             let type: String
-            /// Numbers are text here, since not every JSON reader keeps large ones.
+            /// Numbers are strings here, because some JSON readers lose digits of large ones.
             let value: String?
             let seconds: Double?
         }
@@ -160,12 +160,12 @@ struct AttributesEncodingTests {
     static let vectors = Result { try TestVectors.load("attributes-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
 
-    @Test("The vectors are read, valid and refused ones")
+    @Test("The vectors contain valid and invalid cases")
     func vectorsAreRead() throws {
         #expect(Set(try Self.vectors.get().cases.map(\.expect)) == ["parses", "refused"])
     }
 
-    @Test("Attributes have the documented encoding, and come back from it", arguments: cases.filter { $0.expect == "parses" })
+    @Test("Attributes have the documented encoding, and are decoded from it", arguments: cases.filter { $0.expect == "parses" })
     func roundTrip(_ vector: Case) throws {
         let attributes = try vector.attributes()
         #expect(attributes.encoded == vector.encoded.bytes)
@@ -173,12 +173,12 @@ struct AttributesEncodingTests {
         #expect(ItemAttributes(encoded: Data(vector.encoded.bytes)) == attributes)
     }
 
-    @Test("Anything but the canonical form is refused", arguments: cases.filter { $0.expect == "refused" })
+    @Test("Encodings other than the canonical one are refused", arguments: cases.filter { $0.expect == "refused" })
     func refusal(_ vector: Case) {
         #expect(ItemAttributes(encoded: vector.encoded.bytes) == nil)
     }
 
-    @Test("What is not wanted is not kept, and refused all the same where it is not canonical", arguments: cases)
+    @Test("Unwanted attributes are dropped, but still have to be canonical", arguments: cases)
     func selection(_ vector: Case) throws {
         let encoded = vector.encoded.bytes
         let all = ItemAttributes(encoded: encoded.span, keeping: .all)
@@ -189,7 +189,7 @@ struct AttributesEncodingTests {
         }
     }
 
-    @Test("An encoding that is cut anywhere is refused, or is that of fewer attributes")
+    @Test("A truncated encoding is refused, or is the encoding of fewer attributes")
     func truncation() throws {
         let attributes = ItemAttributes([
             .account: .string("a"), .service: .data(Data([1, 2])), .port: .number(3), .creationDate: .date(4),
@@ -201,7 +201,7 @@ struct AttributesEncodingTests {
         }
     }
 
-    @Test("Whatever bytes arrive, what is parsed encodes to those same bytes")
+    @Test("Arbitrary bytes that can be parsed encode to the same bytes")
     func canonicity() {
         var generator = SplitMix(state: 7)
         let base = ItemAttributes([.account: .string("añb"), .generic: .data(Data([0, 255])), .synchronizable: .number(1)]).encoded
@@ -215,7 +215,7 @@ struct AttributesEncodingTests {
     }
 }
 
-/// A small generator with a seed, so that a failure comes again.
+/// A small generator with a seed, so that failures are reproducible.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -3,9 +3,9 @@ import Foundation
 import KeychainCore
 import Testing
 
-@Suite("The parts of every encoding")
+@Suite("Byte encoding")
 struct CanonicalBytesTests {
-    @Test("Numbers are little-endian, bytes stand behind their count, identifiers as they are")
+    @Test("Numbers are little-endian, bytes are prefixed with their count, and identifiers are plain")
     func writing() {
         var bytes: [UInt8] = []
         bytes.append(littleEndian: UInt8(1))
@@ -20,7 +20,7 @@ struct CanonicalBytesTests {
         )
     }
 
-    @Test("What was written is read back, to the end")
+    @Test("Written values are read back")
     func reading() {
         var bytes: [UInt8] = [9]
         bytes.append(littleEndian: UInt16.max)
@@ -35,7 +35,7 @@ struct CanonicalBytesTests {
         #expect(reader.readByte() == nil && reader.readBytes(1) == nil && reader.readBytes(0) == [])
     }
 
-    @Test("Too few bytes are nil, never a trap")
+    @Test("Reading beyond the end returns nil")
     func shortInput() {
         for count in 0..<8 {
             var reader = ByteReader([UInt8](repeating: 0xFF, count: count))
@@ -48,7 +48,7 @@ struct CanonicalBytesTests {
         #expect(negative.readBytes(-1) == nil)
     }
 
-    @Test("A slice is read from its own start")
+    @Test("A slice is read from its start index")
     func slice() {
         let bytes: [UInt8] = [1, 2, 3, 4]
         var reader = ByteReader(bytes[2...])
@@ -113,7 +113,7 @@ struct RowHeaderEncodingTests {
     static let cases = (try? vectors.get().cases) ?? []
     static let packedDigests = (try? vectors.get().packedDigests) ?? []
 
-    @Test("The vectors are read")
+    @Test("The vectors are not empty")
     func vectorsAreRead() throws {
         let vectors = try Self.vectors.get()
         #expect(!vectors.cases.isEmpty && Set(vectors.packedDigests.map(\.expect)) == ["parses", "refused"])
@@ -126,13 +126,13 @@ struct RowHeaderEncodingTests {
         #expect(header.encodedByteCount == vector.encoded.bytes.count)
     }
 
-    @Test("No two headers of the vectors share an encoding")
+    @Test("All headers of the vectors have different encodings")
     func encodingIsUnique() throws {
         let encodings = try Self.vectors.get().cases.map(\.encoded.bytes)
         #expect(Set(encodings).count == encodings.count)
     }
 
-    @Test("Packed digests come back, and only in their one order", arguments: packedDigests)
+    @Test("Packed digests are unpacked, and only in ascending order", arguments: packedDigests)
     func packing(_ vector: Vectors.Packed) {
         let digests = RowHeader.unpacked(vector.bytes.bytes)
         #expect((digests == nil) == (vector.expect == "refused"))
@@ -155,7 +155,7 @@ struct IdentifierTests {
         #expect(Identifier128.random() != Identifier128.random())
     }
 
-    @Test("Any other length is refused", arguments: [0, 15, 17, 32])
+    @Test("Other sizes are refused", arguments: [0, 15, 17, 32])
     func otherLength(_ byteCount: Int) {
         #expect(Identifier128([UInt8](repeating: 0, count: byteCount)) == nil)
         let short = [UInt8](repeating: 0, count: min(byteCount, 15))
@@ -163,7 +163,7 @@ struct IdentifierTests {
         #expect(unsafe short.withUnsafeBytes { unsafe Identifier128(buffer: $0) } == nil)
     }
 
-    @Test("A persistent reference is the class's letters and the item's identifier", arguments: ItemClass.allCases)
+    @Test("A persistent reference consists of the class's letters and the item's identifier", arguments: ItemClass.allCases)
     func reference(_ itemClass: ItemClass) throws {
         let reference = PersistentReference(itemClass: itemClass, id: try #require(ItemID(bytes)))
         #expect(reference.data == Data(itemClass.rawValue.utf8) + Data(bytes))
@@ -172,7 +172,7 @@ struct IdentifierTests {
         #expect(PersistentReference((Data([0]) + reference.data).dropFirst()) == reference, "a slice is read from its start")
     }
 
-    @Test("Anything else is not a reference")
+    @Test("Other bytes are not a reference")
     func notReferences() {
         let good = Data("genp".utf8) + Data(bytes)
         for bad in [Data(), good.dropLast(), good + [0], Data("genq".utf8) + Data(bytes), Data([0xFF, 0xFE, 0, 0]) + Data(bytes)] {
@@ -180,7 +180,7 @@ struct IdentifierTests {
         }
     }
 
-    @Test("Each class's number is its own, and leads back to it")
+    @Test("Each class has a unique number, and is found by it")
     func classCodes() {
         #expect(Set(ItemClass.allCases.map(\.code)).count == ItemClass.allCases.count)
         for itemClass in ItemClass.allCases { #expect(ItemClass(code: itemClass.code) == itemClass) }

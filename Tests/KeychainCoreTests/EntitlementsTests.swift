@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Entitlements")
 struct EntitlementsTests {
-    @Test("Groups stand in the order of keychain groups, associated programs, own identifier, application groups")
+    @Test("The order of groups is: keychain groups, associated programs, own identifier, application groups")
     func order() {
         let entitlements = Entitlements(
             applicationIdentifier: "own", keychainAccessGroups: ["k1", "k2"], associatedApplicationIdentifiers: ["a1"],
@@ -14,13 +14,13 @@ struct EntitlementsTests {
         #expect(entitlements.defaultGroup == "k1")
     }
 
-    @Test("A program with no groups has its own identifier as group")
+    @Test("A program without groups has its own identifier as its group")
     func identifierOnly() {
         let entitlements = Entitlements(applicationIdentifier: "own")
         #expect(entitlements.accessGroups == ["own"] && entitlements.defaultGroup == "own")
     }
 
-    @Test("Empty names and repetitions do not count")
+    @Test("Empty names and duplicates are ignored")
     func repetitions() {
         let entitlements = Entitlements(
             applicationIdentifier: "own", keychainAccessGroups: ["", "own", "k"], applicationGroups: ["k", "own", "g"]
@@ -28,7 +28,7 @@ struct EntitlementsTests {
         #expect(entitlements.accessGroups == ["own", "k", "g"])
     }
 
-    @Test("The token group comes last, is never the default, and cannot be written")
+    @Test("The token group is last, is never the default, and cannot be written")
     func tokenGroup() {
         let entitlements = Entitlements(applicationIdentifier: "own", keychainAccessGroups: [Entitlements.tokenGroup, "k"])
         #expect(entitlements.accessGroups == ["k", "own", Entitlements.tokenGroup])

@@ -5,9 +5,9 @@ import Testing
 
 @testable import KeychainCore
 
-@Suite("Memory for keys")
+@Suite("Secret memory")
 struct SecretBytesTests {
-    /// A copy of the bytes, to be compared.
+    /// A copy of the bytes for comparisons.
     private func copy(_ secret: borrowing SecretBytes) -> [UInt8] {
         // The bytes are copied within the closure.
         unsafe secret.withBytes { unsafe Array($0) }
@@ -23,7 +23,7 @@ struct SecretBytesTests {
         try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
     }
 
-    @Test("A secret holds what it was filled with", arguments: [1, 32, 63, 64, 65, 4_096, 100_000])
+    @Test("A secret has the bytes that it was filled with", arguments: [1, 32, 63, 64, 65, 4_096, 100_000])
     func contents(_ byteCount: Int) throws {
         let bytes = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 1) }
         let secret = try secret(bytes)
@@ -31,7 +31,7 @@ struct SecretBytesTests {
         #expect(copy(secret) == bytes)
     }
 
-    @Test("The region is zeroed before it is filled, also one that was used before", arguments: [32, 1_000])
+    @Test("A region is zeroed before it is filled, even if it was used before", arguments: [32, 1_000])
     func zeroedAtFirst(_ byteCount: Int) throws {
         for _ in 0..<200 {
             var wasZero = false
@@ -62,19 +62,19 @@ struct SecretBytesTests {
         #expect(copy(third) == Array(repeating: 3, count: 64))
     }
 
-    @Test("A secret of no bytes is refused", arguments: [0, -1])
+    @Test("A secret without bytes is refused", arguments: [0, -1])
     func emptySecret(_ byteCount: Int) {
         #expect(throws: KeychainFailure(.allocate, "")) { _ = try SecretBytes(randomByteCount: byteCount) }
     }
 
-    @Test("What the filling closure throws comes through")
+    @Test("An error of the filling closure is rethrown")
     func fillingFails() {
         #expect(throws: KeychainFailure(.decode, "")) {
             _ = try unsafe SecretBytes(byteCount: 32) { _ throws(KeychainFailure) in throw KeychainFailure(.decode, "of the caller") }
         }
     }
 
-    @Test("At the end of its life a secret is wiped")
+    @Test("A secret is wiped at the end of its lifetime")
     func wiped() throws {
         let bytes = (0..<32).map { _ in UInt8.random(in: 1...255) }
         func use() throws -> UInt {
@@ -84,12 +84,12 @@ struct SecretBytesTests {
             return address(used)
         }
         let usedAddress = try use()
-        // Slots stay mapped for good. Another test may have taken this one since, but not with these bytes.
+        // Slots stay mapped. Another test may have allocated this one since, but not with these bytes.
         let left = unsafe Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: usedAddress), count: bytes.count))
         #expect(zip(left, bytes).count { $0 == $1 } < 16)
     }
 
-    @Test("The pages are locked, left out of core dumps and wiped in a forked child", arguments: [32, 5_000])
+    @Test("The pages are locked, excluded from core dumps, and wiped in a forked child", arguments: [32, 5_000])
     func pageFlags(_ byteCount: Int) throws {
         let secret = try SecretBytes(randomByteCount: byteCount)
         let flags = try #require(try Self.memoryFlags(at: address(secret)))
@@ -99,9 +99,9 @@ struct SecretBytesTests {
         #expect(secret.byteCount == byteCount)
     }
 
-    /// The flags that the kernel lists for the mapping around an address.
+    /// The flags of the mapping that contains an address.
     private static func memoryFlags(at address: UInt) throws -> Set<Substring>? {
-        // String(contentsOfFile:) takes no more than a page of what the kernel makes up as it is read.
+        // String(contentsOfFile:) reads at most a page of a file in /proc.
         let smaps = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/smaps")).readToEnd() ?? Data()
         var isInside = false
         for line in String(decoding: smaps, as: UTF8.self).split(separator: "\n") {
@@ -115,7 +115,7 @@ struct SecretBytesTests {
         return nil
     }
 
-    @Test("Many secrets taken and given back from many tasks keep their bytes")
+    @Test("Secrets allocated and freed by many tasks keep their bytes")
     func concurrentUse() async {
         await withTaskGroup(of: Bool.self) { group in
             for seed in 0..<8 {
@@ -132,38 +132,38 @@ struct SecretBytesTests {
     }
 }
 
-@Suite("A lock with a deadline")
+@Suite("A timed lock")
 struct TimedLockTests {
-    @Test("Whoever comes while it is taken gives up at the deadline, and only then")
+    @Test("A waiter times out at the deadline, and not before")
     func deadline() {
         let lock = TimedLock()
-        #expect(lock.take(untilNanoseconds: 0))
-        #expect(!lock.take(untilNanoseconds: 0))
-        #expect(!lock.take(withinSeconds: 0))
-        lock.giveBack()
-        #expect(lock.take(withinSeconds: 0))
+        #expect(lock.acquire(untilNanoseconds: 0))
+        #expect(!lock.acquire(untilNanoseconds: 0))
+        #expect(!lock.acquire(withinSeconds: 0))
+        lock.release()
+        #expect(lock.acquire(withinSeconds: 0))
     }
 
-    /// A lock, and how many are within it.
+    /// A lock, and the number of threads in the critical section.
     private final class Room: Sendable {
         private let lock = TimedLock()
         private let inside = Atomic(0)
         let mostInside = Atomic(0)
 
-        /// Goes in and out so many times, and says how often it got in.
+        /// Acquires and releases the lock so many times, and returns how often it succeeded.
         func visit(times: Int) -> Int {
             var visits = 0
-            for _ in 0..<times where lock.take(withinSeconds: 600) {
+            for _ in 0..<times where lock.acquire(withinSeconds: 600) {
                 mostInside.max(inside.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
                 visits += 1
                 inside.subtract(1, ordering: .relaxed)
-                lock.giveBack()
+                lock.release()
             }
             return visits
         }
     }
 
-    @Test("Every waiter gets its turn, one at a time")
+    @Test("Every waiter acquires the lock, one at a time")
     func turns() async {
         let room = Room()
         let visits = await withTaskGroup(of: Int.self) { group in

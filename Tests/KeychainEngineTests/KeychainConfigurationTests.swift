@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import Keybag
@@ -209,12 +210,12 @@ struct PasscodePolicyTests {
         #expect(try failure { try policy("{}", mode: mode) }.reason.hasSuffix("can be changed by others: run chmod go-w on it"))
     }
 
-    @Test("One that does not belong to root is refused, also if it is the user's own", .enabled(if: geteuid() != 0))
+    @Test("One that does not belong to root is refused, also if it is the user's own", .requiresOrdinaryUser)
     func ownFile() throws {
         #expect(try failure { try policy("{}", acceptsOwnFile: false) }.reason.hasSuffix("does not belong to root: run chown root on it"))
     }
 
-    @Test("One that belongs to another user is refused, by root too", .enabled(if: geteuid() == 0))
+    @Test("One that belongs to another user is refused, by root too", .requiresRoot)
     func othersFile() throws {
         // The path is copied for the call.
         let failure = try failure { try policy("{}") { _ = unsafe chown($0, 12_345, 12_345) } }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
-import KeychainTesting
 import Synchronization
 import Testing
 

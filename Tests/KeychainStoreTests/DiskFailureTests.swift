@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Testing
 
 /// A small file system in memory, mounted on a directory for one test.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainStore
 import KeychainSystem
-import KeychainTesting
 import Testing
 
 @Suite("Rules for files that are opened as a store")
@@ -210,7 +210,7 @@ struct FileRuleTests {
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore.inspect(directory.storePath) }?.status == .notAvailable)
     }
 
-    @Test("A file of another owner is refused", .enabled(if: geteuid() == 0, "only root can change the owner of a file"))
+    @Test("A file of another owner is refused", .requiresRoot)
     func owner() throws {
         try directory.create()
         try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.storePath)

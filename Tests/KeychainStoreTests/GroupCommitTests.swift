@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import Foundation
 import KeychainCore
-import KeychainTesting
 import Synchronization
 import Testing
 

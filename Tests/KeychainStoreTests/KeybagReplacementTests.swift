@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Testing
 
 @Suite("Failures while a keybag is replaced")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
 import CSQLiteShims
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Synchronization
 import Testing
 
@@ -190,7 +190,7 @@ struct PageChecksumTests {
         #expect(failure?.cause == .sqlite(code: RawDatabase.badChecksum) && failure?.remedy == .repair)
         #expect(failure?.reason.contains("nothing was changed") == true)
         let problems = try store.integrityProblems()
-        for page in 11...end / 4_096 { #expect(problems.contains { $0.contains("page \(page) of the file") }) }
+        for page in 11...end / 4_096 { #expect(problems.contains { $0.damagedPage == Int64(page) }) }
         #expect(throws: KeychainFailure.self) { try store.snapshot(to: directory.path + "/snapshot.db") }
         #expect(try directory.names.contains("snapshot.db") == false)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
-import KeychainTesting
 import Synchronization
 import Testing
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -7,15 +8,15 @@ import Synchronization
 import Testing
 
 extension SealingDevice {
-    /// The storage root key's name, of a chip that is ours to change.
+    /// The name of the storage root key of a TPM that the test may change.
     func rootKeyName() throws(SealingFailure) -> [UInt8] { try rootKeyName(makingOne: true) }
 }
 
-@Suite("The storage root key", .enabled(if: TPMDevice.isBuilt))
+@Suite("The storage root key", .requiresTPM)
 struct RootKeyTests {
     private let handle = "0x81000001"
 
-    @Test("It is made where every system keeps it, as every system makes it")
+    @Test("The key is created at the standard handle from the standard template")
     func made() throws {
         let chip = try SoftwareTPM()
         let name = try TPMDevice(tcti: chip.tcti).rootKeyName()
@@ -30,13 +31,13 @@ struct RootKeyTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("One that another program has made from the same template has the same name")
+    @Test("A key that another program created from the same template has the same name")
     func sameAsOthers() throws {
         let chip = try SoftwareTPM()
         let name = try TPMDevice(tcti: chip.tcti).rootKeyName()
         try chip.run("tpm2_evictcontrol", "-C", "o", "-c", handle)
         try withTemporaryDirectory { directory in
-            // Each coordinate is 32 zeros, as TCG's template L-2 has them. The tool wants the size and a place for 128 bytes.
+            // Each coordinate is 32 zeros, as in TCG's template L-2. The tool expects the size and a buffer of 128 bytes.
             let coordinate = Data([32, 0]) + Data(count: 128)
             try (coordinate + coordinate).write(to: URL(filePath: directory + "/unique"))
             try persist(
@@ -46,7 +47,7 @@ struct RootKeyTests {
         #expect(try TPMDevice(tcti: chip.tcti).rootKeyName() == name)
     }
 
-    @Test("An RSA storage key that is there is used")
+    @Test("An existing RSA storage key is used")
     func rsa() throws {
         let chip = try SoftwareTPM()
         try persist(on: chip, "rsa2048:aes128cfb", "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|noda|restricted|decrypt")
@@ -58,17 +59,17 @@ struct RootKeyTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("Something else that is there is left alone, and named")
+    @Test("An object of another kind at the handle stays unchanged, and is reported")
     func somethingElse() throws {
         let chip = try SoftwareTPM()
         try persist(on: chip, "ecc256", "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|sign")
-        let failure = SealingFailure.failed("the TPM has something at 0x81000001 that is no storage key")
+        let failure = SealingFailure.failed("the object at 0x81000001 in the TPM is not a storage key")
         #expect(throws: failure) { try Sample.seal(on: chip) }
         #expect(throws: failure) { try TPMDevice(tcti: chip.tcti).rootKeyName() }
         #expect(try chip.run("tpm2_readpublic", "-c", handle).contains("sign"))
     }
 
-    @Test("A chip whose owner has set a password is no wrong authorization, and serves when the key is there")
+    @Test("An owner password is not reported as a wrong authorization, and does not matter once the key exists")
     func ownerPassword() throws {
         let chip = try SoftwareTPM()
         try chip.run("tpm2_changeauth", "-c", "owner", "a password")
@@ -86,12 +87,12 @@ struct RootKeyTests {
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
-    @Test("Eight that find none at the same moment agree, though the chip has three places, and leave nothing behind")
+    @Test("Eight concurrent creations agree, though the TPM has three object slots, and leave nothing loaded")
     func race() throws {
         let chip = try SoftwareTPM()
         let results = Mutex<[Result<[UInt8], any Error>]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { [tcti = chip.tcti] index in
-            // The same place under eight names: calls take turns only with calls under the same.
+            // Eight names of the same TPM, because calls with the same name are serialized.
             let other = tcti.replacing("/S", with: String(repeating: "/", count: index + 1) + "S")
             let result = Result { try TPMDevice(tcti: other, timeoutSeconds: 600).rootKeyName() }
             results.withLock { $0.append(result) }
@@ -122,9 +123,9 @@ extension [UInt8] {
     }
 }
 
-@Suite("Objects that this chip did not seal", .enabled(if: TPMDevice.isBuilt))
+@Suite("Objects that this TPM did not seal", .requiresTPM)
 struct ForeignObjectTests {
-    @Test("Another chip does not unseal it, also when the name of its storage root key is put on it")
+    @Test("Another TPM does not unseal an object, even with the name of that TPM's storage root key on it")
     func otherChip() throws {
         let chip = try SoftwareTPM()
         let other = try SoftwareTPM()
@@ -136,7 +137,7 @@ struct ForeignObjectTests {
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
-    @Test("Looking and unsealing leave a chip that has sealed nothing as it is")
+    @Test("Reading and unsealing do not change a TPM that has sealed nothing")
     func untouched() throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip)
@@ -146,11 +147,11 @@ struct ForeignObjectTests {
         #expect(throws: SealingFailure.foreignObject) { try Sample.unseal(object, on: other) }
         _ = try device.status()
         #expect(try other.run("tpm2_getcap", "handles-persistent").isEmpty)
-        // The same question to a chip that has a key finds it.
+        // The same call finds the key of a TPM that has one.
         #expect(try !chip.run("tpm2_getcap", "handles-persistent").isEmpty)
     }
 
-    @Test("The chip itself does not unseal it after it was cleared, and has another storage root key then")
+    @Test("A cleared TPM does not unseal its old objects, and has another storage root key")
     func cleared() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)
@@ -187,13 +188,13 @@ struct ForeignObjectTests {
     }
 
     @Test(
-        "A part of another size or another form never reaches the chip, nor the library below us",
+        "A part of another size or form reaches neither the TPM nor tpm2-tss",
         arguments: [nil, Sample.authorization]
     )
     func otherForms(authorization: [UInt8]?) throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip, authorization)
-        // What reached the chip would be answered with `unavailable`.
+        // If it reached the TPM, the error would be `unavailable`.
         try chip.kill()
         let sizes = [0, 1, 2, 3, 47, 49, 79, 81, 256, 257, 65_536, 1_000_000]
         for size in sizes where size != object.publicArea.count {
@@ -206,7 +207,7 @@ struct ForeignObjectTests {
             let padded = Array((object.privateArea + [UInt8](repeating: 0, count: size)).prefix(size))
             #expect(isRefused(object.with(privateArea: padded), on: chip, authorization), "a private part of \(size) bytes")
         }
-        // All but the 32 bytes that are the object's own.
+        // All bytes except the 32 that are unique to the object.
         for index in object.publicArea.indices.dropLast(32) {
             #expect(isRefused(object.with(publicArea: object.publicArea.changed(at: index)), on: chip, authorization), "byte \(index)")
         }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
 import KeychainTestSupport
 import Testing
 
-/// A secret, what guards it, and the shortest way to seal and unseal it.
+/// A secret with its authorization, and short functions that seal and unseal it.
 enum Sample {
     static let secret = [UInt8](1...32)
     static let authorization = [UInt8](101...132)
     static let wrongAuthorization = [UInt8](201...232)
 
-    /// Nil stands for no authorization.
+    /// Nil: no authorization.
     static func seal(on chip: SoftwareTPM, _ authorization: [UInt8]? = nil) throws -> SealedObject {
         let device = try TPMDevice(tcti: chip.tcti)
         guard let authorization else { return try device.seal(SecretBytes(secret), authorization: .none) }
@@ -39,14 +40,14 @@ extension SecretBytes {
         try unsafe self.init(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
     }
 
-    // Copied while they are lent.
+    // Copied within the closure.
     var bytes: [UInt8] { unsafe withBytes { unsafe Array($0) } }
 }
 
-@Suite("Sealing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Sealing", .requiresTPM)
 struct SealingTests {
     @Test(
-        "What was sealed is unsealed, by another device object and after a restart of the chip too",
+        "A sealed secret is unsealed, also by another TPMDevice and after a restart of the TPM",
         arguments: [nil, Sample.authorization]
     )
     func roundTrip(authorization: [UInt8]?) throws {
@@ -59,7 +60,7 @@ struct SealingTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("Secrets of 1 to 64 bytes are sealed, longer ones are refused")
+    @Test("Secrets of 1 to 64 bytes are sealed, and longer ones are refused")
     func lengths() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)
@@ -73,7 +74,7 @@ struct SealingTests {
         }
     }
 
-    @Test("An authorization that ends in zeros serves, and one that differs only there from another is the same", arguments: [1, 7, 31])
+    @Test("An authorization may end in zeros, and trailing zeros do not matter", arguments: [1, 7, 31])
     func trailingZeros(count: Int) throws {
         let chip = try SoftwareTPM()
         let authorization = [UInt8](repeating: 9, count: 32 - count) + [UInt8](repeating: 0, count: count)
@@ -82,10 +83,10 @@ struct SealingTests {
         #expect(throws: SealingFailure.wrongAuthorization) { try Sample.unseal(object, on: chip, authorization.reversed()) }
     }
 
-    @Test("An authorization of another length, or of zeros alone, is refused")
+    @Test("An authorization of another size or of zeros alone is refused")
     func badAuthorizations() throws {
         let chip = try SoftwareTPM()
-        #expect(throws: SealingFailure.failed("to a TPM an authorization of zeros is none")) {
+        #expect(throws: SealingFailure.failed("for a TPM an authorization of zeros is empty")) {
             try Sample.seal(on: chip, [UInt8](repeating: 0, count: 32))
         }
         for byteCount in [1, 31, 33, 64] {
@@ -95,18 +96,18 @@ struct SealingTests {
         }
     }
 
-    @Test("What was sealed without an authorization is not unsealed with one, nor the reverse; the chip is not asked")
+    @Test("An object sealed without an authorization is refused with one, and vice versa, without asking the TPM")
     func otherForm() throws {
         let chip = try SoftwareTPM()
         let open = try Sample.seal(on: chip)
         let authorized = try Sample.seal(on: chip, Sample.authorization)
         try chip.kill()
-        let failure = SealingFailure.failed("this is not what a TPM sealed that way")
+        let failure = SealingFailure.failed("the object is not one that a TPM sealed this way")
         #expect(throws: failure) { try Sample.unseal(open, on: chip, Sample.authorization) }
         #expect(throws: failure) { try Sample.unseal(authorized, on: chip) }
     }
 
-    @Test("The policy of objects with an authorization is the one that the chip computes, and the one that is published")
+    @Test("The policy digest is the one that the TPM computes, and the published one")
     func policyDigest() throws {
         let chip = try SoftwareTPM()
         let published: [UInt8] = [
@@ -118,13 +119,13 @@ struct SealingTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("Neither the secret nor the authorization passes in clear between the program and the chip")
+    @Test("Neither the secret nor the authorization is sent to the TPM in plaintext")
     func traffic() throws {
         let chip = try SoftwareTPM(recordsTraffic: true)
         for authorization in [nil, Sample.authorization] {
             let object = try Sample.seal(on: chip, authorization)
             #expect(try Sample.unseal(object, on: chip, authorization) == Sample.secret)
-            // What does pass in clear is seen.
+            // Verifies the recording: plaintext data is found in it.
             #expect(try chip.hasSeen(object.publicArea))
         }
         #expect(try !chip.hasSeen(Sample.secret.prefix(8)))
@@ -132,9 +133,9 @@ struct SealingTests {
     }
 }
 
-@Suite("Protection against guessing", .enabled(if: TPMDevice.isBuilt))
+@Suite("Protection against guessing", .requiresTPM)
 struct AuthorizationTests {
-    @Test("A wrong authorization is counted, and a right one does not make the chip forget it")
+    @Test("A wrong authorization is counted, and a correct one does not reset the count")
     func counting() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)
@@ -147,7 +148,7 @@ struct AuthorizationTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("Too many wrong ones lock the chip, for what has an authorization alone, until the time is over")
+    @Test("Too many wrong authorizations lock authorized objects, and only those, until the lockout ends")
     func lockout() throws {
         let chip = try SoftwareTPM()
         try chip.setLockout(afterTries: 2, recoverySeconds: 3)
@@ -171,7 +172,7 @@ struct AuthorizationTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("The status names the chip, and tells whether anybody may reset its count")
+    @Test("The status names the TPM, and whether resetting the count requires an authorization")
     func status() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)
@@ -183,7 +184,7 @@ struct AuthorizationTests {
         #expect(try device.status().isLockoutAuthorizationSet)
     }
 
-    @Test("A status is given without making a storage root key")
+    @Test("Reading the status does not create a storage root key")
     func statusChangesNothing() throws {
         let chip = try SoftwareTPM()
         _ = try TPMDevice(tcti: chip.tcti).status()
@@ -191,9 +192,9 @@ struct AuthorizationTests {
     }
 }
 
-@Suite("What sealing leaves in memory", .enabled(if: TPMDevice.isBuilt))
+@Suite("Memory after sealing", .requiresTPM)
 struct ResidueTests {
-    /// These, and in no other test: its search would find theirs.
+    /// Secrets used in no other test, because the search would find those too.
     private static let secret = needle(0x1d)
     private static let authorization = needle(0x6b)
 
@@ -201,7 +202,7 @@ struct ResidueTests {
         OwnMemory.Needle(masked: (0..<32).map { start &+ UInt8($0) &* 37 })
     }
 
-    @Test("Once a secret and its authorization are gone, neither is found, though tpm2-tss wipes nothing that it frees")
+    @Test("After use, neither a secret nor its authorization is in memory, though tpm2-tss does not wipe")
     func nothingIsLeft() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)

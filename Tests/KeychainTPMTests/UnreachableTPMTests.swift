@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CTPMShims
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainTPM
@@ -7,10 +8,10 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("A chip that cannot be used", .enabled(if: TPMDevice.isBuilt))
+@Suite("An unusable TPM", .requiresTPM)
 struct UnreachableChipTests {
     @Test(
-        "Where there is none, it is unavailable, and no other is looked for",
+        "A missing TPM is unavailable, and no other is used",
         arguments: ["swtpm:path=/nonexistent/S", "device:/dev/null/tpm", "device:/nonexistent", "nosuchmodule", "nosuchmodule:x"]
     )
     func none(tcti: String) throws {
@@ -19,18 +20,18 @@ struct UnreachableChipTests {
         expectUnavailable { _ = try device.status() }
     }
 
-    @Test("Of a device it is said why it cannot be opened")
+    @Test("The reason names why a device cannot be opened")
     func reason() throws {
         let failure = SealingFailure.unavailable("no TPM at device:/nonexistent/tpm: 0xA000A, No such file or directory")
         #expect(throws: failure) { try TPMDevice(tcti: "device:/nonexistent/tpm").status() }
     }
 
-    @Test("A place that does not say which module leads to it is refused", arguments: ["", ":", ":/dev/tpmrm0", "swtpm\0:path=/S"])
+    @Test("A TCTI without a module is refused", arguments: ["", ":", ":/dev/tpmrm0", "swtpm\0:path=/S"])
     func unnamed(tcti: String) {
         expectUnavailable { _ = try TPMDevice(tcti: tcti) }
     }
 
-    @Test("One that is stopped ends in a time-out, for those who wait for their turn too, and serves again when it goes on")
+    @Test("Calls to a stopped TPM time out, queued ones too, and succeed again once it continues")
     func stopped() throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip)
@@ -43,7 +44,7 @@ struct UnreachableChipTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("A program that is started during a call does not keep the connection, and so the chip, to itself")
+    @Test("A child process started during a call does not inherit the connection")
     func inheritance() throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip)
@@ -55,7 +56,7 @@ struct UnreachableChipTests {
         program.send(signal: SIGKILL)
     }
 
-    @Test("One that is ended while it is stopped is unavailable afterwards")
+    @Test("A TPM that ends while it is stopped is unavailable afterwards")
     func stoppedAndEnded() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti, timeoutSeconds: 1)
@@ -66,7 +67,7 @@ struct UnreachableChipTests {
         expectUnavailable { _ = try patient.status() }
     }
 
-    @Test("Its power cut before a call makes it unavailable, and it serves again once it has power")
+    @Test("A power cut before a call makes the TPM unavailable until it has power again")
     func killed() throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip)
@@ -76,10 +77,10 @@ struct UnreachableChipTests {
         #expect(try Sample.unseal(object, on: chip) == Sample.secret)
     }
 
-    @Test("Its power cut at any moment ends calls, without a hang and without a wrong reason, and nothing is lost")
+    @Test("A power cut at any time ends calls with the right error, without a hang and without loss")
     func killedMidway() throws {
         let chip = try SoftwareTPM()
-        // A chip counts a try when its power was cut after something guarded was used.
+        // A TPM counts an attempt if its power was cut after use of an authorized object.
         try chip.setLockout(afterTries: 10_000, recoverySeconds: 10_000)
         let open = try Sample.seal(on: chip)
         let guarded = try Sample.seal(on: chip, Sample.authorization)
@@ -102,7 +103,9 @@ struct UnreachableChipTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    /// Uses the chip until it is gone; nil when each call succeeded or failed for that reason.
+    /// Uses the TPM until it is gone.
+    ///
+    /// Returns nil if each call succeeded or failed for that reason.
     private static func use(_ open: SealedObject, _ guarded: SealedObject, tcti: String) -> String? {
         while true {
             do {
@@ -119,7 +122,7 @@ struct UnreachableChipTests {
         }
     }
 
-    @Test("One that cannot write what it must keep fails, and says with which code")
+    @Test("A TPM that cannot write its state fails, with the response code")
     func unwritable() throws {
         let chip = try SoftwareTPM()
         try FileManager.default.removeItem(atPath: chip.stateDirectory)
@@ -134,7 +137,7 @@ struct UnreachableChipTests {
         }
     }
 
-    @Test("One whose places are all taken by others is busy, and serves once they are free")
+    @Test("A TPM without free session slots is busy, and succeeds once one is free")
     func full() throws {
         let chip = try SoftwareTPM()
         let object = try Sample.seal(on: chip)
@@ -157,9 +160,9 @@ struct UnreachableChipTests {
     }
 }
 
-@Suite("Many calls", .enabled(if: TPMDevice.isBuilt))
+@Suite("Many calls", .requiresTPM)
 struct ManyCallsTests {
-    @Test("A thousand leave nothing behind in the chip")
+    @Test("A thousand calls leave nothing loaded in the TPM")
     func thousand() throws {
         let chip = try SoftwareTPM()
         let device = try TPMDevice(tcti: chip.tcti)
@@ -173,7 +176,7 @@ struct ManyCallsTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("Those of eight threads take turns")
+    @Test("Calls of eight threads are serialized")
     func threads() throws {
         let chip = try SoftwareTPM()
         let open = try Sample.seal(on: chip)
@@ -194,11 +197,11 @@ struct ManyCallsTests {
         #expect(try chip.loadedHandles() == [])
     }
 
-    @Test("In a process, they print nothing, whatever goes wrong, and leave no descriptor open")
+    @Test("Calls print nothing if TSS2_LOG turns off messages, whatever fails, and leave no descriptor open")
     func quiet() throws {
         let chip = try SoftwareTPM()
         let child = try BuiltProgram.path(of: "KeychainTestChild")
-        let result = try ChildProcess.run(child, ["seal-and-fail", chip.tcti])
+        let result = try ChildProcess.run(child, ["seal-and-fail", chip.tcti], environment: ["TSS2_LOG": "all+NONE"])
         #expect(result.output == "sealed and failed\n")
         #expect(result.ending == .exited(0))
         #expect(try chip.loadedHandles() == [])
@@ -208,7 +211,7 @@ struct ManyCallsTests {
 @Suite("Response codes")
 struct ResponseCodeTests {
     @Test(
-        "They are told apart by format and number, whichever parameter, handle or session they name, whoever passes them on",
+        "Codes are classified by format and number, whatever they name and whichever layer passes them on",
         arguments: [
             (0, KEYCHAIN_TPM_DONE),
             (0x98e, KEYCHAIN_TPM_WRONG_AUTHORIZATION), (0x98e + 0x100, KEYCHAIN_TPM_WRONG_AUTHORIZATION),
@@ -229,9 +232,9 @@ struct ResponseCodeTests {
     }
 }
 
-@Suite("A build without the trait TPM", .enabled(if: !TPMDevice.isBuilt))
+@Suite("A build without the trait TPM", .requiresBuildWithoutTPM)
 struct WithoutTraitTests {
-    @Test("It says that it cannot talk to a TPM")
+    @Test("Every call reports that TPMs are not supported")
     func saysSo() throws {
         let device = try TPMDevice()
         #expect(throws: SealingFailure.unavailable("not built with TPM")) { try device.rootKeyName() }

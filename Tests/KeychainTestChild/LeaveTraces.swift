@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainCore
+import KeychainEngine
 import KeychainServices
 import KeychainTestSupport
 import Logging
@@ -78,6 +80,17 @@ extension ChildCommand {
             return handler
         }
         if arguments.first == "leak" { Logger(label: "leak").trace("stored \(Marker.value.rawValue)") }
+        var configuration = try KeychainConfiguration.fromEnvironment()
+        // The test's policy makes deriving keys cheap.
+        configuration.policyPath = configuration.storePath.replacing("keychain.db", with: "policy.json")
+        configuration.acceptsUserOwnedPolicy = true
+        let keychain = LocalKeychain(
+            configuration: configuration,
+            entitlements: try CallerEntitlements.ofThisProcess(environment: ProcessInfo.processInfo.environment).resolve())
+        try CurrentKeychain.with(keychain) { try logEveryCall() }
+    }
+
+    private static func logEveryCall() throws {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
             // Damaged, the second time.

@@ -126,7 +126,7 @@ extension ChildCommand {
                 words[1], "secret of \(words[1])", protectedBy: AccessControl(.whenPasscodeSetThisDeviceOnly, constraint: .devicePasscode))
         case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", Accessibility(rawValue: words[2]))
         case ("restore", 3):
-            let path = keychain.configuration.storePath.replacing("keychain.db", with: words[1])
+            let path = try keychain.configuration().storePath.replacing("keychain.db", with: words[1])
             _ = try keychain.restoreBackup(atPath: path, password: try Passcode(text: words[2]), dryRun: false)
         case ("protect", 2), ("protect", 3):
             guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == words[1] }) else { break }
@@ -134,7 +134,7 @@ extension ChildCommand {
             _ = try keychain.setProtector(kind, passcode: passcode, creatingRecoveryKey: false)
         case ("recover", 1):
             // The key is in a file beside the keychain.
-            let path = keychain.configuration.storePath.replacing("keychain.db", with: "recovery")
+            let path = try keychain.configuration().storePath.replacing("keychain.db", with: "recovery")
             let key = try Passcode(text: (try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
             try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
         case ("add-pair", 1):

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainTestShims
 import Glibc
 package import KeychainCore
+
+extension UnsafeRawBufferPointer {
+    /// Whether the bytes occur in the buffer, as memmem(3) finds them.
+    package func contains(bytes: [UInt8]) -> Bool {
+        // Both buffers outlive the call.
+        unsafe keychain_test_contains(baseAddress, count, bytes, bytes.count)
+    }
+}
 
 /// Searches this process's memory for what should no longer be there.
 package enum OwnMemory {

@@ -56,10 +56,10 @@ package enum PlantedFault: String, CaseIterable, Sendable {
                     $0.append(index)
                     usleep(10)
                 }
-                guard PlantedFault.timedLock.take(withinSeconds: 60) else { continue }
+                guard PlantedFault.timedLock.acquire(withinSeconds: 60) else { continue }
                 unsafe PlantedFault.timedCount += 1
                 usleep(10)
-                PlantedFault.timedLock.giveBack()
+                PlantedFault.timedLock.release()
             }
         }
     }

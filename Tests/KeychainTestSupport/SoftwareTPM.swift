@@ -43,12 +43,8 @@ package final class SoftwareTPM {
                 "file=\(logPath),level=\(recordsTraffic ? 5 : 1)",
             ]
         )
-        let deadline = ContinuousClock.now.advanced(by: .seconds(30))
-        while !paths.allSatisfy(Self.accepts) {
-            guard ContinuousClock.now < deadline else {
-                throw Failure.didNotStart(log: (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "")
-            }
-            usleep(2000)
+        guard waitUntil(withinSeconds: 30, { paths.allSatisfy(Self.accepts) }) else {
+            throw Failure.didNotStart(log: (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "")
         }
     }
 

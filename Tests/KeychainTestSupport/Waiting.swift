@@ -2,22 +2,37 @@
 import Foundation
 import Synchronization
 
-/// Runs each on a thread of its own, all at once, and gives their outcomes in no order.
+/// Polls a condition every millisecond until it holds.
 ///
-/// No task of the pool is held up meanwhile, nor needed for any of them to begin: other tests may have all of its threads.
+/// Returns whether it held before the deadline, so that a test can assert it.
+///
+/// - Parameter seconds: The deadline, from now on. It is generous, since it only decides how long a test that fails takes.
+@discardableResult
+package func waitUntil(withinSeconds seconds: Double = 60, _ condition: () throws -> Bool) rethrows -> Bool {
+    let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+    while try !condition() {
+        guard ContinuousClock.now < deadline else { return false }
+        usleep(1_000)
+    }
+    return true
+}
+
+/// Runs each body on a thread of its own, all at once, and returns their results in no particular order.
+///
+/// The bodies neither occupy a thread of Swift's cooperative pool nor wait for one.
 package func onThreads<Outcome: Sendable>(_ bodies: [@Sendable () -> Outcome]) async -> [Outcome] {
     guard !bodies.isEmpty else { return [] }
-    let gathered = Gathered<Outcome>(count: bodies.count)
+    let results = ThreadResults<Outcome>(count: bodies.count)
     return await withCheckedContinuation { continuation in
         for body in bodies {
             Thread.detachNewThread {
-                if let all = gathered.add(body()) { continuation.resume(returning: all) }
+                if let all = results.add(body()) { continuation.resume(returning: all) }
             }
         }
     }
 }
 
-private final class Gathered<Outcome: Sendable>: Sendable {
+private final class ThreadResults<Outcome: Sendable>: Sendable {
     private let count: Int
     private let outcomes = Mutex<[Outcome]>([])
 
@@ -25,11 +40,46 @@ private final class Gathered<Outcome: Sendable>: Sendable {
         self.count = count
     }
 
-    /// All of them, once the last is there.
+    /// Returns all results once the last one has been added.
     func add(_ outcome: Outcome) -> [Outcome]? {
         outcomes.withLock { outcomes in
             outcomes.append(outcome)
             return outcomes.count == count ? outcomes : nil
+        }
+    }
+}
+
+/// Threads for tests that block: they wait for child processes, for files to be flushed, or for other threads.
+///
+/// Swift's cooperative pool has one thread for each processor. Tests that blocked those would hold up all other tests, and the reports
+/// of tests that have ended.
+package final class BlockingTestExecutor: TaskExecutor {
+    /// Shared by all tests: some are waiting while others use the processors.
+    package static let shared = BlockingTestExecutor(threadCount: 2 * ProcessInfo.processInfo.activeProcessorCount)
+
+    private let condition = NSCondition()
+    // Guarded by `condition`. The runtime keeps a job that it has enqueued until it has run, which each does once.
+    nonisolated(unsafe) private var jobs: [UnownedJob] = []
+
+    private init(threadCount: Int) {
+        for _ in 0..<threadCount { Thread.detachNewThread { self.run() } }
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        condition.withLock {
+            unsafe jobs.append(job)
+            condition.signal()
+        }
+    }
+
+    private func run() {
+        while true {
+            let job = condition.withLock {
+                while unsafe jobs.isEmpty { condition.wait() }
+                return unsafe jobs.removeFirst()
+            }
+            unsafe job.runSynchronously(on: asUnownedTaskExecutor())
         }
     }
 }

@@ -14,6 +14,8 @@ package struct DiskLog {
     package let root: String
     package let rootInode: UInt64
     package let events: [DiskEvent]
+    /// Every flush, in order.
+    package let flushPoints: [FlushPoint]
 
     package init(contentsOfFile path: String) throws { try self.init(Data(contentsOf: URL(filePath: path))) }
 
@@ -22,18 +24,22 @@ package struct DiskLog {
         var root = ""
         var rootInode: UInt64 = 0
         var events: [DiskEvent] = []
+        var flushes = FlushCounter()
         while !reader.isAtEnd {
             let record = try reader.record()
             let inode = record.inode
             switch record.event {
             case 1: (root, rootInode) = (record.path, inode)
-            case 2: events.append(.mark(record.path))
+            case 2:
+                events.append(.mark(record.path))
+                flushes.note(mark: record.path)
             case 3: events.append(.fileMade(path: record.path, inode: inode))
             case 4: events.append(.directoryMade(path: record.path, inode: inode))
             case 5: events.append(.written(inode: inode, offset: record.position, bytes: record.bytes))
             case 6: events.append(.truncated(inode: inode, byteCount: record.position))
-            case 7: events.append(.flushed(inode: inode))
-            case 8: events.append(.flushFailed(inode: inode))
+            case 7, 8:
+                events.append(record.event == 7 ? .flushed(inode: inode) : .flushFailed(inode: inode))
+                flushes.noteFlush(of: record.path)
             case 9: events.append(.linked(from: record.path, to: record.second))
             case 10: events.append(.renamed(from: record.path, to: record.second))
             case 11: events.append(.removed(path: record.path))
@@ -44,6 +50,7 @@ package struct DiskLog {
         self.root = root
         self.rootInode = rootInode
         self.events = events
+        flushPoints = flushes.points
     }
 
     /// A record: event, three byte counts, inode, position; then path, second path, bytes.

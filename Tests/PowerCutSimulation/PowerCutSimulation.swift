@@ -9,9 +9,10 @@ package struct PowerCutSimulation: Sendable {
         case synchronousNormal
         /// Files whose names end so are never flushed; "/" means directories.
         case noFlush(ending: String)
-        /// The flush of that number fails, and what it was to bring to the disk never comes there by another flush.
-        /// `endsProcess`: once the failure was answered the process is gone, as after a crash, and another one goes on.
-        case failingFlush(number: Int, endsProcess: Bool)
+        /// One flush fails, and no later flush writes the data that it was to write.
+        ///
+        /// `endsProcess`: after the failure was reported the process ends, as in a crash, and another process continues.
+        case failingFlush(FlushPoint, endsProcess: Bool)
         /// Whoever makes the keychain is killed before the store's name is flushed, and another process goes on.
         /// `failsDirectory`: which then can flush everything except for the directory with that name.
         case killedPublisher(failsDirectory: Bool)
@@ -75,6 +76,18 @@ package struct PowerCutSimulation: Sendable {
         return try examine(log, in: place, arbitraryImageCount, false)
     }
 
+    /// Returns the flushes of an undisturbed run, in order.
+    ///
+    /// - Parameter withBystander: Whether another connection to the keychain is open, as in a run of which `endsProcess` is true. SQLite
+    ///   does not empty the -wal file while there is one.
+    package func flushPoints(withBystander: Bool) throws -> [FlushPoint] {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let place = try WorkloadDirectories(directory)
+            _ = try record(in: place, from: 0, withBystander ? ["bystander"] : [])
+            return try DiskLog(contentsOfFile: place.log).flushPoints
+        }
+    }
+
     private func keepLog(of place: WorkloadDirectories) throws -> String {
         let directory = FileManager.default.temporaryDirectory.path
         let path = "\(directory)/power-cut-\(seed)-\(size.rawValue)-\(UInt32.random(in: 0 ... .max)).log"
@@ -112,7 +125,7 @@ package struct PowerCutSimulation: Sendable {
         case .killedPublisher: ["ending-link", "/keychain.db"]
         case .synchronousNormal: ["synchronous-normal"]
         case .noFlush(let ending): ["no-flush", ending]
-        case .failingFlush(let number, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush", String(number)]
+        case .failingFlush(let point, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush"] + point.arguments
         }
     }
 

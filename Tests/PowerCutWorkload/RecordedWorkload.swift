@@ -15,11 +15,11 @@ struct BadArguments: Error {}
 enum RecordedWorkload {
     /// ROOT LOG POLICY SEED SIZE FIRST [FAULT ARGUMENT]: records.
     ///
-    /// Faults: `synchronous-normal`, `no-flush ENDING`, `failing-flush NUMBER`, `ending-flush NUMBER`, `failing-flushes ENDING`,
-    /// `ending-link ENDING`.
+    /// Faults: `synchronous-normal`, `no-flush ENDING`, `failing-flush OPERATION FILE NUMBER`, `ending-flush OPERATION FILE NUMBER`,
+    /// `failing-flushes ENDING`, `ending-link ENDING`. `bystander` is none: the same as `ending-flush` with no flush that fails.
     ///
-    /// FIRST is the operation to begin with. After `ending-flush` the process ends without closing anything as soon as the failure was
-    /// answered, with `ending-link` as soon as the link was made, and says `next INDEX`: another process is to go on there.
+    /// FIRST is the operation to begin with. With `ending-flush` the process ends without closing anything as soon as the failure was
+    /// reported, with `ending-link` as soon as the link was made. It prints `next INDEX`: another process is to continue there.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 6, let seed = UInt64(arguments[3]), let size = WorkloadPlan.Size(rawValue: arguments[4]),
             let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
@@ -35,9 +35,7 @@ enum RecordedWorkload {
             unsafe disk_recorder_end_at_link(strdup(ending))
         }
         guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
-        if fault.first?.hasSuffix("ing-flush") == true, let number = fault.last.flatMap({ UInt64($0) }) {
-            disk_recorder_fail(UInt32(DISK_RECORDER_FLUSHES), number, EIO, false)
-        }
+        let failingFlush = FlushPoint(arguments: fault.dropFirst())
         let plan = WorkloadPlan(seed: seed, size: size)
         let session = WorkloadSession(home: home) {
             KeychainExaminer.keychain(home: home, policyPath: arguments[2]) { configuration in
@@ -45,14 +43,18 @@ enum RecordedWorkload {
             }
         }
         if first > 0 { session.unlock(trying: plan.passcodes) }
-        // Whoever else has the keychain open keeps SQLite from emptying the -wal file when the failed connection is closed.
+        // While another connection is open, SQLite does not empty the -wal file when the failed connection is closed.
         let bystander = KeychainExaminer.keychain(home: home, policyPath: arguments[2])
         for index in plan.operations.indices.dropFirst(first) {
             mark("begin \(index)")
+            if let failingFlush, failingFlush.operation == index {
+                // The pattern is copied before it returns.
+                unsafe disk_recorder_fail_flush(failingFlush.file, UInt64(failingFlush.occurrence))
+            }
             do {
                 try session.perform(plan.operations[index])
                 mark("acknowledged \(index)")
-                if fault.first == "ending-flush" { _ = try bystander.sessionStatus() }
+                if fault.first == "ending-flush" || fault.first == "bystander" { _ = try bystander.sessionStatus() }
             } catch {
                 mark("failed \(index) \(session.lastStatus) \(error)")
                 // What follows a failure may be refused as well, such as an item for which the passcode was not set.

@@ -151,7 +151,7 @@ struct PersistentReferenceTests {
         #expect(status == errSecSuccess)
         let query = try #require(requests.matched.first).query
         #expect(query.reference == PersistentReference(reference))
-        #expect(query.twin == .either)
+        #expect(query.synchronizability == .either)
         #expect(query.attributes.isEmpty)
 
         let attributes: [String: Any] = [

@@ -218,11 +218,11 @@ struct ItemDictionaryTests {
     @Test("The failure names the key and not the value")
     func failureText() throws {
         let failure = try #require(throws: KeychainFailure.self) {
-            try ItemDictionary(genericPassword([kSecAttrAccount: ["hunter2"]]))
+            try ParsedItemDictionary(genericPassword([kSecAttrAccount: ["hunter2"]]))
         }
         #expect(failure.reason == "\"acct\" (account) has a value of a type it does not take")
         let long = try #require(throws: KeychainFailure.self) {
-            try ItemDictionary(genericPassword([String(repeating: "x\n", count: 1000): 1]))
+            try ParsedItemDictionary(genericPassword([String(repeating: "x\n", count: 1000): 1]))
         }
         #expect(long.reason.utf8.count < 200)
         #expect(!long.reason.contains("\n"))

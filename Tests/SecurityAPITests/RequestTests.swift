@@ -8,7 +8,7 @@ import Testing
 @Suite("The dictionary of SecItemAdd")
 struct AddRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> AddRequest {
-        try AddRequest(try ItemDictionary(dictionary))
+        try AddRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("Only the class is needed")
@@ -91,14 +91,14 @@ struct AddRequestTests {
 @Suite("The dictionary of SecItemCopyMatching")
 struct MatchRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> MatchRequest {
-        try MatchRequest(try ItemDictionary(dictionary))
+        try MatchRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("Without a limit there is one item; local items alone are searched, and secrets stay sealed")
     func defaults() throws {
         let request = try request(genericPassword())
         #expect(request.limit == 1)
-        #expect(request.query.twin == .local)
+        #expect(request.query.synchronizability == .local)
         #expect(request.query.tombstones == .hidden)
         #expect(request.query.attributes.isEmpty)
         #expect(!request.includesSecrets)
@@ -148,10 +148,10 @@ struct MatchRequestTests {
 
     @Test("Which twin is searched is said by the synchronizable attribute")
     func twins() throws {
-        #expect(try request(genericPassword([kSecAttrSynchronizable: true])).query.twin == .synchronizable)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: false])).query.twin == .local)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).query.twin == .either)
-        #expect(try request(genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])).query.twin == .either)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: true])).query.synchronizability == .synchronizable)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: false])).query.synchronizability == .local)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).query.synchronizability == .either)
+        #expect(try request(genericPassword([kSecAttrSynchronizable: NSString(string: kSecAttrSynchronizableAny)])).query.synchronizability == .either)
     }
 
     @Test("Tombstones are found only when asked for")
@@ -202,8 +202,8 @@ struct MatchRequestTests {
 @Suite("The dictionaries of SecItemUpdate")
 struct UpdateRequestTests {
     private func request(_ query: [String: Any], _ changes: [String: Any]) throws -> UpdateRequest {
-        let dictionary = try ItemDictionary(query)
-        return try UpdateRequest(dictionary, changes: try UpdateDictionary(changes, of: dictionary.itemClass))
+        let dictionary = try ParsedItemDictionary(query)
+        return try UpdateRequest(dictionary, changes: try ParsedUpdateDictionary(changes, of: dictionary.itemClass))
     }
 
     private func request(_ changes: [String: Any]) throws -> UpdateRequest {
@@ -331,15 +331,15 @@ struct UpdateRequestTests {
 @Suite("The dictionary of SecItemDelete")
 struct DeleteRequestTests {
     private func request(_ dictionary: [String: Any]) throws -> DeleteRequest {
-        try DeleteRequest(try ItemDictionary(dictionary))
+        try DeleteRequest(try ParsedItemDictionary(dictionary))
     }
 
     @Test("The query is the one of a search")
     func query() throws {
         let request = try request(genericPassword([kSecAttrAccount: "a", kSecAttrSynchronizable: kSecAttrSynchronizableAny]))
         #expect(request.query.attributes == ItemAttributes([.account: .string("a")]))
-        #expect(request.query.twin == .either)
-        #expect(try self.request(genericPassword()).query.twin == .local)
+        #expect(request.query.synchronizability == .either)
+        #expect(try self.request(genericPassword()).query.synchronizability == .local)
     }
 
     @Test("There is no limit, and no other match key", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])

@@ -6,10 +6,10 @@ import Valet
 
 @testable import ValetCLI
 
-@Suite("When an unlocked keychain locks itself")
+@Suite("Auto-lock option")
 struct AutoLockOptionTests {
     @Test(
-        "A number has a unit, and none is never",
+        "A number has a unit; none means never",
         arguments: [
             ("1s", 1), ("15m", 900), ("2h", 7_200), ("1d", 86_400), ("090s", 90), ("4294967295s", UInt32.max), ("none", nil),
         ] as [(String, UInt32?)])
@@ -18,26 +18,26 @@ struct AutoLockOptionTests {
     }
 
     @Test(
-        "Anything else is refused",
+        "Other texts are refused",
         arguments: ["", "15", "m", "0m", "-1m", "+1m", "1.5h", "15 m", "15min", "never", "4294967296s", "4294967295m", "１m"])
     func refused(_ text: String) {
         #expect(throws: ValidationError.self) { try AutoLockOption(parsing: text) }
     }
 
     @Test(
-        "It is told in the largest unit that is exact",
+        "The phrase uses the largest exact unit",
         arguments: [
             (1, "1 second"), (90, "90 seconds"), (60, "1 minute"), (900, "15 minutes"), (3_600, "1 hour"), (172_800, "2 days"),
         ] as [(UInt32, String)])
     func told(_ seconds: UInt32, _ words: String) {
-        #expect(AutoLock.after(seconds: seconds).phrase == "locks itself after \(words) without use")
+        #expect(AutoLock.after(seconds: seconds).phrase == "locks automatically after \(words) of inactivity")
     }
 }
 
-@Suite("NAME=KEY")
+@Suite("Secret assignment (NAME=KEY)")
 struct SecretAssignmentTests {
     @Test(
-        "The name is a shell's, the key is everything after the first =",
+        "The name is a variable of a shell, the key is the text after the first =",
         arguments: [("A=b", "A", "b"), ("_a1=b=c", "_a1", "b=c"), ("TOKEN= ", "TOKEN", " "), ("A=é", "A", "é")])
     func parsed(_ text: String, _ name: String, _ key: String) throws {
         let assignment = try #require(SecretAssignment(argument: text))
@@ -45,13 +45,13 @@ struct SecretAssignmentTests {
         #expect(assignment.key == key)
     }
 
-    @Test("Anything else is refused", arguments: ["", "A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
+    @Test("Other texts are refused", arguments: ["", "A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
     func refused(_ text: String) {
         #expect(SecretAssignment(argument: text) == nil)
     }
 }
 
-@Suite("Which valet is meant")
+@Suite("Selected valet")
 struct ValetSelectionTests {
     private func select(_ arguments: [String], _ environment: [String: String] = [:]) throws -> SelectedValet {
         try ValetOptions.parse(arguments).resolve(environment: environment)
@@ -61,7 +61,7 @@ struct ValetSelectionTests {
         try select(arguments, environment).valet.itemQuery["svce"] as? String
     }
 
-    @Test("Without options it is the default valet of the command itself")
+    @Test("Without options, the default valet of the command is selected")
     func defaults() throws {
         let selected = try select([])
         #expect(selected.valet.identifier.description == "default")
@@ -70,7 +70,7 @@ struct ValetSelectionTests {
     }
 
     @Test(
-        "The options choose the service",
+        "The options determine the service",
         arguments: [
             (["--identifier", "a"], "VAL_VALValet_initWithIdentifier:accessibility:_a_AccessibleWhenUnlocked"),
             (["--cloud"], "VAL_VALSynchronizableValet_initWithIdentifier:accessibility:_default_AccessibleWhenUnlocked"),
@@ -91,7 +91,7 @@ struct ValetSelectionTests {
     }
 
     @Test(
-        "A valet whose items a person has to release",
+        "The options select a Secure Enclave valet",
         arguments: [
             (
                 ["--secure-enclave", "user-presence"],
@@ -119,7 +119,7 @@ struct ValetSelectionTests {
         #expect(try select(arguments).accessibility == .whenPasscodeSetThisDeviceOnly)
     }
 
-    @Test("A reason goes with a valet that asks")
+    @Test("A reason requires a valet with authentication")
     func reason() throws {
         let reason = try ReasonOption.parse(["--reason", "why"])
         #expect(try reason.text(for: select(["--secure-enclave", "user-presence"])) == "why")
@@ -128,14 +128,14 @@ struct ValetSelectionTests {
         #expect(try ReasonOption.parse([]).text(for: select([])).isEmpty)
     }
 
-    @Test("Where nothing recognises a finger or a face, it is said what to use", arguments: ["biometric-any", "biometric-current-set"])
+    @Test("Biometric authentication is refused with an alternative", arguments: ["biometric-any", "biometric-current-set"])
     func biometry(option: String) {
         let failure = #expect(throws: CommandFailure.self) { try select(["--secure-enclave", option]) }
         #expect(failure?.status == .unavailable)
         #expect(failure?.advice.contains("user-presence") == true)
     }
 
-    @Test("The environment gives defaults, and an option wins over it")
+    @Test("The environment provides defaults, and options override them")
     func environment() throws {
         let environment = [
             "VALET_IDENTIFIER": "a", "VALET_ACCESSIBILITY": "after-first-unlock", "VALET_GROUP": "group.b", "VALET_APP": "c",
@@ -150,7 +150,7 @@ struct ValetSelectionTests {
     }
 
     @Test(
-        "What does not go together is wrong usage",
+        "Options that cannot be combined are a usage error",
         arguments: [
             ["--cloud", "--accessibility", "when-unlocked-this-device-only"], ["--group", "group"], ["--group", ".b"],
             ["--group", "a."], ["--identifier", ""], ["--app", ""], ["--explicit", "--group", "group.b", "--identifier", "a"],
@@ -163,7 +163,7 @@ struct ValetSelectionTests {
         #expect(failure?.status == .usage)
     }
 
-    @Test("A wrong class in the environment is wrong usage")
+    @Test("An unknown class in the environment is a usage error")
     func wrongEnvironment() {
         let failure = #expect(throws: CommandFailure.self) { try select([], ["VALET_ACCESSIBILITY": "always"]) }
         #expect(failure?.status == .usage)

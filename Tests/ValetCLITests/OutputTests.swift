@@ -5,9 +5,9 @@ import Testing
 
 @testable import ValetCLI
 
-@Suite("What is advised")
+@Suite("Advice of failures")
 struct CommandFailureTests {
-    @Test("Where something was done, nobody is told that nothing was")
+    @Test("The advice for a partial change does not say that nothing was changed")
     func partlyDone() {
         for status in [KeychainStatus.notAvailable, .readOnly, .inputOutput, .authFailed, .parameter] {
             let failure = CommandFailure(passcode: KeychainFailure(status, "done, but", remedy: .lockAgain))
@@ -16,18 +16,18 @@ struct CommandFailureTests {
         }
     }
 
-    @Test("Where a file was at fault, the file is what is advised about")
+    @Test("The advice for a remedy names the file or program")
     func files() {
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .correctPolicy)).advice.contains("administrator"))
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .makeRoomForKeys)).advice.contains("keyctl"))
-        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer"))
-        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .closeElsewhere)).advice.contains("End the programs"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer version"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .closeElsewhere)).advice.contains("Quit the programs"))
         let refused = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .repair))
         #expect(refused.advice.contains("valet repair") && refused.status == .damaged)
-        #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another place"))
+        #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another path"))
     }
 
-    @Test("Each reason why nobody could be authenticated has an advice of its own")
+    @Test("Each refusal of authentication has its own advice")
     func refusals() {
         let refusals: [AuthenticationRefusal] = [
             .passcodeNotSet, .wrong, .lockedOut(seconds: 30), .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
@@ -38,7 +38,7 @@ struct CommandFailureTests {
         #expect(failures[0].advice.contains("valet passcode set"))
         #expect(failures[2].advice.contains("30 s"))
         #expect(failures[5].advice.contains("--passcode-fd"))
-        #expect(CommandFailure(KeychainFailure(.userCanceled, "why")).problem.contains("cancelled"))
+        #expect(CommandFailure(KeychainFailure(.userCanceled, "why")).problem.contains("canceled"))
     }
 }
 
@@ -56,27 +56,27 @@ struct ItemListingTests {
         #expect(ItemListing.lines([]) == "")
     }
 
-    @Test("What could move the cursor or hide text is shown escaped", arguments: ["\u{1B}[2J", "a\nb", "\u{202E}", "\u{7F}", "\u{9B}"])
+    @Test("Characters that move the cursor or hide text are escaped", arguments: ["\u{1B}[2J", "a\nb", "\u{202E}", "\u{7F}", "\u{9B}"])
     func escapes(_ key: String) {
-        let shown = ItemListing.printable(key)
+        let shown = ItemListing.escapingUnprintable(key)
         #expect(shown.unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) })
         #expect(shown.contains("\\"))
         #expect(!ItemListing.table([Self.item(key)]).contains(key))
     }
 
-    @Test("Text in any script is shown as it is", arguments: ["key", "clé", "鍵", "🔑", "a b"])
+    @Test("Text in any script is shown unchanged", arguments: ["key", "clé", "鍵", "🔑", "a b"])
     func text(_ key: String) {
-        #expect(ItemListing.printable(key) == key)
+        #expect(ItemListing.escapingUnprintable(key) == key)
     }
 
-    @Test("What cannot be measured is said, never guessed")
+    @Test("An unreadable secret has no size")
     func unreadable() throws {
         #expect(ItemListing.table([Self.item("a", byteCount: nil)]).contains("unreadable"))
         let json = String(decoding: try ItemListing.json([Self.item("a", byteCount: nil)]), as: UTF8.self)
         #expect(!json.contains("size"))
     }
 
-    @Test("JSON keeps every key, whatever is in it")
+    @Test("JSON preserves every key")
     func json() throws {
         let data = try ItemListing.json([Self.item("a\n\"b\\\u{1B}"), Self.item("a/b")])
         let objects = try #require(try JSONSerialization.jsonObject(with: data) as? [[String: Any]])

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainTestSupport
 import Synchronization
 
-/// What a command did: what came out before and after each thing typed, and how it exited.
+/// The result of a command: the output before and after each input, and the exit code.
 struct RunResult {
     var outputs: [String]
     var standardError = ""
     var exitCode: Int32
 
-    /// Nil if it is what the step expects, else both, to be read side by side.
+    /// Compares the result with the expectation of a step.
+    ///
+    /// Returns nil if they match, else both of them.
     func difference(from step: Transcript.Step) -> String? {
         let expectedOutputs = step.exchanges.map(\.output)
         let isSame =
@@ -22,12 +25,14 @@ struct RunResult {
         return """
             expected:
             \(show(expectedOutputs, step.standardError, step.exitCode))
-            came:
+            actual:
             \(show(outputs, standardError, exitCode))
             """
     }
 
-    /// Compares line by line; blanks at the end of a line do not count, and … in what is expected matches any text.
+    /// Compares line by line.
+    ///
+    /// Ignores blanks at the end of a line; … in an expected line matches any text.
     static func matches(_ text: String, _ expected: String) -> Bool {
         let lines = split(text)
         let expectedLines = split(expected)
@@ -54,44 +59,77 @@ struct RunResult {
     }
 }
 
-/// An empty folder that is gone afterwards.
-struct TemporaryFolder {
-    let path: String
-
-    static func with<Result>(_ body: (TemporaryFolder) throws -> Result) throws -> Result {
-        let url = FileManager.default.temporaryDirectory.appending(path: "valet-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        defer { try? FileManager.default.removeItem(at: url) }
-        return try body(TemporaryFolder(path: url.path))
+/// The environment of a transcript: a directory that is HOME and the working directory, and which passcodes are cheap.
+struct TranscriptEnvironment {
+    /// The cost of the key derivation for passcodes and backups.
+    enum PasscodeCost {
+        /// 64 MiB, as for users.
+        case production
+        /// 1 MiB. The transcripts derive keys about 180 times, which would take 80 seconds at the production cost.
+        case cheap
     }
 
-    /// The environment of a command in this folder, and nothing of ours.
-    var environment: [String] {
-        [
-            "HOME=\(path)", "KEYCHAIN_HOME=\(path)/keychain", "PATH=\(Self.folderOfProducts):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+    let path: String
+    private let passcodeCost: PasscodeCost
+
+    /// Runs `body` with a new environment.
+    static func with<Result>(_ passcodeCost: PasscodeCost, _ body: (TranscriptEnvironment) throws -> Result) throws -> Result {
+        try withTemporaryDirectory { try body(TranscriptEnvironment(path: $0, passcodeCost: passcodeCost)) }
+    }
+
+    /// The environment variables of a command.
+    ///
+    /// Nothing is inherited from the test.
+    func variables() throws -> [String] {
+        let preloaded = passcodeCost == .cheap ? ["LD_PRELOAD=\(try CheapPasscodePolicy.libraryPath.get())"] : []
+        return preloaded + [
+            "HOME=\(path)", "KEYCHAIN_HOME=\(path)/keychain", "PATH=\(Self.productsPath):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "LC_ALL=C.UTF-8", "TERM=xterm", "TZ=UTC", "COLUMNS=100",
         ]
     }
 
-    /// Shows the folder in what came out as $HOME.
+    /// Replaces the path of the directory with $HOME.
     func replacingHomePath(_ text: String) -> String {
         text.replacingOccurrences(of: path, with: "$HOME")
     }
 
-    /// Where the build put `valet`: beside the test bundle.
-    private static let folderOfProducts: String = {
+    /// The directory in which the build put `valet`, beside the test bundle.
+    static let productsPath: String = {
         let executable = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return URL(filePath: executable).deletingLastPathComponent().path
     }()
 }
 
+/// The library that makes passcodes cheap; see Preload/cheap_passcode_policy.c.
+enum CheapPasscodePolicy {
+    struct CompilerFailure: Error {
+        let output: String
+    }
+
+    /// The path of the library, which is compiled once per test run.
+    static let libraryPath = Result { try compile() }
+
+    private static func compile() throws -> String {
+        let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Preload/cheap_passcode_policy.c").path
+        let library = "\(TranscriptEnvironment.productsPath)/cheap_passcode_policy.so"
+        let unfinished = "\(library).\(getpid())"
+        let compiler = try KeychainTestSupport.ChildProcess.run(
+            "clang", ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", unfinished, source, "-ldl"],
+            environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"])
+        guard compiler.ending == .exited(0) else { throw CompilerFailure(output: compiler.output) }
+        // Another test run may use the library meanwhile, so it is replaced atomically.
+        guard unsafe rename(unfinished, library) == 0 else { throw CompilerFailure(output: "rename: error \(errno)") }
+        return library
+    }
+}
+
 /// Runs a step with its standard output and standard error in pipes.
 enum PipedRun {
-    static func run(_ step: Transcript.Step, in folder: TemporaryFolder) throws -> RunResult {
+    static func run(_ step: Transcript.Step, in environment: TranscriptEnvironment) throws -> RunResult {
         let output = try Pipe()
         let errors = try Pipe()
-        let child = try ChildProcess(
-            step.command, in: folder,
+        let child = try TranscriptProcess(
+            step.command, in: environment,
             redirections: [.open("/dev/null", O_RDONLY), .duplicate(output.writeEnd), .duplicate(errors.writeEnd)]
         )
         close(output.writeEnd)
@@ -103,22 +141,22 @@ enum PipedRun {
         let texts = DescriptorReader.readToEnd(of: [output.readEnd, errors.readEnd])
         if texts == nil { child.kill() }
         let exitCode = child.wait()
-        guard let texts else { throw ChildProcess.Failure(description: "\(step.command) did not end in time") }
+        guard let texts else { throw TranscriptProcess.Failure(description: "\(step.command) did not end in time") }
         return RunResult(
-            outputs: [folder.replacingHomePath(texts[0])], standardError: folder.replacingHomePath(texts[1]), exitCode: exitCode)
+            outputs: [environment.replacingHomePath(texts[0])], standardError: environment.replacingHomePath(texts[1]), exitCode: exitCode)
     }
 
     private struct Pipe {
         let readEnd: Int32
         let writeEnd: Int32
 
-        /// Close-on-exec, so that commands started meanwhile by other tests do not keep it open.
+        /// Creates a pipe whose ends are close-on-exec, so that commands that other tests start do not keep them open.
         init() throws {
             var ends: [Int32] = [0, 0]
-            try ChildProcess.withoutConcurrentSpawn {
+            try TranscriptProcess.withoutConcurrentSpawn {
                 // The pointer is used during the call only.
                 guard unsafe pipe(&ends) == 0, ends.allSatisfy({ fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }) else {
-                    throw ChildProcess.Failure(description: "pipe: error \(errno)")
+                    throw TranscriptProcess.Failure(description: "pipe: error \(errno)")
                 }
             }
             (readEnd, writeEnd) = (ends[0], ends[1])
@@ -126,43 +164,43 @@ enum PipedRun {
     }
 }
 
-/// Runs a step on a pseudo-terminal, and types when what is expected has come out.
+/// Runs a step on a pseudo-terminal, and types an input after the output before it has appeared.
 struct TerminalRun {
-    // Of <asm-generic/ioctls.h>, which the C library's module leaves out.
+    // From <asm-generic/ioctls.h>, which is missing in the module of the C library.
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
     private let step: Transcript.Step
-    private let folder: TemporaryFolder
-    /// Our side of the terminal.
+    private let environment: TranscriptEnvironment
+    /// The controlling side of the pseudo-terminal.
     private let screen: Int32
-    private let deadline = Date(timeIntervalSinceNow: ChildProcess.deadlineSeconds)
+    private let deadline = Date(timeIntervalSinceNow: TranscriptProcess.deadlineSeconds)
 
-    static func run(_ step: Transcript.Step, in folder: TemporaryFolder) throws -> RunResult {
-        // All pointers here are used during the calls only.
+    static func run(_ step: Transcript.Step, in environment: TranscriptEnvironment) throws -> RunResult {
+        // The pointers are used during the calls only.
         let screen = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         defer { close(screen) }
         var number: UInt32 = 0
         var isLocked: Int32 = 0
         guard screen >= 0, unsafe ioctl(screen, Self.unlock, &isLocked) == 0, unsafe ioctl(screen, Self.getNumber, &number) == 0
         else {
-            throw ChildProcess.Failure(description: "no pseudo-terminal: error \(errno)")
+            throw TranscriptProcess.Failure(description: "no pseudo-terminal: error \(errno)")
         }
         var size = winsize(ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0)
         _ = unsafe ioctl(screen, UInt(TIOCSWINSZ), &size)
-        // The first terminal that the leader of a session opens controls it.
-        let child = try ChildProcess(
-            step.command, in: folder, redirections: [.open("/dev/pts/\(number)", O_RDWR), .duplicate(0), .duplicate(0)]
+        // The first terminal that the leader of a session opens becomes its controlling terminal.
+        let child = try TranscriptProcess(
+            step.command, in: environment, redirections: [.open("/dev/pts/\(number)", O_RDWR), .duplicate(0), .duplicate(0)]
         )
-        let outputs = TerminalRun(step: step, folder: folder, screen: screen).converse()
-        // Either it has ended, or it waits for something that will not come.
+        let outputs = TerminalRun(step: step, environment: environment, screen: screen).converse()
+        // The command waits for input that the transcript does not have.
         if outputs.isUnfinished { child.kill() }
         return RunResult(outputs: outputs.texts, exitCode: child.wait())
     }
 
-    private init(step: Transcript.Step, folder: TemporaryFolder, screen: Int32) {
+    private init(step: Transcript.Step, environment: TranscriptEnvironment, screen: Int32) {
         self.step = step
-        self.folder = folder
+        self.environment = environment
         self.screen = screen
     }
 
@@ -182,9 +220,9 @@ struct TerminalRun {
         return (texts, false)
     }
 
-    /// Types, and takes off what the terminal shows of it: the text if it may be shown, and the line break.
+    /// Types an input, and reads its echo: the text if the terminal shows it, and the line break.
     ///
-    /// False: something else came.
+    /// Returns false if the output differs from the echo.
     private func type(_ typed: Transcript.Typed) -> Bool {
         let bytes = Array(typed.text.utf8)
         // The pointer is used during the call only.
@@ -202,17 +240,19 @@ struct TerminalRun {
     }
 
     private func shown(_ chunk: Data) -> String {
-        folder.replacingHomePath(String(decoding: chunk, as: UTF8.self).replacingOccurrences(of: "\r\n", with: "\n"))
+        environment.replacingHomePath(String(decoding: chunk, as: UTF8.self).replacingOccurrences(of: "\r\n", with: "\n"))
     }
 }
 
-/// Reads what comes out of descriptors, with a deadline.
+/// Reads from descriptors, with a deadline.
 enum DescriptorReader {
-    /// Everything that comes out of all of them; nil if one is still open at the deadline.
+    /// Reads all of them to the end.
     ///
-    /// Bytes that are not UTF-8 show as �.
+    /// Returns nil if one is still open at the deadline.
+    ///
+    /// Bytes that are not UTF-8 become �.
     static func readToEnd(of descriptors: [Int32]) -> [String]? {
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.deadlineSeconds)
+        let deadline = Date(timeIntervalSinceNow: TranscriptProcess.deadlineSeconds)
         var data = descriptors.map { _ in Data() }
         var open = Set(descriptors.indices)
         while !open.isEmpty {
@@ -226,9 +266,9 @@ enum DescriptorReader {
         return data.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The next bytes; nil at the end.
+    /// Returns the next bytes, or nil at the end.
     ///
-    /// A pseudo-terminal whose last user is gone answers an error, which is its end.
+    /// A pseudo-terminal that no process has open returns an error, which is its end.
     static func read(_ descriptor: Int32) -> Data? {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         // The pointer is used during the call only.
@@ -236,7 +276,9 @@ enum DescriptorReader {
         return count > 0 ? Data(chunk[..<count]) : nil
     }
 
-    /// False at the deadline.
+    /// Waits until a descriptor is readable.
+    ///
+    /// Returns false at the deadline.
     static func wait(_ requests: inout [pollfd], until deadline: Date) -> Bool {
         while true {
             let rest = deadline.timeIntervalSinceNow
@@ -248,28 +290,30 @@ enum DescriptorReader {
     }
 }
 
-/// A command started with posix_spawn in a session of its own.
-struct ChildProcess {
+/// The process of a command, which leads a session.
+struct TranscriptProcess {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// `POSIX_SPAWN_SETSID`, which the C library shows to GNU programs only.
+    /// `POSIX_SPAWN_SETSID`, which the C library declares for GNU programs only.
     private static let newSession: Int32 = 0x80
 
     let identifier: pid_t
-    /// No command here takes longer than a moment; this is for machines under load.
+    /// The deadline of a command.
+    ///
+    /// It is long because the machine may be under load.
     static let deadlineSeconds = 120.0
 
-    /// Where a standard descriptor of the command goes.
+    /// The file behind a standard descriptor of the command.
     enum Redirection {
         case open(String, Int32)
         case duplicate(Int32)
     }
 
-    /// Starts `/bin/sh -c command` in the folder, with its descriptors 0, 1 and 2 redirected in this order.
-    init(_ command: String, in folder: TemporaryFolder, redirections: [Redirection]) throws {
-        // All pointers here are used during the calls only.
+    /// Starts `/bin/sh -c command` in the directory, with its descriptors 0, 1, and 2 redirected in this order.
+    init(_ command: String, in environment: TranscriptEnvironment, redirections: [Redirection]) throws {
+        // The pointers are used during the calls only.
         var actions = unsafe posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
         unsafe posix_spawn_file_actions_init(&actions)
@@ -290,10 +334,11 @@ struct ChildProcess {
         unsafe posix_spawnattr_setsigmask(&attributes, &signals)
         unsafe sigfillset(&signals)
         unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+        let variables = try environment.variables()
         var process: pid_t = 0
         let result = Self.withoutConcurrentSpawn {
             unsafe withCStrings(["sh", "-c", "cd \"$HOME\" || exit\n" + command]) { arguments in
-                unsafe withCStrings(folder.environment) { environment in
+                unsafe withCStrings(variables) { environment in
                     unsafe posix_spawn(&process, "/bin/sh", &actions, &attributes, arguments, environment)
                 }
             }
@@ -302,19 +347,23 @@ struct ChildProcess {
         identifier = process
     }
 
-    /// A child inherits every descriptor that is not marked yet, so none may start between opening one and marking it.
+    /// Runs `body` while no process is started.
+    ///
+    /// A process that started between the opening of a descriptor and its marking as close-on-exec would inherit it.
     static func withoutConcurrentSpawn<Result>(_ body: () throws -> Result) rethrows -> Result {
         try starting.withLock { _ in try body() }
     }
 
     private static let starting = Mutex<Void>(())
 
-    /// Ends the whole session if the command runs on.
+    /// Kills the whole session.
     func kill() {
         Foundation.kill(-identifier, SIGKILL)
     }
 
-    /// The exit code; 128 + n for signal n.
+    /// Waits for the process.
+    ///
+    /// Returns the exit code, or 128 + n for signal n.
     func wait() -> Int32 {
         var status: Int32 = 0
         while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
@@ -323,9 +372,9 @@ struct ChildProcess {
     }
 }
 
-/// Calls `body` with a null-terminated array of C strings, as posix_spawn takes it.
+/// Calls `body` with a null-terminated array of C strings.
 private func withCStrings<Result>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
-    // Copies of the texts that live as long as the call.
+    // The copies are freed after the call.
     let pointers = unsafe texts.map { unsafe strdup($0) }
     defer {
         for index in unsafe pointers.indices { unsafe free(pointers[index]) }

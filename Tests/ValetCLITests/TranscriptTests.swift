@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainTestSupport
 import Testing
 
-/// A story from `Scripts/`, parsed.
+/// A transcript from `Scripts/`.
 ///
 /// The format is described in TranscriptTests.swift.
 struct Transcript: Sendable, CustomTestStringConvertible {
-    /// A command, and what is expected of it.
+    /// A command and its expected result.
     struct Step: Sendable {
         let command: String
         let isOnTerminal: Bool
@@ -17,7 +18,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         var exitCode: Int32 = 0
     }
 
-    /// What comes out, and then what is typed, if anything.
+    /// An output, and the input after it, if any.
     struct Exchange: Sendable {
         var output = ""
         var typed: Typed?
@@ -33,9 +34,9 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     }
 
     let name: String
-    /// Nil: for everybody.
+    /// Whether the transcript is for root only, or for other users only; nil for all users.
     private var isForRoot: Bool?
-    /// Commands that must succeed for the story to be told.
+    /// Commands that must succeed, or the transcript is skipped.
     private var conditions: [String] = []
     private(set) var steps: [Step] = []
 
@@ -48,11 +49,13 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Why the story cannot be told here, as this user; nil when it can.
+    /// The reason why the transcript cannot run on this machine as this user; nil if it can.
     func obstacle() throws -> String? {
         if let isForRoot, isForRoot != (getuid() == 0) { return isForRoot ? "only root can run it" : "root cannot run it" }
         let failing = try conditions.first { command in
-            try TemporaryFolder.with { try PipedRun.run(Step(command: command, isOnTerminal: false, line: 0), in: $0).exitCode != 0 }
+            try TranscriptEnvironment.with(.cheap) {
+                try PipedRun.run(Step(command: command, isOnTerminal: false, line: 0), in: $0).exitCode != 0
+            }
         }
         return failing.map { "'\($0)' fails here" }
     }
@@ -66,7 +69,9 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// False: the line has no place here.
+    /// Parses a line.
+    ///
+    /// Returns false if it is not allowed there.
     private mutating func add(_ line: String, number: Int) throws -> Bool {
         if line == "# as root" { isForRoot = true }
         if line == "# not as root" { isForRoot = false }
@@ -90,7 +95,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         }
         if line.hasPrefix("<") {
             guard let typed = Typed(line) else { return false }
-            // What is typed comes after a question, and that does not end its line.
+            // An input follows a prompt, whose line has no end.
             step.exchanges[last].output.removeLast(step.exchanges[last].output.hasSuffix("\n") ? 1 : 0)
             step.exchanges[last].typed = typed
             step.exchanges.append(Exchange())
@@ -120,61 +125,101 @@ extension Transcript.Typed {
     }
 }
 
-// Each file in Scripts/ is a story: commands, what is typed, what comes out, how they exit. It runs in an empty folder of its own,
-// which is HOME and the working directory; KEYCHAIN_HOME is a folder in it, and `valet` is on the PATH.
+// Each file in Scripts/ is a transcript: commands, their inputs, outputs, and exit codes. A transcript runs in an empty directory, which is
+// HOME and the working directory. KEYCHAIN_HOME is a directory in it, and `valet` is on the PATH.
 //
-//   # text       a comment; `# as root` and `# not as root` say who alone can run the story, `# only if command` what must succeed
+//   # text       a comment; `# as root`, `# not as root`, and `# only if command` are conditions for running the transcript
 //   $ command    run by /bin/sh; standard output and standard error are pipes, standard input is /dev/null
 //   % command    run by /bin/sh on a pseudo-terminal
-//   text         the next line that comes out: on standard output, or on the screen
+//   text         the next line of output: on standard output, or on the screen
 //   ! text       the next line on standard error (after $)
-//   << text      typed, with Enter, once the lines above have come out, and shown on the screen (after %)
+//   << text      an input with Enter, after the lines above have appeared; the screen shows it (after %)
 //   < text       the same, but the screen must not show it
-//   <^C          one control character, which the screen must not show
-//   ? number     how it exits, if not with 0; 128 + n for signal n
+//   <^C          a control character, which the screen must not show
+//   ? number     the exit code, if it is not 0; 128 + n for signal n
 //   \c           the line above does not end in a line break
-//   \text        the line `text`, whatever it begins with; \ alone is an empty line
+//   \text        the line `text`, whatever its first character is; \ alone is an empty line
 //
-// In a line that is expected, … stands for any text. The folder is shown as $HOME. Blanks at the end of a line do not count, and empty
-// lines are for the eye only.
+// In an expected line, … matches any text. The directory is shown as $HOME. Blanks at the end of a line and empty lines are ignored.
+//
+// Passcodes are cheap, except in the transcripts about passcodes with KEYCHAIN_TEST_SCALE=full: see TranscriptEnvironment.
 
 @Suite("The command")
 struct TranscriptTests {
-    @Test("A story runs as it is written", arguments: try Transcript.all())
-    func story(_ transcript: Transcript) throws {
-        // Which ones, and why, is said by the test below.
+    /// The transcripts that run at the production cost of a passcode at full scale.
+    private static let passcodeTranscripts: Set<String> = ["passcode.txt", "wrong-passcode.txt"]
+    private static let isFullScale = ProcessInfo.processInfo.environment["KEYCHAIN_TEST_SCALE"] == "full"
+
+    @Test("A transcript has the written outputs and exit codes", arguments: try Transcript.all())
+    func transcript(_ transcript: Transcript) throws {
+        // The test `allTranscriptsRun` reports the reasons.
         if let obstacle = try transcript.obstacle() { try Test.cancel("\(transcript.name): \(obstacle)") }
-        try TemporaryFolder.with { folder in
-            // The kernel's keyring outlives the folder.
-            defer { _ = try? PipedRun.run(Transcript.Step(command: Self.forgetting, isOnTerminal: false, line: 0), in: folder) }
+        let isExpensive = Self.isFullScale && Self.passcodeTranscripts.contains(transcript.name)
+        try TranscriptEnvironment.with(isExpensive ? .production : .cheap) { environment in
+            // The kernel keyring outlives the directory.
+            defer { _ = try? PipedRun.run(Transcript.Step(command: Self.removeKeys, isOnTerminal: false, line: 0), in: environment) }
             for step in transcript.steps {
-                let run = try step.isOnTerminal ? TerminalRun.run(step, in: folder) : PipedRun.run(step, in: folder)
+                let run = try step.isOnTerminal ? TerminalRun.run(step, in: environment) : PipedRun.run(step, in: environment)
                 let difference = run.difference(from: step)
                 #expect(difference == nil, "\(transcript.name), line \(step.line): \(step.command)\n\(difference ?? "")")
-                // What follows builds on it.
+                // The later steps depend on this one.
                 if difference != nil { return }
             }
         }
     }
 
-    /// The stories that cannot be told here, with the reason.
-    private static let untold: [String] = {
+    /// The transcripts that cannot run on this machine, with the reasons.
+    private static let skipped: [String] = {
         do {
-            return try Transcript.all().compactMap { story in try story.obstacle().map { "\(story.name): \($0)" } }
+            return try Transcript.all().compactMap { transcript in try transcript.obstacle().map { "\(transcript.name): \($0)" } }
         } catch {
             return ["\(error)"]
         }
     }()
 
-    @Test("Every story can be told here", .enabled(if: untold.isEmpty, "\(untold.joined(separator: "; "))"))
+    @Test("Every transcript can run on this machine", .enabled(if: skipped.isEmpty, "\(skipped.joined(separator: "; "))"))
     func allTranscriptsRun() throws {
-        for story in try Transcript.all() { #expect(try story.obstacle() == nil, "\(story.name)") }
+        for transcript in try Transcript.all() { #expect(try transcript.obstacle() == nil, "\(transcript.name)") }
     }
 
-    private static let forgetting = "[ ! -e keychain/keychain.db ] || valet lock --all"
+    private static let removeKeys = "[ ! -e keychain/keychain.db ] || valet lock --all"
 
-    @Test("There are stories")
+    @Test("The transcripts are found")
     func transcriptsExist() throws {
-        #expect(try Transcript.all().count > 10, "those that cannot be told here are counted too")
+        #expect(try Transcript.all().count > 10, "skipped transcripts are counted too")
     }
+
+    @Test(
+        "The preloaded policy makes a new passcode cost 1 MiB in place of 64 MiB",
+        arguments: [(TranscriptEnvironment.PasscodeCost.cheap, 1), (.production, 64)])
+    func passcodeCost(_ cost: TranscriptEnvironment.PasscodeCost, _ memoryMiB: Int) throws {
+        try TranscriptEnvironment.with(cost) { environment in
+            let set = Transcript.Step(
+                command: "printf Druidia >passcode; valet passcode set --passcode-fd 3 3<passcode", isOnTerminal: false, line: 0)
+            let run = try PipedRun.run(set, in: environment)
+            defer { _ = try? PipedRun.run(Transcript.Step(command: Self.removeKeys, isOnTerminal: false, line: 0), in: environment) }
+            #expect(run.exitCode == 0, "\(run.standardError)")
+            #expect(try Self.recordedCosts(atPath: environment.path + "/keychain/keychain.db") == [memoryMiB])
+        }
+    }
+
+    /// The memory costs, in MiB, of all passcode records in the files of a keychain; see the article On-disk format.
+    ///
+    /// A record is: tag 16, length 42, derivation 1 (scrypt), salt (32), log2 N (1), r (4), p (4).
+    private static func recordedCosts(atPath path: String) throws -> Set<Int> {
+        let files = try ["", "-wal"].map { path + $0 }.filter(FileManager.default.fileExists).map {
+            try Data(contentsOf: URL(filePath: $0))
+        }
+        var costs: Set<Int> = []
+        for bytes in files.map([UInt8].init) {
+            for start in bytes.indices.dropLast(recordHeader.count + 41) where bytes[start...].starts(with: recordHeader) {
+                let parameters = bytes[(start + recordHeader.count + 32)...].prefix(9)
+                guard parameters.dropFirst() == [8, 0, 0, 0, 1, 0, 0, 0] else { continue }
+                costs.insert((128 * 8 << Int(parameters[parameters.startIndex])) >> 20)
+            }
+        }
+        return costs
+    }
+
+    private static let recordHeader: [UInt8] = [16, 0, 42, 0, 0, 0, 1]
 }

@@ -10,20 +10,20 @@ import Valet
 #if canImport(Glibc)
 @Suite("A C program")
 struct CProgramTests {
-    /// What is in Tests/CValetTestProgram: each looks at what valet.h says.
+    /// The cases of Tests/CValetTestProgram, which check the statements of valet.h.
     @Test(
-        "finds everything as the header says",
+        "behaves as the header documents",
         arguments: ["arguments", "values", "keys", "making", "migrations", "enclaves", "wiping", "forks", "threads"])
     func cases(_ name: String) throws {
         try Self.run(name)
     }
 
-    @Test("creates, uses and frees 10,000 times and takes no more memory for it")
+    @Test("does not use more memory after 10,000 rounds of create, use, and free")
     func growth() throws {
         try Self.run("growth", "10000")
     }
 
-    @Test("is told of a case that does not exist, so that a name that is wrong here is seen")
+    @Test("exits with 2 for an unknown case, so that a misspelled case fails")
     func noCase() throws {
         #expect(try Self.end(of: "no such case").ending == .exited(2))
     }
@@ -37,7 +37,7 @@ struct CProgramTests {
         try end(of: arguments)
     }
 
-    /// On a keychain of its own.
+    /// Runs the program on its own keychain.
     private static func end(of arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
         try withTemporaryDirectory(inMemory: true) { home in
             let child = try ChildProcess(
@@ -51,7 +51,7 @@ struct CProgramTests {
 #endif
 
 #if canImport(Glibc)
-/// The examples as they are in the repository, with the library that the build put beside the tests.
+/// The examples of the repository, with the library that the build put beside the tests.
 @Suite("The examples")
 struct ExampleTests {
     private static let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -59,7 +59,7 @@ struct ExampleTests {
     private static let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     private static let hasPython = path.split(separator: ":").contains { FileManager.default.isExecutableFile(atPath: "\($0)/python3") }
 
-    @Test("in C stores a secret and reads it back, and shows no key and no secret in the keychain's files")
+    @Test("in C stores a secret and reads it back, with no key or secret in plain text in the keychain's files")
     func inC() throws {
         try withTemporaryDirectory { directory in
             let products = try productsPath()
@@ -80,7 +80,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("include a header that is C of 1999 and C++, without a warning", arguments: [["c", "c99"], ["c", "c17"], ["c++", "c++11"]])
+    @Test("include a header that compiles as C99 and C++ without a warning", arguments: [["c", "c99"], ["c", "c17"], ["c++", "c++11"]])
     func header(_ language: [String]) throws {
         let compilation = try ChildProcess.run(
             "clang",
@@ -91,7 +91,7 @@ struct ExampleTests {
         #expect(compilation.ending == .exited(0), "\(compilation.output)")
     }
 
-    @Test("in the article about C is the one in C")
+    @Test("in the article about C equals Examples/C")
     func inArticle() throws {
         let article = try String(contentsOfFile: Self.repository + "/Sources/ValetC/ValetC.docc/C.md", encoding: .utf8)
         let start = try #require(article.range(of: "```c\n"))
@@ -118,21 +118,21 @@ struct ExampleTests {
 }
 #endif
 
-@Suite("The header and what is behind it")
+@Suite("The header and the library")
 struct StatusTests {
     @Test("Each error of the keychain is its raw value plus 1", arguments: KeychainError.allCases)
     func keychainErrors(_ error: KeychainError) {
-        #expect(Int(statusAnswer { throw error }) == error.rawValue + 1)
+        #expect(Int(status { throw error }) == error.rawValue + 1)
         #expect(statusText(error.rawValue + 1) != "unknown status")
     }
 
     @Test("Each error of a migration is its raw value plus 101", arguments: MigrationError.allCases)
     func migrationErrors(_ error: MigrationError) {
-        #expect(Int(statusAnswer { throw error }) == error.rawValue + 101)
+        #expect(Int(status { throw error }) == error.rawValue + 101)
         #expect(statusText(error.rawValue + 101) != "unknown status")
     }
 
-    @Test("The names of the constants are those of the cases")
+    @Test("The constants equal the raw values of the cases")
     func names() {
         #expect(valet_error_could_not_access_keychain == KeychainError.couldNotAccessKeychain.rawValue + 1)
         #expect(valet_error_user_cancelled == KeychainError.userCancelled.rawValue + 1)
@@ -160,18 +160,18 @@ struct StatusTests {
     }
 
     #if canImport(Glibc)
-    @Test("The library and the command have one version")
+    @Test("The library and the command have the same version")
     func version() throws {
         let (ending, output) = try ChildProcess.run(BuiltProgram.path(of: "valet"), ["--version"])
         #expect(ending == .exited(0))
-        // Static text, ended by NUL.
+        // A static NUL-terminated text.
         let version = unsafe valet_version().map { unsafe String(cString: $0) }
         #expect(version == output.trimmingCharacters(in: .whitespacesAndNewlines))
     }
     #endif
 
     private func statusText(_ status: Int) -> String {
-        // Static text, ended by NUL.
+        // A static NUL-terminated text.
         unsafe valet_status_text(valet_status(status)).map { unsafe String(cString: $0) } ?? ""
     }
 }

@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 import Valet
 
-/// The functions of the header, called as C calls them, with results that tests can compare.
+/// Calls the functions of the header as C does, and returns results that tests can compare.
 enum CStringCalls {
     static let nulTerminated = -1
 
@@ -16,7 +16,7 @@ enum CStringCalls {
     ) -> (status: Int, text: String?) {
         var buffer: UnsafeMutablePointer<CChar>?
         var length = 0
-        // Both live until the call returns; the buffer until it is freed here.
+        // The variables outlive the call. The buffer is freed below.
         let status = unsafe read(&buffer, &length)
         defer { unsafe valet_buffer_free(buffer) }
         guard let start = unsafe buffer else { return (Int(status), nil) }
@@ -40,16 +40,16 @@ enum CStringCalls {
 
     static func handle(_ make: (UnsafeMutablePointer<OpaquePointer?>) -> valet_status) throws -> OpaquePointer {
         var handle: OpaquePointer?
-        // It lives until the call returns.
+        // The variable outlives the call.
         let status = unsafe make(&handle)
         try #require(Int(status) == valet_success)
         return unsafe try #require(handle)
     }
 
-    /// The keys that a call gives one by one.
+    /// Collects the keys of a call.
     @safe static func keys(_ list: (valet_key_callback, UnsafeMutableRawPointer) -> valet_status) -> (status: Int, keys: [String]) {
         let collected = Collected()
-        // It lives until the call that calls back returns.
+        // The object outlives the call.
         let status = withExtendedLifetime(collected) {
             unsafe list(
                 { context, key, length in
@@ -68,12 +68,12 @@ enum CStringCalls {
 }
 
 #if !canImport(Darwin)
-/// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
+/// Each pointer below is a Swift string or variable that outlives the call, or a handle that is not freed yet.
 @Suite("C and Swift", .inMemoryKeychain(accessGroups: ["ID12345.Druidia", "group.Druidia"]))
 struct ExchangeTests {
     private static let end = CStringCalls.nulTerminated
 
-    /// A valet made in C, and the same made in Swift.
+    /// The same valet, created in C and in Swift.
     @safe struct Twins: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let inC: @Sendable (UnsafeMutablePointer<OpaquePointer?>) -> valet_status
@@ -139,7 +139,7 @@ struct ExchangeTests {
         },
     ]
 
-    @Test("read what the other wrote, whichever valet it is", arguments: twins)
+    @Test("exchange values, for every kind of valet", arguments: twins)
     func exchange(_ twins: Twins) throws {
         let handle = try unsafe CStringCalls.handle(twins.inC)
         defer { unsafe valet_free(handle) }
@@ -156,7 +156,7 @@ struct ExchangeTests {
         #expect(try valet.allKeys().isEmpty)
     }
 
-    @Test("A locked keychain is not 'not found'")
+    @Test("A locked keychain is not reported as 'not found'")
     func locked() throws {
         let keychain = try #require(InMemoryKeychain.current)
         try keychain.setPasscode("swordfish")
@@ -170,7 +170,7 @@ struct ExchangeTests {
         #expect(read == (valet_error_could_not_access_keychain, nil))
     }
 
-    @Test("A key that another program stored as bytes or a number reaches the callback as what it is")
+    @Test("A callback receives a key that another program stored as bytes with its type")
     func oddKeys() throws {
         for account in [Data([0, 255]), Data()] as [Data] {
             let item: [String: Any] = [
@@ -210,7 +210,7 @@ struct ExchangeTests {
 #endif
 
 #if !canImport(Darwin)
-/// Every pointer below is that of a Swift string or variable, which lives until the call returns, or of a handle that is not yet freed.
+/// Each pointer below is a Swift string or variable that outlives the call, or a handle that is not freed yet.
 @Suite("Secure Enclave valets in C", .inMemoryKeychain)
 struct EnclaveTests {
     private let end = CStringCalls.nulTerminated
@@ -221,7 +221,7 @@ struct EnclaveTests {
         return keychain
     }
 
-    @Test("Storing asks nobody, each read asks, in the words that were given")
+    @Test("Storing shows no prompt, each read prompts with the given reason")
     func enclave() throws {
         let keychain = try keychainWithPasscode()
         let handle = try unsafe CStringCalls.handle {
@@ -239,14 +239,14 @@ struct EnclaveTests {
         #expect(bytes.bytes == Data("12345".utf8))
         read = CStringCalls.text { unsafe valet_enclave_get_string(handle, "Skroob", end, $0, $1) }
         #expect(read == (valet_error_user_cancelled, nil))
-        // Nobody is left to be asked.
+        // The person has no answers left.
         let last = CStringCalls.bytes { unsafe valet_enclave_get_with_prompt(handle, "Skroob", end, "again", end, $0, $1) }
         #expect(last == (valet_error_could_not_access_keychain, nil))
         #expect(keychain.person.questions.count == 4)
         #expect(keychain.person.questions.first?.reason == "open")
     }
 
-    @Test("A single prompt valet asks once, until that is required again")
+    @Test("A single-prompt valet prompts once, until a new prompt is required")
     func singlePrompt() throws {
         let keychain = try keychainWithPasscode()
         let handle = try unsafe CStringCalls.handle {
@@ -267,7 +267,7 @@ struct EnclaveTests {
         #expect(keychain.person.questions.map(\.reason) == ["first", "fourth"])
     }
 
-    @Test("Values of a single prompt valet go to the other kind, with one answer")
+    @Test("Values of a single-prompt valet migrate to the other kind with one prompt")
     func migration() throws {
         let keychain = try keychainWithPasscode()
         let source = try unsafe CStringCalls.handle {
@@ -286,12 +286,12 @@ struct EnclaveTests {
         keychain.person.answers(.correctPasscode)
         #expect(CStringCalls.status { unsafe valet_enclave_migrate_from_single_prompt(destination, true) } == valet_success)
         #expect(keychain.person.questions.count == 2)
-        var isThere = false
+        var exists = false
         for key in ["a", "b"] {
-            #expect(CStringCalls.status { unsafe valet_enclave_contains(destination, key, end, &isThere) } == valet_success)
-            #expect(isThere)
-            #expect(CStringCalls.status { unsafe valet_single_prompt_contains(source, key, end, &isThere) } == valet_success)
-            #expect(!isThere)
+            #expect(CStringCalls.status { unsafe valet_enclave_contains(destination, key, end, &exists) } == valet_success)
+            #expect(exists)
+            #expect(CStringCalls.status { unsafe valet_single_prompt_contains(source, key, end, &exists) } == valet_success)
+            #expect(!exists)
         }
     }
 }

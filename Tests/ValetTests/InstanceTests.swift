@@ -55,7 +55,7 @@ struct InstanceTests {
         #expect(Set(valets.map(ObjectIdentifier.init)).count == 1)
     }
 
-    @Test("Every kind, name and accessibility is a sandbox of its own; equality and hash go by sandbox")
+    @Test("Every kind, name and accessibility is a namespace of its own; equality and hash go by namespace")
     func equality() throws {
         let name = try identifier("Druidia")
         let other = try identifier("Spaceball")
@@ -81,7 +81,7 @@ struct InstanceTests {
         #expect(Valet.valet(with: name, accessibility: .whenUnlocked).hashValue == all[0].hashValue)
     }
 
-    @Test("An explicitly set name that spells out another valet's service is the same sandbox, and keeps its own identifier")
+    @Test("An explicitly set name that spells out another valet's service is the same namespace, and keeps its own identifier")
     func sameSandboxByOtherArguments() throws {
         let standard = try valet("Druidia")
         let explicit = try explicitValet("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked", .whenUnlocked)

@@ -363,6 +363,129 @@ struct MigrationCheckTests {
     }
 }
 
+#if !canImport(Darwin)
+import KeychainTesting
+
+@Suite("Migrations with a damaged item", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct DamagedItemMigrationTests {
+    /// The part of the item with the account "b" that cannot be read.
+    enum Damage: CaseIterable {
+        case wholeItem, secretAlone
+
+        func apply() throws {
+            let keychain = try #require(InMemoryKeychain.current)
+            switch self {
+            case .wholeItem: try keychain.damageItems(account: "b")
+            case .secretAlone: try keychain.damageSecrets(account: "b")
+            }
+        }
+    }
+
+    private func addItems() throws {
+        for account in ["a", "b", "c"] {
+            #expect(RawItems.add(account: account, service: "old", value: bytes("value of \(account)")) == errSecSuccess)
+        }
+    }
+
+    private func expectValue(_ account: String) throws {
+        let item = try #require(RawItems.all().first { $0[kSecAttrAccount as String] as? String == account })
+        #expect(item[kSecAttrService as String] as? String == "old")
+        #expect(item[kSecValueData as String] as? Data == bytes("value of \(account)"))
+    }
+
+    @Test("Migrating the items of a query throws and changes nothing", arguments: Damage.allCases, [true, false])
+    func matching(damage: Damage, removing: Bool) throws {
+        let valet = try valet()
+        try addItems()
+        try damage.apply()
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try valet.migrateObjects(matching: query(service: "old"), removeOnCompletion: removing)
+        }
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try valet.migrateObjects(matching: query(service: "old")) { MigratableKeyValuePair(key: "new \($0.key)", value: $0.value) }
+        }
+        #expect(try valet.allKeys().isEmpty)
+        for account in ["a", "c"] { try expectValue(account) }
+    }
+
+    @Test("Migrating the values of a valet throws and changes nothing", arguments: Damage.allCases, [true, false])
+    func fromValet(damage: Damage, removing: Bool) throws {
+        let source = try valet("source")
+        let destination = try valet("destination")
+        for key in ["a", "b", "c"] { try source.setString("value of \(key)", forKey: key) }
+        try damage.apply()
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try destination.migrateObjects(from: source, removeOnCompletion: removing)
+        }
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try destination.migrateObjects(from: source) { MigratableKeyValuePair(key: "new \($0.key)", value: $0.value) }
+        }
+        #expect(try destination.allKeys().isEmpty)
+        for key in ["a", "c"] { #expect(try source.string(forKey: key) == "value of \(key)") }
+    }
+
+    @Test("Migrating into a valet that requires authentication throws and changes nothing", arguments: Damage.allCases)
+    func intoSecureEnclave(damage: Damage) throws {
+        let keychain = try keychainWithPasscode()
+        let source = try valet("source")
+        for key in ["a", "b", "c"] { try source.setString("value of \(key)", forKey: key) }
+        try damage.apply()
+        let enclave = try enclaveValet("damaged item")
+        let singlePrompt = try singlePromptValet("damaged item")
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try enclave.migrateObjects(from: source, removeOnCompletion: true)
+        }
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try singlePrompt.migrateObjects(from: source, removeOnCompletion: true)
+        }
+        #expect(keychain.person.questions.isEmpty)
+        for key in ["a", "c"] {
+            #expect(try source.string(forKey: key) == "value of \(key)")
+            #expect(try !enclave.containsObject(forKey: key))
+            #expect(try !singlePrompt.containsObject(forKey: key))
+        }
+    }
+
+    @Test("Migrating from a single prompt valet throws and changes nothing", arguments: Damage.allCases)
+    func fromSinglePrompt(damage: Damage) throws {
+        let keychain = try keychainWithPasscode()
+        let source = try singlePromptValet("damaged \(damage)")
+        let destination = try enclaveValet("damaged \(damage)")
+        for key in ["a", "b", "c"] { try source.setString("value of \(key)", forKey: key) }
+        try damage.apply()
+        keychain.person.answers(.correctPasscode)
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try destination.migrateObjectsFromSinglePromptSecureEnclaveValet(removeOnCompletion: true)
+        }
+        for key in ["a", "c"] {
+            #expect(try !destination.containsObject(forKey: key))
+            #expect(try source.containsObject(forKey: key))
+        }
+    }
+
+    @Test("Migrating a single damaged item throws")
+    func onlyDamagedItem() throws {
+        let valet = try valet()
+        #expect(RawItems.add(account: "b", service: "old", value: bytes("1")) == errSecSuccess)
+        try Damage.wholeItem.apply()
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try valet.migrateObjects(matching: query(service: "old"), removeOnCompletion: true)
+        }
+        #expect(try valet.allKeys().isEmpty)
+    }
+
+    @Test("A damaged item outside the query does not prevent a migration")
+    func damagedItemElsewhere() throws {
+        let valet = try valet()
+        #expect(RawItems.add(account: "a", service: "old", value: bytes("1")) == errSecSuccess)
+        #expect(RawItems.add(account: "b", service: "another", value: bytes("2")) == errSecSuccess)
+        try Damage.wholeItem.apply()
+        try valet.migrateObjects(matching: query(service: "old"), removeOnCompletion: true)
+        #expect(try valet.string(forKey: "a") == "1")
+    }
+}
+#endif
+
 /// `@unchecked Sendable`: the values are strings and Booleans that nobody changes; `AnyHashable` cannot show it.
 struct SendableQuery: @unchecked Sendable {
     let entries: [String: AnyHashable]

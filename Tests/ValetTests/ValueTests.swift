@@ -156,7 +156,7 @@ struct ValueTests {
         #expect(try old.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Two instances of one sandbox share their values")
+    @Test("Two instances of one namespace share their values")
     func sharedSandbox() throws {
         try valet().setString("12345", forKey: "Skroob")
         #expect(try valet().string(forKey: "Skroob") == "12345")

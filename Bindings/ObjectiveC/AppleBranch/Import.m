@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/// A program on an Apple platform, which is compiled and not run.
+/// A program for Apple platforms, which is compiled but not run.
 @import ValetObjectiveC;
 
 NSString *combination(void) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linking this target is what puts a process into testing mode: see marker.c. */
+/* A process that links this target is in testing mode: see marker.c. */
 #ifndef CKEYCHAINTESTINGMARKER_H
 #define CKEYCHAINTESTINGMARKER_H
 
-/* Does nothing; a call to it keeps the object file, and with it the constructor, in the program. */
+/* Does nothing. A call keeps the object file, and with it the constructor, in the program. */
 void keychain_testing_marker_keep(void);
 
 #endif

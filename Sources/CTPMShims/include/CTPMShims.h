@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TPM 2.0 over tpm2-tss, whose libraries are opened at the first call. Bytes in, bytes out; no type of tpm2-tss shows here.
-   Built without KEYCHAIN_TPM, every function that needs the chip answers KEYCHAIN_TPM_UNAVAILABLE, "not built with TPM". */
+/* Access to a TPM 2.0 through tpm2-tss, whose libraries are loaded at the first call. The interface uses bytes only and no type of
+   tpm2-tss. In a build without KEYCHAIN_TPM every function that needs the TPM reports KEYCHAIN_TPM_UNAVAILABLE, "not built with TPM". */
 #ifndef KEYCHAIN_TPM_SHIMS_H
 #define KEYCHAIN_TPM_SHIMS_H
 
@@ -22,24 +22,24 @@ typedef enum {
     KEYCHAIN_TPM_WRONG_AUTHORIZATION,
     KEYCHAIN_TPM_LOCKED_OUT,
     KEYCHAIN_TPM_FOREIGN_OBJECT,
-    /* No answer in time, or so busy that trying again did not help. */
+    /* No response in time, or busy even after several attempts. */
     KEYCHAIN_TPM_BUSY,
     /* There is no such handle. */
     KEYCHAIN_TPM_MISSING,
     KEYCHAIN_TPM_FAILED,
 } keychain_tpm_outcome;
 
-/* What stands behind an outcome, for people. Nothing of it is a secret. */
+/* An outcome with its details. Contains no secret. */
 typedef struct {
     keychain_tpm_outcome outcome;
-    /* As the chip or a library below us gave it; 0: neither did. */
+    /* The code of the TPM or of tpm2-tss; 0: there is none. */
     uint32_t response_code;
-    /* When locked out: seconds until one counted try is forgiven; 0: the chip does not say. */
+    /* With KEYCHAIN_TPM_LOCKED_OUT: seconds until one counted attempt is forgiven; 0: unknown. */
     uint32_t lockout_seconds;
     char text[256];
 } keychain_tpm_report;
 
-/* What a sealed secret is stored as: the name of the key it was sealed under, and both parts as the chip encodes them. */
+/* A sealed secret: the name of the key that it was sealed under, and both parts as the TPM encodes them. */
 typedef struct {
     size_t root_key_name_byte_count;
     size_t public_area_byte_count;
@@ -61,12 +61,12 @@ typedef struct {
     bool is_lockout_authorization_set;
 } keychain_tpm_state;
 
-/* Where the chip is, and how long one call may take. */
+/* Which TPM to use, and how long one call may take. */
 typedef struct {
-    /* As Tss2_TctiLdr_Initialize takes it; one without the name of a module is refused. */
+    /* The argument of Tss2_TctiLdr_Initialize. It must name a module. */
     const char *tcti;
     uint32_t timeout_milliseconds;
-    /* Called once, on whichever thread, when the chip is no longer used: after KEYCHAIN_TPM_BUSY that can be long after the return. */
+    /* Called once, on any thread, when the TPM is no longer in use. After KEYCHAIN_TPM_BUSY that may be long after the call returned. */
     void (*ended)(void *context);
     void *context;
 } keychain_tpm_call;
@@ -74,20 +74,21 @@ typedef struct {
 /* Whether this build can talk to a TPM. */
 bool keychain_tpm_is_built(void);
 
-/* What a response code means, by its format and its number, whichever parameter, handle or session it names. */
+/* Returns the outcome that a response code means, whichever parameter, handle, or session it names. */
 keychain_tpm_outcome keychain_tpm_classify(uint32_t response_code);
 
-/* Whether both parts have the form, to the byte, of what keychain_tpm_seal gives. `is_authorized` tells which of its two forms. */
+/* Returns whether both parts have exactly the form that keychain_tpm_seal produces, with an authorization or without one. */
 bool keychain_tpm_object_is_well_formed(const keychain_tpm_object *object, bool *is_authorized);
 
-/* The policy of objects with an authorization: TPM2_PolicyAuthValue and nothing else, under SHA-256. */
+/* Returns the policy of objects with an authorization: TPM2_PolicyAuthValue alone, under SHA-256. */
 void keychain_tpm_policy_digest(uint8_t digest[KEYCHAIN_TPM_POLICY_DIGEST_BYTE_COUNT]);
 
-/* The same as the chip computes it, in a trial session. */
+/* The same policy, computed by the TPM in a trial session. */
 void keychain_tpm_compute_policy_digest(
     const keychain_tpm_call *call, uint8_t digest[KEYCHAIN_TPM_POLICY_DIGEST_BYTE_COUNT], keychain_tpm_report *report);
 
-/* The name of the storage root key goes to the object's field. If there is none it is made, or the object is one of another chip. */
+/* Stores the name of the storage root key in `object`. If there is none, creates it, or reports KEYCHAIN_TPM_FOREIGN_OBJECT if
+   `makes_root_key` is false. */
 void keychain_tpm_root_key_name(
     const keychain_tpm_call *call, bool makes_root_key, keychain_tpm_object *object, keychain_tpm_report *report);
 
@@ -96,7 +97,7 @@ void keychain_tpm_seal(
     const keychain_tpm_call *call, const void *secret, size_t byte_count, const void *authorization, keychain_tpm_object *object,
     keychain_tpm_report *report);
 
-/* What was sealed goes to `secret`, which has room for KEYCHAIN_TPM_LARGEST_SECRET bytes. */
+/* Unseals into `secret`, which must have room for KEYCHAIN_TPM_LARGEST_SECRET bytes. */
 void keychain_tpm_unseal(
     const keychain_tpm_call *call, const keychain_tpm_object *object, const void *authorization, void *secret, size_t *byte_count,
     keychain_tpm_report *report);

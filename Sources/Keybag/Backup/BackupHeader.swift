@@ -3,23 +3,23 @@ internal import Crypto
 internal import FoundationEssentials
 package import KeychainCore
 
-/// The beginning of a backup, which tells how its keys are derived.
+/// The header of a backup, with the parameters of its key derivation.
 ///
-/// On-disk-format.md, "Backup", has it whole:
+/// The format is specified in On-disk-format.md, "Backup":
 ///
 ///     "KBAK" ‖ version (2) ‖ byte count of the header (2) ‖ fields ‖ HMAC-SHA256 (32) ‖ checksum (8)
 ///
-/// The frame stays as it is in every version, so that "damaged" and "newer" can always be told apart. The checksum needs no
-/// password: with it "damaged" and "wrong password" can be told apart too.
+/// The frame is the same in every version, so that "damaged" and "newer" can always be distinguished. The checksum needs no
+/// password, so that "damaged" and "wrong password" can be distinguished too.
 package struct BackupHeader: Sendable {
-    /// When the backup was taken: seconds since 2001-01-01 00:00:00 UTC.
+    /// The time of the backup, in seconds since 2001-01-01 00:00:00 UTC.
     package let creationDate: Double
     let id: Identifier128
     let passcode: PasscodeRecord
     let encoded: [UInt8]
 
     static let chunkByteCount = 65_536
-    /// The length in version 1.
+    /// The size in version 1.
     static let byteCount = 118
 
     private static let magic = Array("KBAK".utf8)
@@ -27,7 +27,7 @@ package struct BackupHeader: Sendable {
     private static let frameByteCount = 8
     private static let codeByteCount = 32
     private static let checksumByteCount = 8
-    /// More than a later version will need.
+    /// More than any later version will need.
     private static let largestByteCount = 4_096
 
     init(
@@ -48,16 +48,19 @@ package struct BackupHeader: Sendable {
         encoded = bytes
     }
 
-    /// Reads and checks everything that can be checked without the password.
+    /// Reads the header, and checks everything that can be checked without the password.
     ///
-    /// Throws `.decode` when this is no backup, or a damaged one, `.notAvailable` when a newer version wrote it, or when deriving its
-    /// keys would cost more, or less, than is allowed.
+    /// Throws `.decode` if `source` is not a backup or is damaged, and `.notAvailable` if a newer version wrote it or if the cost of its
+    /// key derivation is out of bounds.
     package init(from source: BackupSource) throws(KeychainFailure) {
         let start = try source(0, Self.largestByteCount)
         var frame = ByteReader(start)
         guard frame.readBytes(Self.magic.count).map(Array.init) == Self.magic, let version = frame.readUInt16(),
             let byteCount = frame.readUInt16()
-        else { throw KeychainFailure(.decode, "this is no backup, or its beginning is damaged") }
+        else {
+            throw KeychainFailure(
+                .decode, "the file is not a backup, or its beginning is damaged", subject: .backup, cause: .malformed)
+        }
         guard byteCount >= Self.frameByteCount + Self.checksumByteCount, byteCount <= start.count else { throw BackupDamage.failure() }
         let header = Array(start.prefix(Int(byteCount)))
         guard Array(header.suffix(Self.checksumByteCount)) == Self.checksum(of: header.dropLast(Self.checksumByteCount)) else {
@@ -74,7 +77,9 @@ package struct BackupHeader: Sendable {
         else { throw BackupDamage.failure() }
         guard derivation == PasscodeRecord.scryptCode, chunkByteCount == UInt32(Self.chunkByteCount) else { throw Self.newer() }
         guard let cost = PasscodeCost(roundsExponent: roundsExponent, blockSize: blockSize, parallelism: parallelism) else {
-            throw KeychainFailure(.notAvailable, "the backup names a cost of its password that is refused: too low or too high")
+            throw KeychainFailure(
+                .notAvailable, "the cost of the backup's password is out of bounds: too low or too high", subject: .backup,
+                cause: .costRefused)
         }
         self.id = id
         passcode = PasscodeRecord(salt: Array(salt), cost: cost)
@@ -82,7 +87,7 @@ package struct BackupHeader: Sendable {
         encoded = header
     }
 
-    /// Whether it was written by somebody who knew the password.
+    /// Whether the header was written with these keys, that is, with the password.
     func isAuthentic(by keys: borrowing BackupKeys) -> Bool {
         let message = encoded.dropLast(Self.codeByteCount + Self.checksumByteCount)
         let code = keys.headerCode(of: Array(message))
@@ -90,7 +95,7 @@ package struct BackupHeader: Sendable {
         return unsafe encoded[message.endIndex..<message.endIndex + Self.codeByteCount].withUnsafeBytes { unsafe code == $0 }
     }
 
-    /// What every chunk is bound to.
+    /// The digest that every chunk is bound to.
     var digest: [UInt8] { Array(SHA256.hash(data: encoded)) }
 
     private static func checksum(of bytes: some Collection<UInt8>) -> [UInt8] {
@@ -98,18 +103,20 @@ package struct BackupHeader: Sendable {
     }
 
     private static func newer() -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the backup was written by a newer version", remedy: .useNewerVersion)
+        KeychainFailure(
+            .notAvailable, "the backup was written by a newer version", subject: .backup, cause: .newerVersion, remedy: .useNewerVersion)
     }
 }
 
-/// Reads up to so many bytes of a backup from a place in it: fewer only where it ends.
+/// Reads up to `byteCount` bytes of a backup at an offset; returns fewer only at its end.
 ///
-/// A function and not a stream, since a backup is read twice: checked first, and only then acted on.
+/// A function rather than a stream, because a backup is read twice: first to verify it, then to restore its items.
 package typealias BackupSource = (_ offset: Int64, _ byteCount: Int) throws(KeychainFailure) -> [UInt8]
 
-/// What is said of a backup that is not as it was written.
+/// The failure of a damaged backup.
 enum BackupDamage {
     static func failure(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
-        KeychainFailure(.decode, "the backup is damaged: it is not as it was written", file: file, line: line)
+        KeychainFailure(
+            .decode, "the backup is damaged: it was altered or cut off", subject: .backup, cause: .damaged, file: file, line: line)
     }
 }

@@ -5,35 +5,39 @@ internal import KeychainCore
 
 /// The two keys of a backup.
 ///
-/// They come from its password alone, so that it opens on any device: no device secret is in them.
+/// They are derived from its password alone, without the device secret, so that the backup opens on any device.
 struct BackupKeys: ~Copyable {
     /// Authenticates the header.
     private let headerKey: HMACKey
     /// Seals the chunks.
     private let chunkKey: SecretBytes
 
-    /// For one cipher, which keeps it as long as it lives.
+    /// A copy of the chunk key for a cipher.
     borrowing func copiedChunkKey() throws(KeychainFailure) -> SecretBytes {
         // The bytes are copied within the closure.
         try unsafe chunkKey.withBytes { bytes throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }
 
-    /// The `info` strings, part of the format.
+    /// The `info` strings of the derivation.
+    ///
+    /// They are part of the format.
     private enum Purpose: String {
         case header = "keychain backup header mac v1"
         case chunks = "keychain backup chunks v1"
     }
 
-    /// Takes as long as the cost of the password says.
+    /// Derives the keys.
+    ///
+    /// Slow: the record determines the cost.
     static func derive(
         from password: borrowing Passcode, _ record: PasscodeRecord, backupID: Identifier128
     ) throws(KeychainFailure) -> BackupKeys {
-        // Whoever found the stretched password on the stack would need no guess.
+        // The stretched password on the stack would make guessing unnecessary.
         defer { SecretArena.wipeStack() }
         return try BackupKeys(password, record, backupID)
     }
 
-    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    // Not inlined, so that its stack frame lies below the caller's, where the wipe reaches it.
     @inline(never)
     private init(_ password: borrowing Passcode, _ record: PasscodeRecord, _ backupID: Identifier128) throws(KeychainFailure) {
         let stretched = try PasscodeKey.stretch(password.bytes, record)
@@ -57,12 +61,12 @@ struct BackupKeys: ~Copyable {
     }
 }
 
-/// A long plaintext in chunks that are each sealed by themselves, yet only open as a whole and in order: the STREAM construction
-/// (Hoang, Reyhanitabar, Rogaway, Vizár: "Online Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance", 2015).
+/// Encrypts a long plaintext in chunks that cannot be reordered, dropped, or cut off: the STREAM construction (Hoang, Reyhanitabar,
+/// Rogaway, Vizár: "Online Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance", 2015).
 ///
 ///     nonce = 3 zeros ‖ chunk number from 0 (8) ‖ 1 in the last chunk, else 0 (1)
 ///
-/// The key is this backup's alone, and no number comes twice.
+/// Each backup has its own key, and no chunk number is used twice.
 struct BackupChunkCipher: ~Copyable {
     private let key: SecretBytes
     /// Binds each chunk to its header.
@@ -82,7 +86,7 @@ struct BackupChunkCipher: ~Copyable {
         return bytes
     }
 
-    /// Ciphertext and tag.
+    /// Returns ciphertext and tag.
     borrowing func seal(_ plaintext: [UInt8], number: UInt64, isLast: Bool) throws(KeychainFailure) -> [UInt8] {
         do {
             let box = try AES.GCM.seal(
@@ -94,7 +98,9 @@ struct BackupChunkCipher: ~Copyable {
         }
     }
 
-    /// Throws `.decode` for a chunk that is not the one of this number, or was altered.
+    /// Decrypts a chunk.
+    ///
+    /// Throws `.decode` if it was altered, or sealed with another number.
     borrowing func open(_ sealed: some RandomAccessCollection<UInt8>, number: UInt64, isLast: Bool) throws(KeychainFailure) -> [UInt8] {
         do {
             let box = try AES.GCM.SealedBox(combined: Self.nonce(number, isLast: isLast) + Array(sealed))

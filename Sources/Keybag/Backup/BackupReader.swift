@@ -2,28 +2,34 @@
 internal import FoundationEssentials
 package import KeychainCore
 
-/// A backup whose password was right.
+/// Reads a backup whose password was verified.
 package final class BackupReader {
     private let header: BackupHeader
     private let keys: BackupKeys
     private let source: BackupSource
 
-    /// Derives the keys, which takes as long as the cost of the password says.
+    /// Derives the keys and verifies the password.
     ///
-    /// Throws as `BackupHeader.init(from:)`, and `.authFailed` when the password is wrong.
+    /// Slow: the header determines the cost.
+    ///
+    /// Throws what `BackupHeader.init(from:)` throws, and `.authFailed` if the password is wrong.
     package init(password: borrowing Passcode, source: @escaping BackupSource) throws(KeychainFailure) {
         let header = try BackupHeader(from: source)
         let keys = try BackupKeys.derive(from: password, header.passcode, backupID: header.id)
-        guard header.isAuthentic(by: keys) else { throw KeychainFailure(.authFailed, "the password of the backup is wrong") }
+        guard header.isAuthentic(by: keys) else { throw Self.wrongPassword() }
         self.header = header
         self.keys = keys
         self.source = source
     }
 
-    /// Reads the backup from its beginning to its end, and hands over its items.
+    private static func wrongPassword() -> KeychainFailure {
+        KeychainFailure(.authFailed, "the password of the backup is wrong", subject: .backup, cause: .wrongPasscode)
+    }
+
+    /// Passes every item to `body`, in order, and returns the summary at the end of the backup.
     ///
-    /// Whether the rest is sound is known only at the end: whoever acts on the items runs through all of them first. Throws
-    /// `.decode` when anything in it is not as it was written.
+    /// Damage further on is found only at the end, so a caller must read the whole backup once before it acts on items. Throws
+    /// `.decode` if anything was altered.
     package func forEachItem(
         _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
@@ -43,7 +49,7 @@ package final class BackupReader {
     }
 }
 
-/// The plaintext of a backup, read from its beginning to its end; one chunk of it is in memory.
+/// The plaintext of a backup, read sequentially, with one chunk in memory.
 struct BackupPlaintext: ~Copyable {
     private let source: BackupSource
     private let cipher: BackupChunkCipher
@@ -66,7 +72,7 @@ struct BackupPlaintext: ~Copyable {
         return chunk[position]
     }
 
-    /// Exactly so many bytes.
+    /// Reads exactly `count` bytes.
     mutating func read(_ count: Int) throws(KeychainFailure) -> Data {
         var bytes = Data(capacity: count)
         while bytes.count < count {
@@ -78,7 +84,7 @@ struct BackupPlaintext: ~Copyable {
         return bytes
     }
 
-    /// A 32-bit count and so many bytes.
+    /// Reads a 32-bit byte count and that many bytes.
     mutating func readCounted(atMost limit: Int) throws(KeychainFailure) -> Data {
         var reader = ByteReader(try read(4))
         guard let count = reader.readUInt32(), count <= limit else { throw BackupDamage.failure() }
@@ -88,10 +94,10 @@ struct BackupPlaintext: ~Copyable {
     private mutating func openNextChunk() throws(KeychainFailure) {
         let sealedByteCount = BackupHeader.chunkByteCount + BackupChunkCipher.tagByteCount
         guard !isLast, let index = Int64(exactly: nextNumber) else { throw BackupDamage.failure() }
-        // One byte more tells whether another chunk follows.
+        // One byte more shows whether another chunk follows.
         let sealed = try source(Int64(BackupHeader.byteCount) + index * Int64(sealedByteCount), sealedByteCount + 1)
         isLast = sealed.count <= sealedByteCount
-        // No chunk is empty: there is always an end to be told.
+        // No chunk is empty: the last one contains at least the end record.
         guard sealed.count > BackupChunkCipher.tagByteCount else { throw BackupDamage.failure() }
         chunk = try cipher.open(sealed.prefix(sealedByteCount), number: nextNumber, isLast: isLast)
         position = 0

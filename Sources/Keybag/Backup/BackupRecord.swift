@@ -2,10 +2,10 @@
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// What the plaintext of a backup consists of: items, and then one end.
+/// A record of a backup's plaintext, which consists of items and one end record.
 ///
 ///     item = 1 (1) ‖ reference (20) ‖ accessibility (1) ‖ counted(attributes) ‖ presence (1) ‖ counted(secret)
-///     end  = 2 (1) ‖ items before it (8) ‖ left behind: this device only (8), with access control (8), unreadable (8)
+///     end  = 2 (1) ‖ item count (8) ‖ omitted: this device only (8), with access control (8), unreadable (8)
 enum BackupRecord {
     case item(BackupItem)
     case end(BackupSummary)
@@ -15,13 +15,15 @@ enum BackupRecord {
         case end = 2
     }
 
-    /// The attributes of one item at the most; far above what the values can take together.
+    /// A limit for the attributes of one item, above anything that can be stored.
     private static let largestAttributesByteCount = SealedKeychain.largestItemByteCount + 4_096
 
-    /// An item's record up to its secret, whose bytes follow.
+    /// An item's record up to its secret.
+    ///
+    /// The bytes of the secret follow.
     static func prefix(of item: BackupItem) throws(KeychainFailure) -> [UInt8] {
         guard isRestorable(item) else {
-            throw KeychainFailure(.internal, "an item could not be restored from the backup, so none was made")
+            throw KeychainFailure(.internal, "no backup was made: an item could not be restored from it", subject: .backup)
         }
         var bytes = [Kind.item.rawValue]
         bytes += item.reference.data
@@ -40,7 +42,9 @@ enum BackupRecord {
         return bytes
     }
 
-    /// Throws `.decode` for what no version 1 writes.
+    /// Reads a record.
+    ///
+    /// Throws `.decode` if it is not one of version 1.
     init(from plaintext: inout BackupPlaintext) throws(KeychainFailure) {
         guard let kind = Kind(rawValue: try plaintext.readByte()) else { throw BackupDamage.failure() }
         switch kind {

@@ -2,7 +2,7 @@
 internal import FoundationEssentials
 package import KeychainCore
 
-/// Writes a backup, front to back; one chunk of it is in memory.
+/// Writes a backup sequentially, with one chunk in memory.
 package final class BackupWriter {
     package typealias Sink = (_ bytes: [UInt8]) throws(KeychainFailure) -> Void
 
@@ -12,14 +12,14 @@ package final class BackupWriter {
     private var nextNumber: UInt64 = 0
     private var itemCount = 0
 
-    /// Derives the keys, which takes as long as `cost` says, and writes the header.
+    /// Derives the keys at the given cost, and writes the header.
     package convenience init(
         password: borrowing Passcode, cost: PasscodeCost, creationDate: Double, sink: @escaping Sink
     ) throws(KeychainFailure) {
         try self.init(password: password, id: .random(), PasscodeRecord(cost: cost), creationDate: creationDate, sink: sink)
     }
 
-    /// As above, with what is random given, so that the tests can compare a backup with one that another program made.
+    /// As above, with given random values, so that tests can compare with backups of another implementation.
     init(
         password: borrowing Passcode, id: Identifier128, _ record: PasscodeRecord, creationDate: Double, sink: @escaping Sink
     ) throws(KeychainFailure) {
@@ -37,16 +37,16 @@ package final class BackupWriter {
         itemCount += 1
     }
 
-    /// Ends the backup; without an end it does not open.
+    /// Writes the end record; without it the backup does not open.
     ///
-    /// Throws `.internal` unless the summary counts the items that were appended.
+    /// Throws `.internal` if the summary's item count is not the number of items appended.
     package func finish(_ summary: BackupSummary) throws(KeychainFailure) {
         guard summary.savedCount == itemCount else { throw KeychainFailure(.internal, "the items of a backup were miscounted") }
         try write(BackupRecord.end(summary))
         try sink(cipher.seal(chunk, number: nextNumber, isLast: true))
     }
 
-    /// A chunk that is full goes out only when more comes: the last one is sealed in another way.
+    /// Writes a full chunk only once more bytes follow, because the last chunk is sealed differently.
     private func write(_ bytes: some RandomAccessCollection<UInt8>) throws(KeychainFailure) {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -3,15 +3,17 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// A key for HMAC-SHA256 (RFC 2104), with both its padded blocks prepared.
+/// A key for HMAC-SHA256 (RFC 2104), with both padded blocks precomputed.
 ///
-/// swift-crypto's `HMAC` pads the key again at each use, in arrays that it frees without wiping, and takes four times as
-/// long. Every search needs several digests, so the two blocks are kept here, in memory for keys, and only its SHA-256 is used.
+/// swift-crypto's `HMAC` pads the key at each use, in arrays that it frees without wiping, and takes four times as long. Every
+/// search needs several digests, so this type keeps the two blocks in secret memory and uses swift-crypto's SHA-256 alone.
 struct HMACKey: ~Copyable, Sendable {
     private let innerBlock: SecretBytes
     private let outerBlock: SecretBytes
 
-    /// A key of at most one block; ours all have 32 bytes.
+    /// Creates a key of at most one block.
+    ///
+    /// All keys here have 32 bytes.
     init(_ key: borrowing SecretBytes) throws(KeychainFailure) {
         guard key.byteCount <= SHA256.blockByteCount else { throw KeychainFailure(.internal, "a key is too long for its use") }
         let inner = try Self.block(key, padding: 0x36)
@@ -28,7 +30,7 @@ struct HMACKey: ~Copyable, Sendable {
         }
     }
 
-    /// The code of everything that `message` feeds.
+    /// Returns the code of the bytes that `message` feeds to the hash.
     borrowing func authenticationCode(of message: (inout SHA256) -> Void) -> SHA256.Digest {
         var inner = SHA256()
         // Here and below: the hash reads the bytes within the closure.
@@ -41,7 +43,7 @@ struct HMACKey: ~Copyable, Sendable {
         return outer.finalize()
     }
 
-    /// The same of a secret, or under a key for making keys: nothing of either, nor of what lies between, stays in freed memory.
+    /// As above, if the message or the code is secret: leaves no copy of either, nor of intermediate values, in freed memory.
     borrowing func secretCode(of message: (inout SHA256) -> Void) throws(KeychainFailure) -> SecretBytes {
         var inner = SHA256()
         // Here and below: the hash reads the bytes within the closure.
@@ -75,10 +77,10 @@ extension SHA256 {
 }
 
 extension SHA256 {
-    /// The digest of what was fed; of a secret's bytes none stays behind.
+    /// Returns the digest, and overwrites the hash's buffer.
     ///
-    /// A hash keeps the end of what it was fed until a block is full, and swift-crypto frees that block without wiping it. One more
-    /// block is fed to a hash that has done its work, and takes the place of what was there.
+    /// A hash buffers input until a block is full, and swift-crypto frees that buffer without wiping it. Feeding one more block of zeros
+    /// afterwards overwrites the secret's bytes.
     mutating func finalizeWiping() -> Digest {
         let digest = finalize()
         update(data: Self.zeroBlock)

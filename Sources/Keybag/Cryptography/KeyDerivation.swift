@@ -5,7 +5,7 @@ internal import KeychainCore
 
 /// HKDF-SHA256 (RFC 5869) for keys of at most one digest.
 ///
-/// swift-crypto's `HKDF` leaves the key that it derives from, and the one between, in memory that it frees.
+/// swift-crypto's `HKDF` leaves the input key and the extracted key in memory that it frees.
 enum KeyDerivation {
     static func derive(
         from secret: borrowing SecretBytes, salt: [UInt8], info: [UInt8], byteCount: Int = SHA256.byteCount
@@ -20,34 +20,36 @@ enum KeyDerivation {
             hash.update(data: info)
             hash.update(data: [1] as [UInt8])
         }
-        // Not more than there are, by the check above.
+        // `byteCount` is at most the size of a digest, as checked above.
         return try unsafe expanded.withBytes { bytes throws(KeychainFailure) in
             try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<byteCount]))
         }
     }
 }
 
-/// HKDF-SHA256 (RFC 5869) over a key, salted with the store's identifier, so that no two stores share a derived key.
+/// The purpose of a derived key.
 ///
-/// The raw values are the `info` strings: part of the on-disk format. A new purpose or a new rule takes a new string.
+/// Derivation is HKDF-SHA256 (RFC 5869), salted with the store's identifier, so that no two stores share a derived key.
+///
+/// The raw values are the `info` strings, part of the on-disk format. A new purpose or a changed rule requires a new string.
 enum KeyPurpose: String {
     /// Wraps the keybag's device-bound keys.
     case deviceKey = "keychain device key v1"
-    /// Wraps, from the stretched passcode and the device secret together, the class keys that a lock takes away.
+    /// Wraps the class keys that a lock removes. Derived from the stretched passcode and the device secret.
     case passcodeKey = "keychain passcode key v1"
-    /// Authorizes, from the stretched passcode alone, the TPM to give out its part of the passcode key; used nowhere else.
+    /// Authorizes the TPM to unseal its part of the passcode key. Derived from the stretched passcode alone, and used nowhere else.
     case tpmAuthorization = "keychain tpm-auth v1"
-    /// The private half of the pair that a recovery key stands for.
+    /// The private key of a recovery key's key pair.
     case recoveryKey = "keychain recovery key v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
-    /// Tells, without the keybag's wrapping keys, whether a class key is the right one.
+    /// Verifies a class key without the keybag's wrapping keys.
     case classKeyCheck = "keychain class key check v1"
-    /// Makes one key of several that are all needed.
+    /// Combines several keys that are all required into one.
     case constraintConjunction = "keychain constraint all v1"
     /// Releases an item that an application password protects.
     case applicationPassword = "keychain application password v1"
-    /// Tells whether an application password is the item's.
+    /// Verifies an application password.
     case applicationPasswordCheck = "keychain application password check v1"
 
     /// The key for this purpose.
@@ -55,12 +57,12 @@ enum KeyPurpose: String {
         try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8))
     }
 
-    /// The key for this purpose and one of many things.
+    /// The key for this purpose and a context, such as one item.
     func derive(from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8]) throws(KeychainFailure) -> SecretBytes {
         try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context)
     }
 
-    /// As bytes; only for what is stored in clear.
+    /// The same as bytes, for values that are stored in clear.
     func deriveBytes(
         from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
     ) throws(KeychainFailure) -> [UInt8] {

@@ -3,17 +3,17 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// AES-256 key wrap (RFC 3394): 32 bytes become 40, and the eight additional ones show a wrong or altered key.
+/// AES-256 key wrap (RFC 3394): 32 bytes become 40, of which eight detect a wrong wrapping key and alterations.
 ///
-/// Key wrap has no associated data. Whoever stores a wrapped key authenticates it together with what it belongs to.
+/// Key wrap has no associated data, so a wrapped key must be authenticated together with the data that it belongs to.
 enum KeyWrapping {
     static let keyByteCount = 32
     static let wrappedByteCount = 40
-    /// What was wrapped twice.
+    /// The size of a key that was wrapped twice.
     static let twiceWrappedByteCount = 48
 
     static func wrap(_ key: SymmetricKey, under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
-        // The wrapping key's schedule, which begins with the key itself, is on the stack there and stays when the call returns.
+        // AES leaves its key schedule, which begins with the key itself, on the stack.
         defer { SecretArena.wipeStackOfCipher() }
         do {
             return Array(try AES.KeyWrap.wrap(key, using: SymmetricKey(wrappingKey)))
@@ -22,12 +22,12 @@ enum KeyWrapping {
         }
     }
 
-    /// Wraps once more what is wrapped already, and so is no secret.
+    /// Wraps a wrapped key, which is not secret, once more.
     static func wrap(wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
         try wrap(SymmetricKey(data: wrapped), under: wrappingKey)
     }
 
-    /// What was wrapped twice, wrapped once; nil when it was altered or wrapped under another key.
+    /// Removes the outer wrapping of a key that was wrapped twice; nil if it was altered or wrapped under another key.
     static func unwrap(twiceWrapped wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) -> [UInt8]? {
         guard wrapped.count == twiceWrappedByteCount else { return nil }
         defer { SecretArena.wipeStackOfCipher() }
@@ -36,7 +36,7 @@ enum KeyWrapping {
         return once.map { key in unsafe key.withUnsafeBytes { unsafe Array($0) } }
     }
 
-    /// The wrapped key; nil when it was altered or wrapped under another key.
+    /// Unwraps a key; nil if it was altered or wrapped under another key.
     static func unwrap(_ wrapped: [UInt8], under wrappingKey: borrowing SecretBytes) -> SymmetricKey? {
         guard wrapped.count == wrappedByteCount else { return nil }
         defer { SecretArena.wipeStackOfCipher() }
@@ -44,8 +44,8 @@ enum KeyWrapping {
     }
 }
 
-/// The way between our memory for keys and swift-crypto's, which wipes its own copy but neither locks it nor keeps it out of dumps.
-/// So a `SymmetricKey` is made just before its use and lives no longer.
+/// Conversions between secret memory and swift-crypto's keys. swift-crypto wipes its copies but neither locks them in memory nor
+/// excludes them from core dumps, so a `SymmetricKey` exists only for the duration of one use.
 extension SymmetricKey {
     init(_ secret: borrowing SecretBytes) {
         // The bytes are copied within the closure.

@@ -3,7 +3,7 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// Secrets of 32 bytes, sealed to the public half of a key pair: HPKE (RFC 9180), base mode, with X25519, HKDF-SHA256 and AES-256-GCM.
+/// A secret of 32 bytes, sealed to a public key: HPKE (RFC 9180) in base mode with X25519, HKDF-SHA256, and AES-256-GCM.
 ///
 ///     encapsulated key (32) ‖ sealed secret (32) ‖ tag (16)
 enum SealedBox {
@@ -11,7 +11,9 @@ enum SealedBox {
     static let byteCount = 80
     private static let encapsulatedByteCount = 32
 
-    /// What for; the raw values are the prefix of HPKE's `info`, which goes on with the store's identifier.
+    /// The purpose of a box.
+    ///
+    /// HPKE's `info` is the raw value followed by the store's identifier.
     enum Purpose: String {
         case presence = "keychain presence v1"
         case recovery = "keychain recovery v1"
@@ -24,13 +26,13 @@ enum SealedBox {
         HPKE.Ciphersuite(kem: .Curve25519_HKDF_SHA256, kdf: .HKDF_SHA256, aead: .AES_GCM_256)
     }
 
-    /// The public half that belongs to a private one of 32 bytes.
+    /// The public key of a private key of 32 bytes.
     static func publicKey(of privateKey: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
         defer { SecretArena.wipeStack() }
         do {
             return Array(try key(privateKey).publicKey.rawRepresentation)
         } catch {
-            throw KeychainFailure(.internal, "a private key is not one")
+            throw KeychainFailure(.internal, "a private key is not valid")
         }
     }
 
@@ -49,7 +51,7 @@ enum SealedBox {
         }
     }
 
-    /// The secret; nil when it was altered, or sealed to another key.
+    /// Opens a box; nil if it was altered or sealed to another key.
     static func open(
         _ box: [UInt8], with privateKey: borrowing SecretBytes, _ purpose: Purpose, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes? {
@@ -58,14 +60,14 @@ enum SealedBox {
         guard var opened = try? plaintext(of: box, with: privateKey, purpose.info(storeID)), opened.count == secretByteCount else {
             return nil
         }
-        // Overwritten afterwards: the buffer is not memory for keys. Both within the closures.
+        // The buffer is not secret memory, so it is overwritten. Both accesses stay within the closures.
         defer { unsafe opened.withUnsafeMutableBytes { bytes in for index in bytes.indices { unsafe bytes[index] = 0 } } }
         return try unsafe SecretBytes(byteCount: secretByteCount) { buffer in
             unsafe opened.withUnsafeBytes { unsafe buffer.copyMemory(from: $0) }
         }
     }
 
-    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    // Not inlined, so that its stack frame lies below the caller's, where the wipe reaches it.
     @inline(never)
     private static func plaintext(of box: [UInt8], with privateKey: borrowing SecretBytes, _ info: Data) throws -> Data {
         var recipient = try HPKE.Recipient(

@@ -2,9 +2,11 @@
 internal import KeychainCore
 internal import Synchronization
 
-/// The keys of a keybag for one call: asks the holder at most once for each slot.
+/// The keys of a keybag for one call.
 ///
-/// What the first answer was it stays, a failure too, so that all rows of one call are treated alike.
+/// It asks the holder at most once for each slot.
+///
+/// It caches the first answer, even a failure, so that all rows of one call are treated alike.
 final class CallScopedKeys: KeyProvider {
     private enum Answer {
         case held(HeldKeys)
@@ -15,7 +17,7 @@ final class CallScopedKeys: KeyProvider {
     private let keybag: OpenKeybag
     private let answers = Mutex(Answers())
 
-    /// No dictionary: this is made for every call.
+    /// Two properties rather than a dictionary: one is created for every call.
     private struct Answers {
         private var unlocked: Answer?
         private var firstUnlock: Answer?

@@ -4,13 +4,13 @@ internal import FoundationEssentials
 internal import KeychainCore
 internal import Synchronization
 
-/// Fetches one slot's class keys from the holder and uses nothing that is not exactly this keybag's.
+/// Loads one slot's class keys from the holder, and verifies that they are exactly this keybag's.
 final class HeldKeyLoader: Sendable {
     private let holder: any KeyHolder
     private let slot: KeyHolderSlot
     private let payload: HolderPayload
     private let ids: [ClassKeyID]
-    /// Of the payload that was last found valid, so that the next call needs one hash and not one for each key.
+    /// The digest of the payload that was last found valid, so that the next call computes one hash instead of one for each key.
     private let validDigest = Mutex<SHA256.Digest?>(nil)
 
     init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument) {
@@ -20,10 +20,9 @@ final class HeldKeyLoader: Sendable {
         ids = payload.ids
     }
 
-    /// The slot's keys; nil while it is locked.
+    /// Loads the slot's keys; nil while it is locked.
     ///
-    /// What is held there and is not this keybag's is discarded. Throws `.interactionNotAllowed` when the holder cannot be
-    /// asked.
+    /// Discards keys that are not this keybag's. Throws `.interactionNotAllowed` if the holder fails.
     func load(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
         guard let held = try heldSecret(for: purpose) else { return nil }
         // The hash reads the bytes within the closure.
@@ -41,19 +40,21 @@ final class HeldKeyLoader: Sendable {
         return HeldKeys(held, ids: ids)
     }
 
-    /// A failing holder says nothing about the store, so whatever its failure is, it must not look like damage.
+    /// Loads the payload.
+    ///
+    /// A failure of the holder says nothing about the store, so it must never look like damage.
     private func heldSecret(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         do throws(KeychainFailure) {
             return try holder.load(slot, for: purpose)
         } catch {
             throw KeychainFailure(
-                .interactionNotAllowed, "the keys of the unlocked keychain cannot be had: \(error.reason)",
+                .interactionNotAllowed, "the keys of the unlocked keychain cannot be loaded: \(error.reason)", cause: error.cause,
                 requiresReopening: error.requiresReopening)
         }
     }
 }
 
-/// A reader for each slot of class keys.
+/// The loaders of all slots of class keys.
 struct HeldKeyLoaders: Sendable {
     private let unlocked: HeldKeyLoader
     private let firstUnlock: HeldKeyLoader
@@ -73,7 +74,9 @@ struct HeldKeyLoaders: Sendable {
     }
 }
 
-/// What a holder gave for one slot, found valid: lends its keys, and is let go of at the end of the call.
+/// The verified keys of one slot.
+///
+/// Released at the end of the call.
 final class HeldKeys: Sendable {
     private let held: HeldSecret
     private let ids: [ClassKeyID]

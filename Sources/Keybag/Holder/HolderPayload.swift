@@ -3,20 +3,20 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// What a holder is given for one slot of one keybag: the class keys, and whose they are.
+/// The secret that a holder stores for one slot of one keybag: the class keys, and the keybag that they belong to.
 ///
 ///     format (1) = 1 ‖ store id (16) ‖ keybag generation (8) ‖ number of keys (2) ‖ each key
 ///     key = accessibility (1) ‖ generation (4) ‖ class key (32), in ascending order of class and generation
 ///
-/// All of it but the keys themselves follows from the keybag. So a payload that comes back from a holder is compared, not
-/// parsed, and a key is found by its place.
+/// Everything except the keys follows from the keybag. So a loaded payload is compared rather than parsed, and keys are located by
+/// position.
 struct HolderPayload: Sendable {
     private static let format: UInt8 = 1
     private static let headByteCount = 27
     private static let keyByteCount = 37
 
     private let document: KeybagDocument
-    /// The keys that belong into the slot, in order.
+    /// The entries of the slot's keys, in order.
     private let entries: [KeybagDocument.ClassKeyEntry]
 
     init(of document: KeybagDocument, slot: KeyHolderSlot) {
@@ -42,12 +42,12 @@ struct HolderPayload: Sendable {
         return bytes
     }
 
-    /// The payload with these keys, one for each of `ids` and in that order.
+    /// Returns the payload with these keys, one for each of `ids` and in that order.
     func filled(with keys: [SharedClassKey]) throws(KeychainFailure) -> SecretBytes {
         guard keys.map(\.id) == ids, entries.count <= UInt16.max else {
             throw KeychainFailure(.internal, "the keys for a holder are not those of the keybag")
         }
-        // Each part is copied to its place within the region, whose size is the sum of all parts.
+        // The size of the region is the sum of all parts, so each copy stays within it.
         return try unsafe SecretBytes(byteCount: byteCount) { buffer in
             unsafe buffer.copyBytes(from: head)
             for (index, key) in keys.enumerated() {
@@ -61,10 +61,10 @@ struct HolderPayload: Sendable {
         }
     }
 
-    /// Whether this is the payload for the keybag, with the right keys: not of another keybag or store, and what it claims to be.
+    /// Whether this is the keybag's payload, with the right keys.
     func isValid(_ payload: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
         guard payload.byteCount >= Self.headByteCount else { return false }
-        // Here and below: the bytes are read within the closure, and those that are copied are none of a key.
+        // Here and below: the bytes are read within the closure, and the copied ones belong to no key.
         let found = unsafe payload.withBytes { unsafe Array($0[..<Self.headByteCount]) }
         guard found == head, payload.byteCount == byteCount else { return false }
         for (index, entry) in entries.enumerated() {
@@ -79,7 +79,7 @@ struct HolderPayload: Sendable {
         return true
     }
 
-    /// A key of a payload that was found valid.
+    /// Returns a key of a payload that was found valid.
     static func key(at index: Int, in payload: borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes {
         let range = range(ofKeyAt: index)
         guard index >= 0, range.upperBound <= payload.byteCount else { throw KeychainFailure(.internal, "a holder's payload is too short") }
@@ -96,7 +96,7 @@ struct HolderPayload: Sendable {
 }
 
 extension Accessibility {
-    /// Where the holder has the class's keys while a passcode is set; nil for the classes that no lock takes away.
+    /// The slot of the class's keys while a passcode is set; nil for the classes that no lock affects.
     var holderSlot: KeyHolderSlot? {
         switch self {
         case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: .unlocked

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// What deriving a key from a passcode costs: the parameters of scrypt (RFC 7914).
+/// The cost of deriving a key from a passcode: the parameters of scrypt (RFC 7914).
 ///
-/// Bounded on both sides: too little protects nobody, too much would stop whoever opens a store that another program wrote.
+/// Bounded on both sides: a low cost gives no protection, and with a high one a manipulated file could stall the process that opens it.
 package struct PasscodeCost: Hashable, Sendable {
-    /// N is two to this power: how often the memory is filled and read.
+    /// The logarithm of N to base 2: how often the memory is filled and read.
     package let roundsExponent: UInt8
     /// r, in units of 128 bytes.
     package let blockSize: UInt32
-    /// p: how often the whole is done, one after the other.
+    /// p: how many times the whole computation runs, sequentially.
     package let parallelism: UInt32
 
     /// 64 MiB, about a quarter of a second.
     package static let standard = PasscodeCost(uncheckedRoundsExponent: 16, blockSize: 8, parallelism: 1)
 
-    /// Memory for one derivation: 128 · N · r.
+    /// The memory of one derivation in bytes: 128 · N · r.
     package var memoryByteCount: Int { Int(blockSize) << (Int(roundsExponent) + 7) }
 
-    /// Nil outside these bounds: N from 2^10, and below 2^(16 · r) as scrypt demands; r from 1 to 16; p from 1 to 16; at most
-    /// 1 GiB of memory, filled at most four times over.
+    /// Nil outside these bounds: N at least 2^10, and below 2^(16 · r) as scrypt requires; r from 1 to 16; p from 1 to 16; at most
+    /// 1 GiB of memory, and p times the memory at most 4 GiB.
     package init?(roundsExponent: UInt8, blockSize: UInt32, parallelism: UInt32) {
-        // With larger blocks and p = 1, swift-crypto allows scrypt less memory than it takes.
+        // With larger blocks and p = 1, swift-crypto's memory limit is below what scrypt needs.
         guard (10...30).contains(roundsExponent), (1...16).contains(blockSize), (1...16).contains(parallelism),
             UInt32(roundsExponent) < 16 * blockSize
         else { return nil }
@@ -58,7 +58,7 @@ package struct PasscodeCost: Hashable, Sendable {
     private static let largestMemoryByteCount = 1 << 30
 }
 
-/// How a keybag's passcode key is derived, or a backup's keys.
+/// The parameters for deriving a keybag's passcode key or a backup's keys.
 ///
 ///     derivation (1) = 1, scrypt ‖ salt (32) ‖ log2 N (1) ‖ r (4) ‖ p (4)
 struct PasscodeRecord: Hashable, Sendable {
@@ -68,7 +68,7 @@ struct PasscodeRecord: Hashable, Sendable {
     let salt: [UInt8]
     let cost: PasscodeCost
 
-    /// With a fresh salt.
+    /// A record with a random salt.
     init(cost: PasscodeCost) throws(KeychainFailure) {
         let random = try SecretBytes(randomByteCount: Self.saltByteCount)
         // Not a secret from here on: the bytes are copied within the closure.
@@ -90,7 +90,8 @@ struct PasscodeRecord: Hashable, Sendable {
         else { throw KeybagDocument.malformed() }
         guard let cost = PasscodeCost(roundsExponent: roundsExponent, blockSize: blockSize, parallelism: parallelism) else {
             throw KeychainFailure(
-                .notAvailable, "the keybag names a cost of the passcode that is refused: too low or too high; nothing was changed")
+                .notAvailable, "the cost of the passcode in the keybag is out of bounds: too low or too high; nothing was changed",
+                subject: .keybag, cause: .costRefused)
         }
         self.salt = Array(salt)
         self.cost = cost

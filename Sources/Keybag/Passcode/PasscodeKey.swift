@@ -4,34 +4,36 @@ internal import CryptoExtras
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// The key that a passcode stands for in one keybag: it wraps the class keys that are there only while unlocked.
+/// The key that is derived from a passcode for one keybag, and wraps the class keys that are available only while unlocked.
 ///
-/// The device secret goes into it, so a stolen keybag alone allows no guess; then scrypt makes each guess slow.
+/// The derivation includes the device secret, so a stolen keybag alone permits no guesses. scrypt makes each guess slow.
 enum PasscodeKey {
     private static let derivedByteCount = 32
 
-    /// Each derivation takes much memory, so this process makes one at a time.
-    private static let turn = TimedLock()
+    /// Each derivation needs much memory, so a process runs one at a time.
+    private static let derivationLock = TimedLock()
     private static let maximumWaitSeconds: UInt32 = 60
 
-    /// The passcode key, and the TPM's part of it, which `secret` gets or makes from the stretched passcode; nil where there is no TPM.
+    /// Derives the passcode key.
     ///
-    /// Throws `.notAvailable` when other derivations take too long, `.allocate` when there is no memory for this one, and what `secret`
-    /// throws.
+    /// `secret` returns the TPM's part of it for the stretched passcode, or nil without a TPM.
+    ///
+    /// Throws `.notAvailable` if other derivations take too long, `.allocate` if there is no memory for this one, and the errors of
+    /// `secret`.
     static func derive(
         from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID,
         with secret: (borrowing SecretBytes) throws(KeychainFailure) -> PasscodeSecret?
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
-        // Whoever found the stretched passcode on the stack would need no guess.
+        // The stretched passcode on the stack would make guessing unnecessary.
         defer { SecretArena.wipeStack() }
         let stretched = try stretch(passcode.bytes, record)
         let secret = try secret(stretched)
         return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
     }
 
-    /// The passcode key of an authentic keybag.
+    /// Derives the passcode key of an authentic keybag.
     ///
-    /// Throws as above; and with a TPM `.authFailed` for a wrong passcode, and what else `PasscodeSecret` throws.
+    /// Throws the errors above; and with a TPM `.authFailed` for a wrong passcode, and the other errors of `PasscodeSecret`.
     static func derive(
         from passcode: borrowing Passcode, in document: KeybagDocument, deviceSecret: borrowing SecretBytes, _ source: PasscodeSecretSource
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
@@ -39,7 +41,7 @@ enum PasscodeKey {
             throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
         let storeID = document.storeID
-        // What can be wanting is asked for before the slow part.
+        // Missing input is reported before the slow derivation.
         let sealed = document.content.sealedPasscodeSecret
         var recovered: PasscodeSecret?
         var chip: (any SealingDevice)?
@@ -50,7 +52,7 @@ enum PasscodeKey {
             chip = device
         case .recoveryKey(let key):
             recovered = try document.content.recovery?.passcodeSecret(openedBy: key, storeID: storeID)
-            guard recovered != nil else { throw KeybagDocument.notItsRecoveryKey() }
+            guard recovered != nil else { throw KeybagDocument.wrongRecoveryKey() }
         }
         return try derive(from: passcode, record, deviceSecret: deviceSecret, storeID: storeID) { stretched throws(KeychainFailure) in
             guard let sealed, let chip else { return recovered }
@@ -59,10 +61,10 @@ enum PasscodeKey {
     }
 
     static func deviceNotProvided() -> KeychainFailure {
-        KeychainFailure(SealingFailure.unavailable("this program was not given one"))
+        KeychainFailure(SealingFailure.unavailable("no TPM was provided to this operation"))
     }
 
-    // Not inlined: what it leaves lies below the frame of its caller, where the wipe reaches it.
+    // Not inlined, so that its stack frame lies below the caller's, where the wipe reaches it.
     @inline(never)
     private static func combine(
         _ stretched: borrowing SecretBytes, deviceSecret: borrowing SecretBytes, _ secret: PasscodeSecret?, storeID: StoreID
@@ -85,21 +87,21 @@ enum PasscodeKey {
         return try KeyPurpose.passcodeKey.derive(from: combined, storeID: storeID)
     }
 
-    /// The slow part: what is guessed here is guessed slowly.
+    /// Derives 32 bytes from the passcode with scrypt: the slow part.
     ///
-    /// Throws as `derive`.
+    /// Throws what `derive` throws.
     static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
-        guard turn.take(withinSeconds: maximumWaitSeconds) else {
+        guard derivationLock.acquire(withinSeconds: maximumWaitSeconds) else {
             throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
         }
-        defer { turn.giveBack() }
+        defer { derivationLock.release() }
         return try SecretBytes(copying: scrypt(passcode, record))
     }
 
     private static func scrypt(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SymmetricKey {
         let cost = record.cost
         do {
-            // The passcode is read in place, within the closure: an array of it would stay in freed memory.
+            // The passcode is read in place, within the closure, because a copy would stay in freed memory.
             return try unsafe passcode.withBytes { bytes in
                 try unsafe KDF.Scrypt.deriveKey(
                     from: bytes, salt: record.salt, outputByteCount: derivedByteCount, rounds: 1 << Int(cost.roundsExponent),
@@ -107,13 +109,13 @@ enum PasscodeKey {
                 )
             }
         } catch {
-            // With parameters within bounds only memory can be wanting.
-            throw KeychainFailure(.allocate, "no memory to check a passcode: it takes \(cost.memoryByteCount >> 20) MiB")
+            // With parameters within bounds, scrypt fails only for lack of memory.
+            throw KeychainFailure(.allocate, "out of memory: checking a passcode needs \(cost.memoryByteCount >> 20) MiB")
         }
     }
 }
 
-/// The key of a passcode that is to be set, with what the keybag must keep to derive it again.
+/// The key of a new passcode, with the fields that the keybag needs to derive it again.
 struct NewPasscodeKey: ~Copyable, Sendable {
     let key: SharedSecretBytes
     let record: PasscodeRecord
@@ -121,7 +123,7 @@ struct NewPasscodeKey: ~Copyable, Sendable {
     let secret: PasscodeSecret?
     let sealedSecret: SealedObject?
 
-    /// With a fresh salt, and a fresh secret of the TPM.
+    /// Derives the key with a random salt and a new secret of the TPM.
     init(
         _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes, storeID: StoreID,
         protector: DeviceProtectorKind, device: (any SealingDevice)?

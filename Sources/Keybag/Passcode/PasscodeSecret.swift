@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// The part of a passcode key that a TPM keeps, and gives out only to who knows the passcode: random, and new with each passcode.
+/// The part of a passcode key that a TPM seals and unseals only with the passcode.
 ///
-/// So a guess needs the chip, which counts the wrong ones.
+/// It is random, and new with each passcode.
+///
+/// With it every guess needs the TPM, which counts wrong ones.
 final class PasscodeSecret: Sendable {
     static let byteCount = SealedBox.secretByteCount
 
@@ -13,14 +15,14 @@ final class PasscodeSecret: Sendable {
         self.bytes = bytes
     }
 
-    /// A fresh one.
+    /// A random secret.
     convenience init() throws(KeychainFailure) {
         self.init(try SecretBytes(randomByteCount: Self.byteCount))
     }
 
-    /// What the chip gives for the passcode that `stretched` comes from.
+    /// Unseals the secret with the stretched passcode.
     ///
-    /// `object` must come from an authentic keybag. Throws `.authFailed` for a wrong passcode, which only the chip can tell.
+    /// `object` must come from an authentic keybag. Throws `.authFailed` for a wrong passcode, as the TPM determines it.
     convenience init(
         unsealing object: SealedObject, on device: any SealingDevice, stretched: borrowing SecretBytes, storeID: StoreID
     ) throws(KeychainFailure) {
@@ -46,7 +48,7 @@ final class PasscodeSecret: Sendable {
         }
     }
 
-    /// Used for nothing else: the chip, and whoever listens to it, learns nothing that a key is made of.
+    /// Used only as an authorization, so that neither the TPM nor an eavesdropper on its bus learns input of a key.
     private static func authorization(
         from stretched: borrowing SecretBytes, storeID: StoreID
     ) throws(KeychainFailure) -> SealingAuthorization {
@@ -54,9 +56,9 @@ final class PasscodeSecret: Sendable {
     }
 }
 
-/// Who gives the part of a passcode key that a TPM keeps.
+/// The source of the part of a passcode key that a TPM keeps.
 enum PasscodeSecretSource: Sendable {
-    /// The chip; nil where there is none.
+    /// The TPM; nil without one.
     case device((any SealingDevice)?)
     case recoveryKey(RecoveryKey)
 }

@@ -3,16 +3,18 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// What proves that a person was there: the private half is under the passcode, and under nothing else.
+/// The key pair that proves user presence.
 ///
-/// Items that need the person are sealed to the public half, so adding one asks nobody.
+/// Only the passcode key wraps its private key.
+///
+/// Items that require user presence are sealed to the public key, so adding one requires no authentication.
 final class PresenceKeyPair: Sendable {
     static let keyByteCount = 32
 
     let publicKey: [UInt8]
     let privateKey: SecretBytes
 
-    /// A fresh pair.
+    /// A random pair.
     convenience init() throws(KeychainFailure) {
         try self.init(privateKey: SecretBytes(randomByteCount: Self.keyByteCount))
     }
@@ -22,9 +24,9 @@ final class PresenceKeyPair: Sendable {
         self.privateKey = privateKey
     }
 
-    /// The pair of a record; nil when it was wrapped under another passcode key.
+    /// Unwraps the pair of a record; nil if it was wrapped under another passcode key.
     ///
-    /// Throws `.notAvailable` when the halves do not belong together.
+    /// Throws `.notAvailable` if the public key does not belong to the private key.
     convenience init?(
         unwrapping record: PresenceRecord, under passcodeKey: borrowing SecretBytes
     ) throws(KeychainFailure) {
@@ -33,16 +35,16 @@ final class PresenceKeyPair: Sendable {
         guard publicKey == record.publicKey else { throw KeybagDocument.malformed() }
     }
 
-    /// The pair as a keybag keeps it.
+    /// The stored form of the pair.
     func record(under passcodeKey: borrowing SecretBytes) throws(KeychainFailure) -> PresenceRecord {
         PresenceRecord(
             publicKey: publicKey, wrappedPrivateKey: try KeyWrapping.wrap(SymmetricKey(privateKey), under: passcodeKey))
     }
 }
 
-/// The presence key pair as a keybag keeps it.
+/// A presence key pair as stored in a keybag.
 ///
-///     public half (32) ‖ Wrap(passcode key, private half) (40)
+///     public key (32) ‖ Wrap(passcode key, private key) (40)
 struct PresenceRecord: Hashable, Sendable {
     let publicKey: [UInt8]
     let wrappedPrivateKey: [UInt8]

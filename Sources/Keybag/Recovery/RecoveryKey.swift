@@ -2,10 +2,9 @@
 internal import Crypto
 package import KeychainCore
 
-/// What a person keeps on paper against the loss of the protector: 160 random bits.
+/// A recovery key: 160 random bits that a person keeps on paper in case the protector is lost.
 ///
-/// They stand for a key pair. The keybag has its public half alone, so that a new device secret can be sealed to it without the
-/// key at hand.
+/// A key pair is derived from them. The keybag has the public key, so that a new device secret can be sealed without the recovery key.
 package final class RecoveryKey: Sendable {
     static let byteCount = 20
 
@@ -15,12 +14,12 @@ package final class RecoveryKey: Sendable {
         self.bits = bits
     }
 
-    /// A fresh one.
+    /// A random recovery key.
     package convenience init() throws(KeychainFailure) {
         self.init(bits: try SecretBytes(randomByteCount: Self.byteCount))
     }
 
-    /// The private half of its pair in one store.
+    /// The private key for one store.
     func privateKey(storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         try KeyPurpose.recoveryKey.derive(from: bits, storeID: storeID)
     }
@@ -29,7 +28,7 @@ package final class RecoveryKey: Sendable {
         try SealedBox.publicKey(of: privateKey(storeID: storeID))
     }
 
-    /// Tells a key that was typed wrongly: 20 bits of a hash.
+    /// A checksum that detects typing errors: 20 bits of a hash.
     func check() -> UInt32 {
         var hash = SHA256()
         hash.update(data: Array("keychain recovery key check v1".utf8))
@@ -40,18 +39,18 @@ package final class RecoveryKey: Sendable {
     }
 }
 
-/// A recovery key as people write it: nine groups of four, the last one a check.
+/// The text form of a recovery key: nine groups of four characters, the last group being the checksum.
 ///
-/// The letters and digits are those of Crockford's Base32, five bits each, the highest first: none of them looks like another.
+/// The characters are those of Crockford's Base32, five bits each, most significant bit first. It has no look-alike characters.
 extension RecoveryKey {
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
     private static let keyLetterCount = 32
     private static let letterCount = 36
     private static let groupLength = 4
-    /// Letters and the dashes between groups.
+    /// The characters and the dashes between groups.
     package static let textByteCount = letterCount + letterCount / groupLength - 1
 
-    /// The text, in memory that is wiped with it.
+    /// Returns the text, in secret memory.
     package func text() throws(KeychainFailure) -> SecretBytes {
         defer { SecretArena.wipeStack() }
         let check = check()
@@ -80,14 +79,16 @@ extension RecoveryKey {
         }
     }
 
-    /// Reads what `text` gave, however a person wrote it down: case, blanks and dashes do not matter, nor O for 0, I and L for 1.
+    /// Parses a typed recovery key.
     ///
-    /// Throws `.parameter` for anything else, and for a text that its check does not belong to: one that was mistyped.
+    /// Case, blanks, and dashes do not matter; O counts as 0, and I and L count as 1.
+    ///
+    /// Throws `.parameter` for other text, with the cause `.mistypedRecoveryKey` if the checksum is wrong.
     package convenience init(typed text: UnsafeRawBufferPointer) throws(KeychainFailure) {
         defer { SecretArena.wipeStack() }
         var count = 0
         var check: UInt32 = 0
-        // Each letter adds its bits within the region: letters beyond are counted only.
+        // Each character sets its bits within the region; surplus characters are only counted.
         let bits = try unsafe SecretBytes(byteCount: Self.byteCount) { buffer throws(KeychainFailure) in
             for index in text.indices {
                 let byte = unsafe text[index]
@@ -113,7 +114,8 @@ extension RecoveryKey {
         }
         self.init(bits: bits)
         guard self.check() == check else {
-            throw KeychainFailure(.parameter, "the recovery key is mistyped: its check does not belong to the rest")
+            throw KeychainFailure(
+                .parameter, "the recovery key is mistyped: its last group does not match the rest", cause: .mistypedRecoveryKey)
         }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// What a keybag keeps for a recovery key.
+/// The record of a recovery key in a keybag.
 ///
-///     public half (32) ‖ device secret, sealed (80) ‖ with the protector tpm2 and a passcode: the TPM's part of its key, sealed (80)
+///     public key (32) ‖ sealed device secret (80) ‖ with the protector tpm2 and a passcode: sealed part of the passcode key (80)
 struct RecoveryRecord: Hashable, Sendable {
     static let publicKeyByteCount = 32
 
@@ -25,7 +25,7 @@ struct RecoveryRecord: Hashable, Sendable {
             sealedPasscodeSecret: try Self.seal(passcodeSecret, to: publicKey, storeID: storeID))
     }
 
-    /// The same for another passcode, or for none.
+    /// The same record for another passcode or for none.
     func with(passcodeSecret: PasscodeSecret?, storeID: StoreID) throws(KeychainFailure) -> RecoveryRecord {
         RecoveryRecord(
             publicKey: publicKey, sealedDeviceSecret: sealedDeviceSecret,
@@ -54,12 +54,12 @@ struct RecoveryRecord: Hashable, Sendable {
 
     var encoded: [UInt8] { publicKey + sealedDeviceSecret + (sealedPasscodeSecret ?? []) }
 
-    /// Nil when the key is not this record's, or the record was altered.
+    /// Opens the device secret; nil if the key is not this record's or the record was altered.
     func deviceSecret(openedBy key: RecoveryKey, storeID: StoreID) throws(KeychainFailure) -> SecretBytes? {
         try SealedBox.open(sealedDeviceSecret, with: key.privateKey(storeID: storeID), .recovery, storeID: storeID)
     }
 
-    /// Nil when there is none, or as above.
+    /// Opens the TPM's part of the passcode key; nil if there is none, and in the cases above.
     func passcodeSecret(openedBy key: RecoveryKey, storeID: StoreID) throws(KeychainFailure) -> PasscodeSecret? {
         guard let sealedPasscodeSecret else { return nil }
         let secret = try SealedBox.open(
@@ -72,17 +72,17 @@ struct RecoveryRecord: Hashable, Sendable {
 }
 
 extension KeybagDocument {
-    /// Whether a recovery key opens it.
+    /// Whether the keybag has a recovery key.
     package var hasRecoveryKey: Bool { content.recovery != nil }
 
-    /// The device secret that the copies of a store's keybag give for a recovery key.
+    /// Opens the device secret in the copies of a store's keybag with a recovery key.
     ///
-    /// Nothing here is authentic yet: what is found proves or refutes the keybag, as that of a protector does. Throws `.authFailed`
-    /// when the key is not this keychain's, `.notAvailable` when no copy knows of one.
+    /// The copies are not authenticated yet; the device secret then authenticates them. Throws `.authFailed` if the key is not this
+    /// keychain's, and `.notAvailable` if no copy has a recovery key.
     package static func deviceSecret(
         in unauthenticatedCopies: [[UInt8]], openedBy key: RecoveryKey, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes {
-        var isAnyThere = false
+        var foundRecord = false
         var failure: KeychainFailure?
         for copy in newestFirst(unauthenticatedCopies) {
             let record: RecoveryRecord
@@ -93,22 +93,24 @@ extension KeybagDocument {
                 failure = error
                 continue
             }
-            isAnyThere = true
+            foundRecord = true
             let secret = try record.deviceSecret(openedBy: key, storeID: storeID)
             switch consume secret {
             case .some(let secret): return secret
             case .none: continue
             }
         }
-        guard isAnyThere else {
+        guard foundRecord else {
             if let failure { throw failure }
             throw KeychainFailure(
-                .notAvailable, "this keychain has no recovery key, or what it keeps for it is damaged; nothing was changed")
+                .notAvailable, "this keychain has no recovery key, or its record of it is damaged; nothing was changed", subject: .keybag)
         }
-        throw notItsRecoveryKey()
+        throw wrongRecoveryKey()
     }
 
-    static func notItsRecoveryKey() -> KeychainFailure {
-        KeychainFailure(.authFailed, "this is not the recovery key of this keychain: it is another one's, or a later one took its place")
+    static func wrongRecoveryKey() -> KeychainFailure {
+        KeychainFailure(
+            .authFailed, "this is not the recovery key of this keychain: it belongs to another one, or was replaced",
+            cause: .wrongRecoveryKey)
     }
 }

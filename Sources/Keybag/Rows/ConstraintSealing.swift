@@ -2,7 +2,7 @@
 internal import Crypto
 internal import KeychainCore
 
-/// Makes the keys of a constraint tree for a new item, and the record from which whoever satisfies it gets them again.
+/// Makes the keys of a constraint tree for a new item, and the record that yields them again to a caller who satisfies the tree.
 struct ConstraintSealing {
     let storeID: StoreID
     /// Nil while no passcode is set.
@@ -10,9 +10,10 @@ struct ConstraintSealing {
     let applicationPassword: ApplicationPassword?
     let applicationPasswordCost: PasscodeCost
 
-    /// The key of the root, and the record.
+    /// Returns the key of the root, and the record.
     ///
-    /// Throws `.authFailed` for what nobody here could ever satisfy, and a failure that needs the application password.
+    /// Throws `.authFailed` if the constraint can never be satisfied on this platform, and a failure with `needs` if the application
+    /// password is missing.
     func seal(_ constraint: AccessControl.Constraint) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord) {
         let node = try node(constraint)
         guard let key = node.key else { throw KeychainFailure.biometryNotAvailable() }
@@ -20,7 +21,7 @@ struct ConstraintSealing {
     }
 
     private struct Node {
-        /// Nil: nobody here could release one.
+        /// Nil if nothing on this platform can release one.
         let key: SharedSecretBytes?
         let record: ConstraintRecord
     }
@@ -80,9 +81,9 @@ struct ConstraintSealing {
         return Node(key: try Self.combined(keys, storeID: storeID), record: .all(records))
     }
 
-    /// One key of several, all of which are needed: HKDF over them in order.
+    /// Combines several keys, all of which are required: HKDF over them in order.
     static func combined(_ keys: [SharedSecretBytes], storeID: StoreID) throws(KeychainFailure) -> SharedSecretBytes {
-        // Each key is copied to its place; they all have one size, and the region has room for all.
+        // All keys have the same size, and the region has room for all of them.
         let joined = try unsafe SecretBytes(byteCount: keys.count * KeyWrapping.keyByteCount) { buffer in
             for (index, key) in keys.enumerated() {
                 unsafe key.secret.withBytes { bytes in
@@ -95,22 +96,22 @@ struct ConstraintSealing {
     }
 }
 
-/// Gets the key of a constraint record's root with what is at hand.
+/// Recovers the root key of a constraint record with the available keys.
 struct ConstraintOpening {
     let storeID: StoreID
     let keys: ConstraintKeys
 
-    /// The key of the record's root.
+    /// Returns the root key.
     ///
-    /// Throws a failure that needs what is not at hand, or not right; `.decode` when the record was altered, or sealed to another
-    /// presence key pair than the keybag's; `.authFailed` where nobody here could ever satisfy it.
+    /// Throws a failure with `needs` if something is missing or wrong; `.decode` if the record was altered or sealed to a presence key
+    /// pair that is not the keybag's; and `.authFailed` if the record can never be satisfied on this platform.
     func key(of record: ConstraintRecord) throws(KeychainFailure) -> SharedSecretBytes {
         switch record {
         case .presence(_, let sealedKey): return try presenceKey(sealedKey)
         case .applicationPassword(let password): return try passwordKey(password)
         case .keyless:
             throw KeychainFailure(
-                .authFailed, "the item needs biometry, which releases no key here", refusal: .biometryNotAvailable)
+                .authFailed, "the item needs biometry, which cannot release a key on this platform", refusal: .biometryNotAvailable)
         case .any(let branches): return try anyKey(branches)
         case .all(let records): return try allKey(records)
         }
@@ -129,7 +130,7 @@ struct ConstraintOpening {
             throw .authenticationRequired(AuthenticationNeeds(applicationPassword: .missing))
         }
         guard let cost = PasscodeCost(encoded: record.cost) else {
-            throw KeychainFailure(.decode, "the item names a cost of its password that is refused: too low or too high")
+            throw KeychainFailure(.decode, "the cost of the item's password is out of bounds: too low or too high", cause: .costRefused)
         }
         let derivation = ApplicationPasswordKeys(storeID: storeID, cost: cost)
         guard let key = try derivation.key(from: password, record) else {
@@ -138,7 +139,9 @@ struct ConstraintOpening {
         return key
     }
 
-    /// By the first branch that opens; if none does, what the first that could open needs.
+    /// The key by the first branch that opens.
+    ///
+    /// If none does, throws the failure of the first branch that has a key.
     private func anyKey(_ branches: [ConstraintRecord.Branch]) throws(KeychainFailure) -> SharedSecretBytes {
         var failure: KeychainFailure?
         for branch in branches {
@@ -153,10 +156,12 @@ struct ConstraintOpening {
                 failure = failure ?? error
             }
         }
-        throw failure ?? KeychainFailure(.authFailed, "nothing here releases the item's key", refusal: .biometryNotAvailable)
+        throw failure ?? KeychainFailure(.authFailed, "nothing on this platform can release the item's key", refusal: .biometryNotAvailable)
     }
 
-    /// All of them; what is missing is asked for together.
+    /// The key by all records.
+    ///
+    /// Throws the needs of all of them together.
     private func allKey(_ records: [ConstraintRecord]) throws(KeychainFailure) -> SharedSecretBytes {
         var found: [SharedSecretBytes] = []
         var needs = AuthenticationNeeds()
@@ -173,12 +178,12 @@ struct ConstraintOpening {
     }
 }
 
-/// The keys that an application password stands for: one slow derivation for the store, then a fast one for each item.
+/// Derives keys from an application password: one slow derivation for the store, then a fast one for each item.
 struct ApplicationPasswordKeys {
     let storeID: StoreID
     let cost: PasscodeCost
 
-    /// The key of a new item.
+    /// Makes the key of a new item.
     func make(
         from password: ApplicationPassword
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord.PasswordRecord) {
@@ -187,7 +192,7 @@ struct ApplicationPasswordKeys {
         return try make(from: password, salt: unsafe random.withBytes { unsafe Array($0) })
     }
 
-    /// The same with a given salt, so that the tests can compare with another program's.
+    /// As above with a given salt, so that tests can compare with another implementation.
     func make(
         from password: ApplicationPassword, salt: [UInt8]
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord.PasswordRecord) {
@@ -196,7 +201,7 @@ struct ApplicationPasswordKeys {
         return (try key(stretched, salt: salt), record)
     }
 
-    /// The key of a stored item; nil when the password is wrong.
+    /// Derives the key of a stored item; nil if the password is wrong.
     func key(
         from password: ApplicationPassword, _ record: ConstraintRecord.PasswordRecord
     ) throws(KeychainFailure) -> SharedSecretBytes? {
@@ -206,8 +211,8 @@ struct ApplicationPasswordKeys {
     }
 
     private func stretched(_ password: ApplicationPassword) throws(KeychainFailure) -> SharedSecretBytes {
-        // The same for every item of the store, so that a program that reads many waits once. Names the store: nobody can prepare
-        // for all stores at once.
+        // The salt is the same for all items of a store, so that a process that reads many waits once. It contains the store's
+        // identifier, so that guesses cannot be precomputed for all stores.
         let record = PasscodeRecord(salt: Array("keychain apppw 1".utf8) + storeID.bytes, cost: cost)
         return try password.stretched(for: storeID, cost: cost.encoded) { bytes throws(KeychainFailure) in
             defer { SecretArena.wipeStack() }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// The plaintext of a sealed part: hides how long its content is, and whether there is any.
+/// The padding of a sealed part.
+///
+/// It hides the exact size of the content, and whether there is any.
 ///
 ///     content ‖ zeros ‖ presence (1: 0 or 1) ‖ content's byte count (8, little-endian)
 ///
-/// The count stands last so that the content begins the buffer it was decrypted into, and is handed on without a copy.
+/// The count is at the end, so that the content starts at the beginning of the decrypted buffer and needs no copy.
 enum PartPadding {
     private static let trailerByteCount = 9
 
-    /// How long the plaintext of a content of `contentByteCount` bytes is.
+    /// The size of the plaintext for `contentByteCount` bytes of content.
     ///
-    /// Up to 4 KiB a multiple of 64. Above, the PADMÉ rule (Nikitin et al., "Reducing Metadata Leakage from Encrypted Files
-    /// and Communication with PURBs", 2019): the more digits a length has, the fewer of them show, and at most 6.25 % is added.
+    /// Up to 4 KiB a multiple of 64 bytes. Above, the PADMÉ rule (Nikitin et al., "Reducing Metadata Leakage from Encrypted Files and
+    /// Communication with PURBs", 2019), which rounds up the lower digits of the size and adds at most 6.25 %.
     static func paddedByteCount(contentByteCount: Int) -> Int {
         let needed = contentByteCount + trailerByteCount
         guard needed > 4096 else { return (needed + 63) & ~63 }
@@ -22,9 +24,9 @@ enum PartPadding {
         return (needed + mask) & ~mask
     }
 
-    /// The plaintext of a content.
+    /// Returns the plaintext of a content, which is empty if `isPresent` is false.
     ///
-    /// One that is not present is empty; an empty one may be present.
+    /// Present content may be empty too.
     static func padded(_ content: Span<UInt8>, isPresent: Bool) -> [UInt8] {
         let paddedByteCount = paddedByteCount(contentByteCount: content.count)
         var bytes: [UInt8] = []
@@ -43,7 +45,7 @@ enum PartPadding {
         case present(byteCount: Int)
     }
 
-    /// What a plaintext holds; nil for every other bytes than those that `padded` makes.
+    /// Returns the content of a plaintext; nil unless it is exactly what `padded` produces.
     static func content(of plaintext: Span<UInt8>) -> Content? {
         let trailer = plaintext.count - trailerByteCount
         guard trailer >= 0 else { return nil }

@@ -2,14 +2,14 @@
 internal import Crypto
 package import KeychainCore
 
-/// Digests of searchable values: HMAC-SHA256 under the index key, of which the first 16 bytes are kept. 128 bits leave
-/// chance equality out of the question, and rows smaller.
+/// Digests of searchable values: HMAC-SHA256 under the index key, truncated to 16 bytes. 128 bits rule out accidental collisions and
+/// keep rows small.
 ///
 ///     version (1) ‖ purpose (1) ‖ class code (1) ‖ number of values (1) ‖ each value
 ///     value = attribute number (1) ‖ form (1) ‖ byte count (6) ‖ compared bytes
 ///
-/// Form tells a number from a text in the attributes that are compared as numbers. Elsewhere it is 0: there text and data of the
-/// same bytes are the same value.
+/// The form is 1 for a number in an attribute that is compared as a number. Otherwise it is 0, because text and data with the same
+/// bytes are the same value.
 extension RowCipher {
     private static let digestVersion: UInt8 = 1
 
@@ -43,7 +43,7 @@ extension RowCipher {
             )
             feedValues(&hash)
         }
-        // The code has 32 bytes and is read within the closure; the first and second eight are the digest.
+        // The code has 32 bytes and is read within the closure. Its first 16 bytes are the digest.
         return unsafe code.withUnsafeBytes { bytes in
             unsafe IndexDigest(
                 high: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),

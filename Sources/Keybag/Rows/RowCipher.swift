@@ -5,13 +5,13 @@ package import KeychainCore
 
 /// Seals and opens the rows of one store.
 ///
-/// Holds the two keys that need no class key: for digests and for row tags.
+/// It has the two keys that need no class key: for digests and for row tags.
 package final class RowCipher: ItemCipher, Sendable {
     package let storeID: StoreID
     let indexKey: HMACKey
     let rowTagKey: HMACKey
     package let presencePublicKey: [UInt8]?
-    /// What deriving from an application password costs in new items.
+    /// The cost of application passwords in new items.
     let applicationPasswordCost: PasscodeCost
 
     init(
@@ -34,10 +34,10 @@ package final class RowCipher: ItemCipher, Sendable {
     }
 }
 
-/// Rows, as On-disk-format.md, "Row", lays them out.
+/// Sealing and opening rows (On-disk-format.md, "Row").
 ///
-/// Each write takes a fresh item key, which seals exactly two messages under two fixed nonces and is never used again: so
-/// no pair of key and nonce occurs twice. What is sealed is bound to its part, to the whole header and to the wrapped key.
+/// Each write uses a new random item key for exactly two messages with two fixed nonces, so no pair of key and nonce occurs twice. The
+/// associated data is the part's number, the whole header, and the wrapped key.
 extension RowCipher {
     private enum Part: UInt8 {
         case attributes = 1
@@ -67,19 +67,19 @@ extension RowCipher {
             attributes, secret: secret, header: header, rootKey: rootKey, under: classKey, itemKey: SymmetricKey(size: .bits256))
     }
 
-    /// As above, with a given item key, so that the tests can compare a row with one that another program made.
+    /// As above with a given item key, so that tests can compare with rows of another implementation.
     func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey, itemKey: SymmetricKey
     ) throws(KeychainFailure) -> SealedRow {
         guard header.constraints == nil else {
-            throw KeychainFailure(.internal, "a row with access control was to be sealed without it")
+            throw KeychainFailure(.internal, "a row with access control cannot be sealed without it")
         }
         try Self.checkForSealing(header, under: classKey)
         let wrappedItemKey = try KeyWrapping.wrap(itemKey, under: classKey.secret)
         return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: wrappedItemKey, boundTo: wrappedItemKey)
     }
 
-    /// As above, for a row with access control: the root's key wraps the item key, and the class key what comes of it.
+    /// As above for a row with access control: the root's key wraps the item key, and the class key wraps the result.
     func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, rootKey: SharedSecretBytes, under classKey: borrowing ClassKey,
         itemKey: SymmetricKey
@@ -92,7 +92,7 @@ extension RowCipher {
 
     private static func checkForSealing(_ header: RowHeader, under classKey: borrowing ClassKey) throws(KeychainFailure) {
         guard header.formatVersion == RowHeader.currentFormatVersion, isClass(of: header, classKey) else {
-            throw KeychainFailure(.internal, "a row was to be sealed under a key that is not its own")
+            throw KeychainFailure(.internal, "a row cannot be sealed under the key of another class")
         }
     }
 
@@ -107,7 +107,7 @@ extension RowCipher {
             boundTo: boundKey)
     }
 
-    /// As above, from the plaintexts of both parts, whatever they are: so that fuzzing gets past the seal.
+    /// As above with arbitrary plaintexts of both parts, so that fuzzing reaches the code behind the authentication.
     func sealPlaintexts(
         attributes: [UInt8], secret: [UInt8], _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
         boundTo boundKey: [UInt8]
@@ -132,7 +132,7 @@ extension RowCipher {
         let encoded = try Self.open(.attributes, row.sealedAttributes, under: itemKey, &associatedData)
         guard case .present(let byteCount)? = PartPadding.content(of: encoded.span),
             let attributes = ItemAttributes(encoded: encoded.span.extracting(first: byteCount), keeping: attributes)
-        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version") }
+        else { throw KeychainFailure(.decode, "the row's attributes are not in the form of this version", cause: .malformed) }
         guard includingSecret else { return OpenedRow(attributes: attributes, secret: nil) }
         return OpenedRow(attributes: attributes, secret: try Self.openSecret(of: row, under: itemKey, &associatedData))
     }
@@ -158,7 +158,7 @@ extension RowCipher {
             return (itemKey, row.wrappedItemKey)
         }
         guard let record = ConstraintRecord(encoded: constraints) else {
-            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered")
+            throw KeychainFailure(.decode, "the row has access control of a newer version, or it was altered", cause: .newerVersion)
         }
         let inner = try unwrapOuter(of: row, under: classKey)
         let rootKey = try ConstraintOpening(storeID: storeID, keys: keys).key(of: record)
@@ -166,7 +166,9 @@ extension RowCipher {
         return (itemKey, inner)
     }
 
-    /// What the class key wraps in a row with access control: the item key under the root's.
+    /// Removes the class key's wrapping from a row with access control.
+    ///
+    /// The result is the item key wrapped under the root's key.
     private func unwrapOuter(of row: SealedRow, under classKey: borrowing ClassKey) throws(KeychainFailure) -> [UInt8] {
         guard let inner = KeyWrapping.unwrap(twiceWrapped: row.wrappedItemKey, under: classKey.secret) else {
             throw Self.alteredItemKey()
@@ -200,7 +202,7 @@ extension RowCipher {
         switch PartPadding.content(of: secret.span) {
         case .present(let byteCount): return secret.prefix(byteCount)
         case .absent: return nil
-        case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version")
+        case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version", cause: .malformed)
         }
     }
 
@@ -221,10 +223,10 @@ extension RowCipher {
         }
     }
 
-    /// The part's number, the header, which says itself where it ends, and the wrapped key behind its count.
+    /// The part's number, the self-delimiting header, and the wrapped key with its byte count.
     ///
-    /// With access control it is the inner wrapped key, and the class key's generation counts as 0: so another generation's class key
-    /// can take the place of the outer wrapping without anybody being asked.
+    /// With access control the wrapped key is the inner one and the class key's generation counts as 0. So the outer wrapping can be
+    /// replaced by one under another generation's class key without authentication.
     private func associatedData(of header: RowHeader, wrappedItemKey: [UInt8]) -> [UInt8] {
         var header = header
         if header.constraints != nil { header.classKeyGeneration = 0 }
@@ -238,7 +240,7 @@ extension RowCipher {
 
     private static func checkVersion(of header: RowHeader) throws(KeychainFailure) {
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
-            throw KeychainFailure(.decode, "the row was written by a newer version")
+            throw KeychainFailure(.decode, "the row was written by a newer version", cause: .newerVersion)
         }
     }
 
@@ -254,7 +256,7 @@ extension RowCipher {
             let box = try AES.GCM.seal(
                 plaintext, using: itemKey, nonce: AES.GCM.Nonce(data: part.nonce), authenticating: associatedData
             )
-            guard let combined = box.combined else { throw KeychainFailure(.internal, "a sealed part has no usual nonce") }
+            guard let combined = box.combined else { throw KeychainFailure(.internal, "a sealed part has a nonce of another size") }
             // The bytes are copied within the closure.
             return unsafe combined.withUnsafeBytes { unsafe Array($0[Part.nonceByteCount...]) }
         } catch {
@@ -267,9 +269,9 @@ extension RowCipher {
     ) throws(KeychainFailure) -> Data {
         associatedData[0] = part.rawValue
         do {
-            // One buffer for nonce, ciphertext and tag: the box takes it as it is, and would copy three parts byte by byte.
+            // One buffer for nonce, ciphertext, and tag: the box uses it without a copy, but would copy separate parts byte by byte.
             var combined = Data(count: Part.nonceByteCount + sealed.count)
-            // The nonce, which is zeros but for its last byte, and then exactly what room is left for.
+            // The nonce is zeros except its last byte; the rest of the buffer has exactly the size of `sealed`.
             unsafe combined.withUnsafeMutableBytes { buffer in
                 unsafe buffer[Part.nonceByteCount - 1] = part.rawValue
                 unsafe sealed.withUnsafeBytes { sealed in
@@ -279,7 +281,7 @@ extension RowCipher {
             let box = try AES.GCM.SealedBox(combined: combined)
             return try AES.GCM.open(box, using: itemKey, authenticating: associatedData)
         } catch {
-            throw KeychainFailure(.decode, "a part of the row was altered, or is not this row's")
+            throw KeychainFailure(.decode, "a part of the row was altered, or belongs to another row")
         }
     }
 }

@@ -1,57 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Asks the person for what items of a keychain need, before any item is read: what `LAContext` evaluates with.
+/// Authenticates a person before items are read.
 ///
-/// Beside `Keychain`, and implemented by whatever implements that.
+/// `LAContext` evaluates policies with it.
+///
+/// Implementations of `Keychain` implement it too.
 package protocol KeychainAuthenticating: Sendable {
-    /// Whether `authenticate` could succeed, as far as can be told without asking.
+    /// Checks whether `authenticate` could succeed, without showing a prompt.
     ///
-    /// With a context that has what is needed, nobody needs to be there. Throws what `authenticate` would throw at once.
+    /// A context that already satisfies the constraint needs no prompt. Throws the errors that `authenticate` would throw immediately.
     func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure)
 
-    /// Satisfies the constraint and leaves what was released in the context of `authentication`; asks nothing that is at hand already.
+    /// Satisfies the constraint and stores the released keys in the context of `authentication`. Prompts only for what is missing.
     ///
-    /// `accessibility`: the class whose items are to be read; nil: any. Throws `.userCanceled`, `.interactionNotAllowed` when nobody
-    /// may or can be asked, and else `.authFailed`, each with its refusal.
+    /// `accessibility` is the class of the items to be read; nil: any. Throws `.userCanceled`, `.interactionNotAllowed` if no prompt may
+    /// or can be shown, and otherwise `.authFailed`, each with its refusal.
     func authenticate(
         _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
     ) throws(KeychainFailure)
 }
 
-/// Why somebody could not be authenticated, where the status does not tell.
+/// Why authentication failed, where the status does not tell.
 package enum AuthenticationRefusal: Hashable, Sendable {
-    /// No passcode is set, so nobody can prove to be there.
+    /// No passcode is set, so user presence cannot be proved.
     case passcodeNotSet
-    /// What was typed was wrong, as often as it may be.
+    /// The person entered a wrong passcode or password at every permitted attempt.
     case wrong
-    /// So many wrong passcodes that the chip refuses more, for so many seconds.
+    /// The TPM refuses attempts after too many wrong passcodes. `seconds` is the duration; nil: unknown.
     case lockedOut(seconds: UInt32?)
     case timedOut
-    /// Biometry alone was asked for, and there is none.
+    /// Only biometry would satisfy the constraint, and it is not available.
     case biometryNotAvailable
-    /// There is nobody to ask, or asking is forbidden.
+    /// No prompt can be shown, or prompts are forbidden.
     case notInteractive
     /// The context was invalidated.
     case invalidContext
 }
 
-/// How a call may satisfy access control: with what is at hand already, and by asking.
+/// How a call may satisfy access control: with earlier releases, and with prompts.
 package struct Authentication: Sendable {
-    /// Whether somebody may be asked (`kSecUseAuthenticationUI`).
+    /// Whether a prompt may be shown (`kSecUseAuthenticationUI`).
     package enum Interaction: Hashable, Sendable {
         case allowed
-        /// A call that would have to ask answers `.interactionNotAllowed`.
+        /// A call that would need a prompt throws `.interactionNotAllowed`.
         case forbidden
-        /// Items with access control are passed over, in searches.
+        /// Searches skip items with access control.
         case skippingItems
     }
 
     package var interaction: Interaction
-    /// What earlier answers released (`kSecUseAuthenticationContext`); nil: nothing, and an answer serves this call alone.
+    /// The context with earlier releases (`kSecUseAuthenticationContext`); nil: authentication is valid for this call alone.
     package var context: AuthenticationContext?
-    /// The program's own words for the person (`kSecUseOperationPrompt`).
+    /// The program's text for the prompt (`kSecUseOperationPrompt`).
     package var prompt: String?
 
     package init(interaction: Interaction = .allowed, context: AuthenticationContext? = nil, prompt: String? = nil) {
@@ -60,11 +62,11 @@ package struct Authentication: Sendable {
         self.prompt = prompt
     }
 
-    /// Whether somebody may be asked, by what the call says and by what its context says.
+    /// Whether both the call and its context permit prompts.
     package var mayAsk: Bool { interaction == .allowed && context?.settings.isInteractionAllowed != false }
 }
 
-/// What a call found that only a person, or the program's own password, can release.
+/// The authentication that a call requires: the passcode, an application password, or both.
 package struct AuthenticationNeeds: Hashable, Sendable {
     /// The passcode, for items of these classes; nil: no passcode.
     package private(set) var passcodeClasses: Set<Accessibility>?
@@ -72,9 +74,9 @@ package struct AuthenticationNeeds: Hashable, Sendable {
 
     package enum Password: Hashable, Sendable {
         case missing
-        /// The one at hand does not open an item.
+        /// The given password does not open an item.
         case wrong
-        /// One is to be chosen, for a new item.
+        /// A new item needs a password to be chosen.
         case new
     }
 
@@ -92,7 +94,7 @@ package struct AuthenticationNeeds: Hashable, Sendable {
 
     package mutating func formUnion(_ other: AuthenticationNeeds) {
         if let classes = other.passcodeClasses { passcodeClasses = (passcodeClasses ?? []).union(classes) }
-        // A wrong one must go before another can be asked for.
+        // A wrong password must be removed before another prompt.
         if applicationPassword != .wrong { applicationPassword = other.applicationPassword ?? applicationPassword }
     }
 }

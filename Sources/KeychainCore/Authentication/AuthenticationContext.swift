@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Synchronization
 
-/// Carries what a person's answers released from one call to the next: what an `LAContext` is made of.
+/// The keys that authentication released, kept from one call to the next: the basis of an `LAContext`.
 ///
-/// What it carries belongs to the keychain that gave it, and goes as soon as that says so.
+/// Each release belongs to one keychain, which decides how long it stays valid.
 package final class AuthenticationContext: Sendable {
-    /// What the program set.
+    /// The program's settings.
     package struct Settings: Hashable, Sendable {
         package var isInteractionAllowed = true
         package var reason: String?
         package var cancelTitle: String?
-        /// How long one answer serves; nil: until the keychain locks.
+        /// How long one authentication stays valid; nil: until the keychain locks.
         package var reuseSeconds: Double?
 
         package init() {}
@@ -18,7 +18,7 @@ package final class AuthenticationContext: Sendable {
 
     private struct Held {
         let release: PresenceRelease
-        /// Whether the keychain still lets it be used.
+        /// Whether the keychain still permits its use.
         let isValid: @Sendable () -> Bool
     }
 
@@ -31,7 +31,7 @@ package final class AuthenticationContext: Sendable {
 
     private let state = Mutex(State())
 
-    /// Nobody but one call has it, and it goes with that call.
+    /// Whether the context exists for a single call.
     package let isCallScoped: Bool
 
     package init(callScoped isCallScoped: Bool = false) {
@@ -45,7 +45,7 @@ package final class AuthenticationContext: Sendable {
 
     package var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
 
-    /// Lets go of everything, for good.
+    /// Removes everything; the context stores nothing from then on.
     package func invalidate() {
         state.withLock { state in
             state.isInvalidated = true
@@ -56,27 +56,27 @@ package final class AuthenticationContext: Sendable {
 
     // MARK: The passcode
 
-    /// What is at hand for one keychain.
+    /// The valid keys for one keychain.
     package func keys(of storeID: StoreID, presencePublicKey: [UInt8]?) -> ConstraintKeys {
         let (candidates, password) = state.withLock { state in
             (state.held.filter { $0.release.storeID == storeID }, state.applicationPassword)
         }
         var keys = ConstraintKeys(applicationPassword: password)
         for held in candidates {
-            // Asked outside the lock: it may read the store.
+            // Called outside the lock: it may read the store.
             if held.release.publicKey == presencePublicKey, held.isValid() {
                 keys.presence = held.release
             } else {
-                drop(held.release)
+                remove(held.release)
             }
         }
         return keys
     }
 
-    /// Carries `release` in the place of what it had of the same keychain, as long as `isValid` says yes.
+    /// Stores `release`, replacing an earlier one of the same keychain, for as long as `isValid` returns true.
     ///
-    /// An invalidated context takes nothing.
-    package func hold(_ release: PresenceRelease, while isValid: @escaping @Sendable () -> Bool) {
+    /// Does nothing if the context is invalidated.
+    package func store(_ release: PresenceRelease, while isValid: @escaping @Sendable () -> Bool) {
         state.withLock { state in
             guard !state.isInvalidated else { return }
             state.held.removeAll { $0.release.storeID == release.storeID }
@@ -84,10 +84,10 @@ package final class AuthenticationContext: Sendable {
         }
     }
 
-    /// Lets go of what may no longer be used; false when nothing is left that could come to an end.
-    package func look() -> Bool {
-        for held in state.withLock({ $0.held }) where !held.isValid() { drop(held.release) }
-        return isHolding
+    /// Removes releases that are no longer valid; returns whether any are left.
+    package func removeExpired() -> Bool {
+        for held in state.withLock({ $0.held }) where !held.isValid() { remove(held.release) }
+        return holdsReleases
     }
 
     /// The classes whose keys were released by one keychain.
@@ -95,10 +95,10 @@ package final class AuthenticationContext: Sendable {
         state.withLock { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 
-    /// Whether it carries anything that a passcode released.
-    package var isHolding: Bool { state.withLock { !$0.held.isEmpty } }
+    /// Whether it holds anything that a passcode released.
+    package var holdsReleases: Bool { state.withLock { !$0.held.isEmpty } }
 
-    private func drop(_ release: PresenceRelease) {
+    private func remove(_ release: PresenceRelease) {
         state.withLock { $0.held.removeAll { $0.release === release } }
     }
 
@@ -106,7 +106,9 @@ package final class AuthenticationContext: Sendable {
 
     package var applicationPassword: ApplicationPassword? { state.withLock { $0.applicationPassword } }
 
-    /// Nil takes it away.
+    /// Sets or, with nil, removes the password.
+    ///
+    /// Does nothing if the context is invalidated.
     package func setApplicationPassword(_ password: ApplicationPassword?) {
         state.withLock { state in
             guard !state.isInvalidated else { return }
@@ -114,7 +116,7 @@ package final class AuthenticationContext: Sendable {
         }
     }
 
-    /// Takes away a password that turned out to be wrong, unless another has taken its place.
+    /// Removes a password that turned out to be wrong, unless it was replaced meanwhile.
     package func removeApplicationPassword(_ password: ApplicationPassword) {
         state.withLock { if $0.applicationPassword === password { $0.applicationPassword = nil } }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Synchronization
 
-/// What is at hand to satisfy constraints with, beside the class key.
+/// The keys that are available for satisfying constraints, besides the class key.
 package struct ConstraintKeys: Sendable {
     package var presence: PresenceRelease?
     package var applicationPassword: ApplicationPassword?
@@ -12,17 +12,19 @@ package struct ConstraintKeys: Sendable {
     }
 }
 
-/// What a right passcode has released, of one keychain, for one use or one context.
+/// The keys of one keychain that a correct passcode released, for one use or one context.
 ///
-/// Never given to a key holder, and wiped with the last reference to it.
+/// Never stored in a key holder, and wiped with the last reference.
 package final class PresenceRelease: Sendable {
     package let storeID: StoreID
-    /// The public half of the presence key pair: which pair this is.
+    /// The public key of the presence key pair, which identifies the pair.
     package let publicKey: [UInt8]
     package let privateKey: SecretBytes
-    /// The class keys of the items that were asked for: the keychain itself may be locked, and stays so.
+    /// The class keys of the items that authentication was for.
+    ///
+    /// The keychain itself stays locked if it is locked.
     package let classKeys: any KeyProvider
-    /// Whose those are.
+    /// The classes of those keys.
     package let classes: Set<Accessibility>
 
     package init(
@@ -36,7 +38,7 @@ package final class PresenceRelease: Sendable {
     }
 }
 
-/// A password of the program's own, and what was derived from it: the slow derivation is done once for each keychain and cost.
+/// An application password, with a cache of the slow derivation for each keychain and cost.
 package final class ApplicationPassword: Sendable {
     package let bytes: SecretBytes
     private let stretched = Mutex<[Key: SharedSecretBytes]>([:])
@@ -50,20 +52,20 @@ package final class ApplicationPassword: Sendable {
         self.bytes = bytes
     }
 
-    /// What is derived from the password for a keychain at a cost: by `derive`, unless that was done before.
+    /// Returns the key that `derive` derives from the password for a keychain at a cost, from the cache if possible.
     package func stretched(
         for storeID: StoreID, cost: [UInt8], _ derive: (borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes
     ) throws(KeychainFailure) -> SharedSecretBytes {
         let key = Key(storeID: storeID, cost: cost)
         if let known = stretched.withLock({ $0[key] }) { return known }
-        // Outside the lock: it takes a while, and two that derive the same lose nothing but time.
+        // Outside the lock, because it is slow. Two threads that derive the same key only lose time.
         let fresh = SharedSecretBytes(try derive(bytes))
         stretched.withLock { $0[key] = fresh }
         return fresh
     }
 }
 
-/// A secret with several owners, wiped with the last.
+/// A secret with several owners, wiped with the last reference.
 package final class SharedSecretBytes: Sendable {
     package let secret: SecretBytes
 
@@ -71,7 +73,7 @@ package final class SharedSecretBytes: Sendable {
         self.secret = secret
     }
 
-    /// A copy with one owner.
+    /// Returns a copy with a single owner.
     package func copy() throws(KeychainFailure) -> SecretBytes {
         // The bytes are copied within the closure.
         try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }

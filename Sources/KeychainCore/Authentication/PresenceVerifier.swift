@@ -1,62 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Asks the person in front of the machine for a passcode or password.
+/// Prompts the local person for a passcode or password.
 ///
-/// It only asks: whether the answer is right, and how often it is asked again, is decided by whoever asks.
+/// It only shows the prompt. The caller checks the answer and decides about further attempts.
 package protocol PresenceVerifier: Sendable {
-    /// Whether there is a terminal or a display, as far as that can be told without asking.
+    /// Whether there seems to be a terminal or a display for a prompt.
     var canAsk: Bool { get }
 
-    /// Asks once, and waits for the answer no longer than the question allows.
+    /// Prompts once, and waits for the answer until the question's timeout.
     ///
-    /// Throws `.promptUnavailable` at once where nobody can see a question. The answer is UTF-8 as it was typed, at least one byte; an
-    /// empty one comes back as `.empty`.
+    /// Throws `.promptUnavailable` immediately if no prompt can be shown. Returns the UTF-8 text as typed, or `.empty` if it has no
+    /// bytes.
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
 }
 
-/// What the person said.
+/// The answer to a prompt.
 package enum PresenceAnswer: ~Copyable, Sendable {
     case secret(SecretBytes)
     /// Nothing was typed.
     case empty
 }
 
-/// Why there is no answer.
+/// Why a prompt has no answer.
 package enum PresenceRefusal: Error, Hashable, Sendable {
-    /// No terminal, no display, no program that could ask. The text says which, for people who set up machines.
+    /// There is no terminal, display, or prompting program. The text names what is missing, for administrators.
     case promptUnavailable(String)
-    /// The person does not want to.
+    /// The person canceled.
     case canceled
     /// The person did not answer in time.
     case timedOut
-    /// Whatever was to ask failed: it died, or said what makes no sense.
+    /// The prompting program failed: it crashed or violated the protocol.
     case failed(String)
 }
 
-/// What a person is asked, and by whom.
+/// The content of a prompt.
 ///
-/// Texts may come from the program that asks: whoever shows them shows no control characters.
+/// Texts may come from the requesting program, so an implementation must not output their control characters.
 package struct PresenceQuestion: Hashable, Sendable {
-    /// What is to be typed.
+    /// What the person has to type.
     package enum Secret: Hashable, Sendable {
         /// The keychain's passcode.
         case passcode
-        /// A password of the program's own, which protects items that exist.
+        /// The application password of existing items.
         case applicationPassword
-        /// The same, chosen now: to be typed twice.
+        /// A new application password, to be typed twice.
         case newApplicationPassword
     }
 
     package let secret: Secret
-    /// The program that asks: the path of its executable.
+    /// The executable path of the requesting program.
     package let requester: String
-    /// What for, in our words: "read an item of its access group …".
+    /// The purpose in this library's words: "read an item of its access group …".
     package let purpose: String
-    /// What for, in the program's own words; nil when it gave none.
+    /// The purpose in the program's words; nil if it gave none.
     package let reason: String?
-    /// The program's word for the button that cancels; nil: the usual one.
+    /// The program's title for the cancel button; nil: the default.
     package let cancelTitle: String?
-    /// Nil at the first attempt; after a wrong answer, how often more it can be tried.
+    /// The number of remaining attempts after a wrong answer; nil at the first attempt.
     package var triesLeft: Int?
     /// How long the person may take.
     package let timeoutSeconds: UInt32

@@ -2,7 +2,7 @@
 
 /// An attribute of a password item.
 ///
-/// The raw value is the number on disk, and it orders the canonical encoding: never change or reuse one.
+/// The raw value is the number on disk and the order of the canonical encoding. Never change or reuse one.
 package enum Attribute: UInt8, CaseIterable, Sendable {
     case account = 1
     case service = 2
@@ -39,13 +39,13 @@ package enum Attribute: UInt8, CaseIterable, Sendable {
     /// Apple's four-letter name, the key in dictionaries.
     package var name: String { Self.names[Int(rawValue)] }
 
-    /// The attribute with Apple's four-letter `name`, if passwords have such a one.
+    /// The attribute with Apple's four-letter `name`; nil if passwords have no such attribute.
     package init?(name: String) {
         guard let attribute = Self.byName[name] else { return nil }
         self = attribute
     }
 
-    /// The form of value an attribute takes; decides what is accepted and how it is compared.
+    /// The kind of value, which determines the accepted types and the comparison.
     package enum Kind: Sendable {
         case blob, string, accessibility, number, flag, date, sha1, uuid
     }
@@ -65,7 +65,9 @@ package enum Attribute: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Whether items of the class have this attribute; a query that names another one is answered errSecNoSuchAttr.
+    /// Whether items of the class have this attribute.
+    ///
+    /// A query with any other attribute fails with errSecNoSuchAttr.
     package func belongs(to itemClass: ItemClass) -> Bool {
         switch self {
         case .service, .generic: itemClass == .genericPassword

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// An attribute's value in the form the caller gave it, which is also the form it is returned in.
+/// The value of an attribute, in the type in which the caller passed it and gets it back.
 package enum AttributeValue: Hashable, Sendable {
     case string(String)
     case data(Data)
@@ -9,11 +9,12 @@ package enum AttributeValue: Hashable, Sendable {
     /// Seconds since 2001-01-01 00:00:00 UTC, as in `Date.timeIntervalSinceReferenceDate`.
     case date(Double)
 
-    /// The bytes that decide equality.
+    /// Calls `body` with the bytes that determine equality.
+    ///
+    /// The buffer is valid only inside `body`.
     ///
     /// Text and data with the same bytes are the same value, and a number that fits has the bytes of a
     /// little-endian Int32 (case 87 of SecItem-behavior.md: a String "a" and a Data "a" collide as primary keys).
-    /// The buffer is valid only inside `body`.
     package func withComparedBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         switch self {
         case .string(var text):
@@ -32,7 +33,9 @@ package enum AttributeValue: Hashable, Sendable {
 
     var byteCount: Int { unsafe withComparedBytes { $0.count } }
 
-    /// The same form and the same bytes; see `String.hasSameBytes(as:)` for why text is not left to Swift.
+    /// Returns whether both have the same type and the same bytes.
+    ///
+    /// Text is compared as in `String.hasSameBytes(as:)`.
     package static func == (left: AttributeValue, right: AttributeValue) -> Bool {
         switch (left, right) {
         case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
@@ -44,11 +47,11 @@ package enum AttributeValue: Hashable, Sendable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // The hasher reads the bytes within the closure. Values that differ in type only may share a hash.
+        // The hasher reads the bytes within the closure. Values that differ only in type may share a hash.
         unsafe withComparedBytes { unsafe hasher.combine(bytes: $0) }
     }
 
-    /// Equality as a search sees it: by bytes, not by type.
+    /// Returns whether the values are equal to a search, which compares bytes and ignores types.
     package func matches(_ other: AttributeValue) -> Bool {
         if self == other { return true }
         return unsafe withComparedBytes { mine in
@@ -57,10 +60,10 @@ package enum AttributeValue: Hashable, Sendable {
     }
 }
 
-/// Comparing texts as a keychain does: by their UTF-8.
+/// Comparison of strings by their UTF-8 bytes, as a keychain requires.
 ///
-/// Swift calls two texts equal that Unicode calls equivalent, such as an accented letter in one piece and in two. To a
-/// keychain they are two names.
+/// Swift's `==` uses Unicode canonical equivalence: a precomposed and a decomposed letter are equal. In a keychain they are different
+/// names.
 extension String {
     package func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The two halves of every encoding of ours: numbers little-endian, byte strings with their count in front.
+/// The primitives of all on-disk encodings: little-endian numbers, and byte strings prefixed with their byte count.
 extension [UInt8] {
     package mutating func append<Number: FixedWidthInteger>(littleEndian number: Number) {
         // The bytes of a local copy, copied within the closure.
         unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0) }
     }
 
-    /// Appends an identifier's sixteen bytes.
+    /// Appends the sixteen bytes of an identifier.
     package mutating func append(_ identifier: Identifier128) {
-        // Two numbers of eight bytes leave no gap; copied within the closure.
+        // Two numbers of eight bytes have no padding; copied within the closure.
         unsafe Swift.withUnsafeBytes(of: (identifier.high.bigEndian, identifier.low.bigEndian)) { unsafe append(contentsOf: $0) }
     }
 
-    /// Appends a 32-bit byte count and the bytes, so that no two lists of fields have the same encoding.
+    /// Appends a 32-bit byte count and the bytes, so that different lists of fields have different encodings.
     package mutating func append(lengthPrefixed bytes: some Collection<UInt8>) {
         append(littleEndian: UInt32(bytes.count))
         append(contentsOf: bytes)
     }
 }
 
-/// Reads what the functions above wrote; every read is checked, none traps.
+/// Reads the encodings above.
+///
+/// Every read is bounds-checked and returns nil at the end of the bytes.
 package struct ByteReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int

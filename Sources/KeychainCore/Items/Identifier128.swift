@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sixteen bytes that name something: a store, an item, a revision, or what an index digest stands for.
+/// Sixteen bytes that identify a store, an item, a revision, or a searchable value.
 package struct Identifier128: Hashable, Sendable {
-    /// The first and the last eight bytes, as big-endian numbers.
+    /// The first eight bytes as a big-endian number; `low` is the last eight.
     package let high: UInt64
     package let low: UInt64
 
@@ -19,7 +19,7 @@ package struct Identifier128: Hashable, Sendable {
         low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// Takes sixteen bytes at the start of a buffer, without an intermediate array.
+    /// Reads the sixteen bytes at the start of a buffer, without an intermediate array.
     package init?(buffer: UnsafeRawBufferPointer) {
         guard buffer.count >= Self.byteCount else { return nil }
         // The count is checked above; loadUnaligned has no alignment rule.
@@ -27,7 +27,7 @@ package struct Identifier128: Hashable, Sendable {
         low = unsafe UInt64(bigEndian: buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
-    /// A fresh random identifier.
+    /// Returns a random identifier.
     package static func random() -> Identifier128 {
         var generator = SystemRandomNumberGenerator()
         return Identifier128(high: generator.next(), low: generator.next())
@@ -49,9 +49,9 @@ package struct Identifier128: Hashable, Sendable {
     }
 }
 
-/// Names a store: in its file, in its key file's name, and in everything that is authenticated.
+/// Identifies a store, in its file, in its key file's name, and in all authenticated data.
 package typealias StoreID = Identifier128
-/// Names an item for life; the last sixteen bytes of its persistent reference.
+/// Identifies an item permanently: the last sixteen bytes of its persistent reference.
 package typealias ItemID = Identifier128
-/// A keyed digest that stands for a searchable value on disk.
+/// A keyed digest that represents a searchable value on disk.
 package typealias IndexDigest = Identifier128

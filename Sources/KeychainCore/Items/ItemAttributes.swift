@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import FoundationEssentials
 
-/// The attributes of an item or of a search, in the order of their numbers.
+/// The attributes of an item or of a search, ordered by number.
 ///
-/// A sorted array, not a dictionary: there are about ten, and the order is the canonical one.
+/// A sorted array rather than a dictionary: there are about ten, and the encoding needs this order.
 package struct ItemAttributes: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
         package let attribute: Attribute
@@ -18,14 +18,14 @@ package struct ItemAttributes: Hashable, Sendable {
         for (attribute, value) in values { self[attribute] = value }
     }
 
-    /// Takes entries that are in strictly ascending order of attribute already.
+    /// Creates attributes from entries in strictly ascending order.
     init(ascending entries: [Entry]) {
         self.entries = entries
     }
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// How many bytes the values have together.
+    /// The total size of the values.
     var byteCount: Int { entries.reduce(0) { $0 + $1.value.byteCount } }
 
     package subscript(attribute: Attribute) -> AttributeValue? {
@@ -54,7 +54,7 @@ package struct ItemAttributes: Hashable, Sendable {
         if case .date(let seconds)? = self[attribute] { seconds } else { nil }
     }
 
-    /// These attributes with those of `changes` laid over them.
+    /// Returns these attributes with the values of `changes`.
     package func updated(with changes: ItemAttributes) -> ItemAttributes {
         var result = self
         for entry in changes.entries { result[entry.attribute] = entry.value }
@@ -62,9 +62,10 @@ package struct ItemAttributes: Hashable, Sendable {
     }
 }
 
-/// Which attributes of an item are wanted.
+/// The attributes of an item that a caller wants.
 ///
-/// All are opened and parsed, so that damage shows; what is not wanted is not kept. A listing of 100,000 keys keeps one attribute of a dozen.
+/// All attributes are opened and parsed, so that damage is detected; only the wanted ones are kept. A listing of 100,000 keys then
+/// keeps one attribute of each item instead of a dozen.
 package enum AttributeSelection: Sendable, Equatable {
     case all
     case none
@@ -79,7 +80,7 @@ package enum AttributeSelection: Sendable, Equatable {
     }
 }
 
-/// The canonical form of attributes, the plaintext of a row's attribute part. One set of attributes has one encoding.
+/// The canonical encoding of attributes: the plaintext of a row's attribute part.
 ///
 ///     version (1 byte) ‖ for each attribute in ascending order:
 ///         number (1) ‖ type (1) ‖ byte count (4, little-endian) ‖ bytes
@@ -123,14 +124,14 @@ extension ItemAttributes {
         return bytes
     }
 
-    /// Parses `encoded`; nil for anything that is not exactly the canonical form.
+    /// Parses `encoded`; nil unless it is exactly the canonical encoding.
     package init?(encoded: some Collection<UInt8>) {
         self.init(encoded: Array(encoded).span)
     }
 
-    /// As above, from bytes in place: this is in the way of every read.
+    /// As above, from bytes in place, because every read does this.
     ///
-    /// What is not wanted is checked all the same, and not kept.
+    /// Unwanted attributes are checked but not kept.
     package init?(encoded: Span<UInt8>, keeping wanted: AttributeSelection = .all) {
         guard encoded.count > 0, encoded[0] == Self.encodingVersion else { return nil }
         var entries: [Entry] = []
@@ -180,7 +181,7 @@ extension ItemAttributes {
         }
     }
 
-    /// The little-endian number of at most eight bytes.
+    /// Returns the little-endian number of at most eight bytes.
     private static func number(in bytes: Span<UInt8>) -> UInt64 {
         var number: UInt64 = 0
         for index in bytes.indices { number |= UInt64(bytes[index]) << UInt64(8 * index) }

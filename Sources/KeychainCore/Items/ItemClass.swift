@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import FoundationEssentials
 
-/// The kind of an item.
+/// The class of an item.
 ///
-/// The raw value is Apple's, and it begins every persistent reference.
+/// The raw value is Apple's, and the beginning of every persistent reference.
 package enum ItemClass: String, Sendable, CaseIterable {
     case genericPassword = "genp"
     case internetPassword = "inet"
@@ -11,7 +11,7 @@ package enum ItemClass: String, Sendable, CaseIterable {
     case key = "keys"
     case identity = "idnt"
 
-    /// The number that stands for the class on disk and in everything that is authenticated.
+    /// The number of the class on disk and in all authenticated data.
     package var code: UInt8 {
         switch self {
         case .genericPassword: 1
@@ -27,28 +27,30 @@ package enum ItemClass: String, Sendable, CaseIterable {
         self = match
     }
 
-    /// Certificates, keys and identities are named, not yet stored.
+    /// Whether the class can be stored.
+    ///
+    /// Certificates, keys, and identities cannot be stored yet.
     package var isPassword: Bool { self == .genericPassword || self == .internetPassword }
 }
 
-/// Which attributes make an item unique in its class.
+/// The attributes that make an item unique in its class.
 ///
-/// Source: secitem behaviour, "UNIQUE tuple" of each class. `ggrp`, the sharing group, is not ours to store: nobody here
-/// has the entitlement it needs.
+/// Source: SecItem-behavior.md, section 3.2. `ggrp`, the sharing group, is left out, because it requires an entitlement that no program
+/// has on this platform.
 package enum PrimaryKey {
     /// All attributes of the primary key, in the order of their numbers.
     package static func attributes(of itemClass: ItemClass) -> [Attribute] {
         itemClass == .internetPassword ? internetPassword : genericPassword
     }
 
-    /// The two that almost every search names.
+    /// The two attributes that almost every search names.
     ///
-    /// They have columns of their own; the others share one digest.
+    /// Each has its own column; the others share one digest.
     package static func leading(of itemClass: ItemClass) -> (service: Attribute, account: Attribute) {
         (itemClass == .internetPassword ? .server : .service, .account)
     }
 
-    /// What a missing part of the key counts as: an absent value and this one are the same key.
+    /// The default of an attribute in the primary key: an absent value and this value are the same key.
     package static func defaultValue(of attribute: Attribute) -> AttributeValue {
         switch attribute.kind {
         case .number, .flag: .number(0)

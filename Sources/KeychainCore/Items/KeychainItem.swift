@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// An item as the keychain gives it back.
+/// An item as returned by a keychain.
 package struct KeychainItem: Sendable {
     package let reference: PersistentReference
-    /// The attributes that the search wanted.
+    /// The attributes that the search requested.
     ///
-    /// All of them are with access group, dates, accessibility, `sync`, `tomb`, `musr` and `sha1`.
+    /// A full set includes access group, dates, accessibility, `sync`, `tomb`, `musr`, and `sha1`.
     package let attributes: ItemAttributes
     package let accessControl: AccessControl
-    /// The secret.
-    ///
-    /// Nil: it was not asked for, or the item was stored without one.
+    /// The secret; nil if it was not requested or the item has none.
     package let secret: Data?
 
     package init(reference: PersistentReference, attributes: ItemAttributes, accessControl: AccessControl, secret: Data?) {
@@ -22,9 +20,7 @@ package struct KeychainItem: Sendable {
     }
 }
 
-/// What names an item across updates: its class in four ASCII letters, then the item's identifier.
-///
-/// Twenty bytes.
+/// A reference that identifies an item across updates: twenty bytes, four ASCII letters of the class and the item's identifier.
 package struct PersistentReference: Hashable, Sendable {
     package let itemClass: ItemClass
     package let id: ItemID
@@ -36,7 +32,7 @@ package struct PersistentReference: Hashable, Sendable {
         self.id = id
     }
 
-    /// Parses a reference; nil for every other length and for an unknown class.
+    /// Parses a reference; nil if the size is wrong or the class is unknown.
     package init?(_ data: Data) {
         guard data.count == Self.byteCount,
             let name = String(validating: data.prefix(4), as: UTF8.self), let itemClass = ItemClass(rawValue: name),

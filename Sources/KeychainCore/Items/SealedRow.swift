@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The part of a row that is in clear: what the store searches, and what the sealed parts are bound to.
+/// The plaintext part of a row: the columns that the store searches, to which the sealed parts are bound.
 ///
-/// Nothing here can be read as a name or a value: digests are keyed, the rest is class, flags and random numbers.
+/// It reveals no name or value: digests are keyed, and the rest is class, flags, and random numbers.
 package struct RowHeader: Hashable, Sendable {
     package static let currentFormatVersion: UInt8 = 1
 
@@ -10,18 +10,20 @@ package struct RowHeader: Hashable, Sendable {
     package var reference: PersistentReference
     package var accessibility: Accessibility
     package var classKeyGeneration: UInt32
-    /// Sixteen random bytes, new at each write: an old part put beside a new header does not open.
+    /// Sixteen random bytes, new at each write.
+    ///
+    /// They prevent combining an old part with a new header.
     package var revision: Identifier128
     package var isSynchronizable: Bool
     package var isTombstone: Bool
-    /// Digests of the two leading attributes of the primary key, and of all its other attributes together.
+    /// Digests of the two leading attributes of the primary key, and one of all its other attributes.
     package var serviceDigest: IndexDigest
     package var accountDigest: IndexDigest
     package var remainingKeyDigest: IndexDigest
     package var accessGroupDigest: IndexDigest
-    /// Digests of every other searchable attribute that the item has, in ascending order of attribute.
+    /// Digests of the item's other searchable attributes, in ascending order of attribute.
     package var attributeDigests: [AttributeDigest]
-    /// The canonical constraint tree of an item with access control; nil: the class key alone releases it.
+    /// The encoded constraint tree of an item with access control; nil: the class key alone opens the item.
     package var constraints: [UInt8]?
 
     package init(
@@ -57,19 +59,21 @@ package struct AttributeDigest: Hashable, Sendable {
     }
 }
 
-/// An item as the store keeps it.
+/// An item as stored.
 package struct SealedRow: Hashable, Sendable {
-    /// The store's own number, ascending in the order of adding; nil before the row is stored.
+    /// The store's row number, ascending in insertion order; nil before the row is stored.
     package var number: Int64?
     package var header: RowHeader
-    /// The item key under the class key (RFC 3394).
+    /// The item key wrapped under the class key (RFC 3394).
     package var wrappedItemKey: [UInt8]
     package var sealedAttributes: [UInt8]
-    /// Always there, also for an item without a secret.
+    /// Present even for an item without a secret.
     ///
-    /// Empty when the read left it out.
+    /// Empty if the read omitted it.
     package var sealedSecret: [UInt8]
-    /// HMAC over everything above, under a device-bound key: shows damage even while locked.
+    /// HMAC over everything above, under a device-bound key.
+    ///
+    /// It detects damage even while locked.
     package var tag: [UInt8]
 
     package init(
@@ -85,9 +89,9 @@ package struct SealedRow: Hashable, Sendable {
     }
 }
 
-/// The one encoding of a header: what the sealed parts and the row tag are bound to. Part of the on-disk format.
+/// The encoding of a header, to which the sealed parts and the row tag are bound. Part of the on-disk format.
 extension RowHeader {
-    /// Fixed fields first, each of a fixed size; then the digests, counted; then the constraints, behind a flag.
+    /// The fields of fixed size; then the digests with their byte count; then the constraints, preceded by a flag.
     package func encoded(storeID: StoreID) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(encodedByteCount)
@@ -95,12 +99,12 @@ extension RowHeader {
         return bytes
     }
 
-    /// How many bytes `encoded` has.
+    /// The size of `encoded`.
     package var encodedByteCount: Int {
         125 + attributeDigests.count * Self.packedDigestByteCount + (constraints.map { $0.count + 4 } ?? 0)
     }
 
-    /// Appends what `encoded` returns: every read and write needs it amid other bytes.
+    /// Appends the encoding to other bytes, as every read and write needs it.
     package func appendEncoded(to bytes: inout [UInt8], storeID: StoreID) {
         bytes.append(formatVersion)
         bytes.append(storeID)
@@ -126,7 +130,7 @@ extension RowHeader {
 
     private static let packedDigestByteCount = 1 + IndexDigest.byteCount
 
-    /// The digests as the store keeps them in one column: attribute number and sixteen bytes, in ascending order.
+    /// Returns the digests in the form of one column: attribute number and sixteen bytes each, in ascending order.
     package static func packed(_ digests: [AttributeDigest]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(digests.count * packedDigestByteCount)
@@ -141,14 +145,14 @@ extension RowHeader {
         }
     }
 
-    /// Parses `packed`; nil for anything else, also for digests out of order.
+    /// Parses `packed`; nil for anything else, including digests out of order.
     package static func unpacked(_ bytes: [UInt8]) -> [AttributeDigest]? {
         unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
     }
 
-    /// The same, from where the bytes lie.
+    /// As above, from bytes in place.
     ///
-    /// The buffer is only read, and not kept.
+    /// The buffer is read and not kept.
     package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {
         guard buffer.count % packedDigestByteCount == 0 else { return nil }
         var digests: [AttributeDigest] = []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Synchronization
 
-/// All digests of an item: what its row is found by and kept unique by.
+/// All digests of an item, for searches and for uniqueness.
 struct RowDigests {
     let service: IndexDigest
     let account: IndexDigest
@@ -26,13 +26,15 @@ struct RowDigests {
         self.others = others
     }
 
-    /// The search that finds whatever has the same primary key.
+    /// The search for rows with the same primary key.
     func samePrimaryKey(in itemClass: ItemClass) -> RowQuery {
         RowQuery(itemClass: itemClass, serviceDigest: service, accountDigest: account, remainingKeyDigest: remainingKey)
     }
 
-    /// Dates and `sha1` are never indexed; class, flags and the leading attributes have columns; a part of the primary key
-    /// at its default is told by having no digest.
+    /// Returns whether the attribute gets a digest of its own.
+    ///
+    /// Dates and `sha1` are never indexed. Class, flags, and the leading attributes have columns. Other parts of the primary key have no
+    /// digest if they have their default value.
     static func hasOwnDigest(_ attribute: Attribute, _ value: AttributeValue, in itemClass: ItemClass) -> Bool {
         let leading = PrimaryKey.leading(of: itemClass)
         switch attribute {
@@ -49,10 +51,10 @@ struct RowDigests {
     }
 }
 
-/// Makes the digests of searches and rows, and remembers those that every call repeats.
+/// Computes the digests of searches and rows, and caches those that every call repeats.
 ///
-/// Services, servers and access groups are few and named by each call, so their digests are worth keeping; accounts are
-/// not. What is kept here are names, which the program holds anyway, and digests, which are on disk.
+/// Services, servers, and access groups are few and used by every call, so their digests are cached; those of accounts are not. The
+/// cache contains names, which the program has in memory anyway, and digests, which are on disk.
 package final class DigestCache: Sendable {
     private struct Key: Hashable {
         let itemClass: ItemClass
@@ -70,9 +72,9 @@ package final class DigestCache: Sendable {
         var remaining: [RemainingKey: IndexDigest] = [:]
     }
 
-    /// Full is emptied: a program that uses more names than this at a time only computes them again.
+    /// A full cache is emptied, so a program that uses more names only computes digests again.
     private static let capacity = 256
-    /// Longer names are unusual, and keeping them would keep much memory.
+    /// Longer values are unusual and would occupy much memory, so they are not cached.
     private static let longestKeptByteCount = 1_024
 
     private let cipher: any ItemCipher
@@ -98,7 +100,7 @@ package final class DigestCache: Sendable {
         return digest
     }
 
-    /// The digest of every attribute of the primary key but the two leading ones.
+    /// Returns the digest of all attributes of the primary key except the two leading ones.
     func remainingKeyDigest(of attributes: ItemAttributes, in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest {
         let leading = PrimaryKey.leading(of: itemClass)
         let parts = PrimaryKey.attributes(of: itemClass)

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A query cut in two: what the store can decide by digests, and what is decided on the row or after opening it.
+/// A query divided into the part that the store evaluates by digests and the part evaluated on the row, before or after opening it.
 struct RowSearch {
     let rowQuery: RowQuery
-    /// Parts of the primary key that must be at their default: such a row has no digest for them.
+    /// Parts of the primary key that must have their default value: matching rows have no digest for them.
     private let attributesWithoutDigest: [Attribute]
-    /// Dates and `sha1`, which are nowhere but in the sealed part.
+    /// Dates and `sha1`, which are only in the sealed part.
     private let sealedFilters: [ItemAttributes.Entry]
     private let hostOrSubdomain: String?
 
-    /// Whether the header alone cannot tell: then a locked row leaves the question open.
+    /// Whether the header alone does not decide.
+    ///
+    /// Then a locked row cannot be decided.
     var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
 
-    /// Whether it names so much of the primary key that only a few rows can match.
+    /// Whether the query names enough of the primary key that only a few rows can match.
     var isSelective: Bool { rowQuery.id != nil || rowQuery.serviceDigest != nil && rowQuery.accountDigest != nil }
 
     init(_ query: ItemQuery, groups: [String], using digests: DigestCache) throws(KeychainFailure) {
@@ -42,7 +44,7 @@ struct RowSearch {
                 rowQuery.attributeDigests.append(AttributeDigest(entry.attribute, digest))
             }
         }
-        // The user of a multi-user system is part of every search, and here there is the one without a name.
+        // Every search includes `musr`, whose default is empty.
         if query.reference == nil, query.attributes[.multiUser] == nil { attributesWithoutDigest.append(.multiUser) }
         var groupDigests: [IndexDigest] = []
         for group in groups {
@@ -51,7 +53,7 @@ struct RowSearch {
         rowQuery.accessGroupDigests = groupDigests
         rowQuery.isTombstone = query.tombstones == .only
         rowQuery.isSynchronizable =
-            switch query.twin {
+            switch query.synchronizability {
             case .local: false
             case .synchronizable: true
             case .either: nil
@@ -70,9 +72,9 @@ struct RowSearch {
         sealedFilters.allSatisfy { filter in attributes[filter.attribute]?.matches(filter.value) ?? false } && acceptsHost(of: attributes)
     }
 
-    /// The host itself, or a host below it.
+    /// Returns whether the server is the host or a subdomain of it.
     ///
-    /// Case counts, as on Apple's platforms.
+    /// Case-sensitive, as on Apple's platforms.
     private func acceptsHost(of attributes: ItemAttributes) -> Bool {
         guard let hostOrSubdomain else { return true }
         guard let server = attributes.text(.server) else { return false }

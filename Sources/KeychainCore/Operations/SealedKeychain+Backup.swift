@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// An item as a portable backup holds it: in clear, so only ever inside an encrypted file.
+/// An item of a portable backup, in plaintext.
+///
+/// It is only stored inside an encrypted file.
 package struct BackupItem: Sendable {
     package let reference: PersistentReference
     package let accessibility: Accessibility
-    /// All of them, dates and flags included.
+    /// All attributes, including dates and flags.
     package let attributes: ItemAttributes
     package let secret: Data?
 
@@ -17,14 +19,14 @@ package struct BackupItem: Sendable {
     }
 }
 
-/// What a portable backup took, and what stayed behind, and why.
+/// The numbers of saved and omitted items of a portable backup.
 package struct BackupSummary: Hashable, Sendable {
     package var savedCount = 0
-    /// Their class says that they never leave this device.
+    /// Omitted items whose class must not leave this device.
     package var thisDeviceOnlyCount = 0
-    /// They have access control, whose keys are this device's.
+    /// Omitted items with access control, whose keys belong to this device.
     package var constrainedCount = 0
-    /// They cannot be opened: damaged, or written by a newer version.
+    /// Omitted items that cannot be opened: damaged, or written by a newer version.
     package var unreadableCount = 0
 
     package init() {}
@@ -32,9 +34,9 @@ package struct BackupSummary: Hashable, Sendable {
     package var omittedCount: Int { thisDeviceOnlyCount + constrainedCount + unreadableCount }
 }
 
-/// What restoring a backup did, or would do.
+/// The result of restoring a backup, or of its preview.
 package struct RestoreSummary: Hashable, Sendable {
-    /// An item that the backup has and that was left as it is in the keychain.
+    /// An item of the backup that was not restored, because the keychain's stays unchanged.
     package struct Conflict: Hashable, Sendable {
         package let service: String
         package let account: String
@@ -42,16 +44,16 @@ package struct RestoreSummary: Hashable, Sendable {
     }
 
     package enum Reason: Hashable, Sendable {
-        /// The keychain's was changed later.
+        /// The keychain's item is newer.
         case newerInKeychain
-        /// Both were changed at the same time, and are not the same.
+        /// Both have the same modification date, but differ.
         case differentOfSameDate
-        /// The keychain's has access control, so what it holds is not known here.
+        /// The keychain's item has access control, so its content cannot be compared.
         case protectedInKeychain
     }
 
     package var addedCount = 0
-    /// The keychain had an older one.
+    /// Items of which the keychain had an older version.
     package var replacedCount = 0
     package var unchangedCount = 0
     package var conflicts: [Conflict] = []
@@ -59,11 +61,11 @@ package struct RestoreSummary: Hashable, Sendable {
     package init() {}
 }
 
-/// Taking a backup of the items of all programs, and putting one back.
+/// Backup and restoration of the items of all programs.
 extension SealedKeychain {
-    /// Hands over every item that may migrate to another device, and counts the others.
+    /// Calls `body` with every item that may migrate to another device, and counts the others.
     ///
-    /// Throws `.interactionNotAllowed` when one that may migrate is locked: a backup without it would look complete.
+    /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete.
     package func forEachBackupItem(
         _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
@@ -87,7 +89,7 @@ extension SealedKeychain {
                                 reference: header.reference, accessibility: header.accessibility, attributes: opened.attributes,
                                 secret: opened.secret))
                         summary.savedCount += 1
-                    case .damaged, .unsupported, .guarded: summary.unreadableCount += 1
+                    case .damaged, .unsupported, .needsAuthentication: summary.unreadableCount += 1
                     case .locked(let failure): throw failure
                     }
                 }
@@ -97,59 +99,59 @@ extension SealedKeychain {
         return summary
     }
 
-    /// Puts items back in one transaction: `body` calls its argument for each.
+    /// Restores items in one transaction.
     ///
-    /// Nothing that the keychain has is overwritten by something older.
+    /// `body` calls its argument with each item.
+    ///
+    /// A newer item in the keychain is never overwritten.
     package func restore(
         _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> RestoreSummary {
         let keychain = scopedToCall
         return try keychain.write { writing throws(KeychainFailure) in
-            var restoring = Restoring(keychain: keychain, reading: writing, writing: writing)
-            try body { item throws(KeychainFailure) in try restoring.restore(item) }
-            return restoring.summary
+            var restorer = ItemRestorer(keychain: keychain, reading: writing, writing: writing)
+            try body { item throws(KeychainFailure) in try restorer.restore(item) }
+            return restorer.summary
         }
     }
 
-    /// What `restore` would do.
-    ///
-    /// Writes nothing.
+    /// Returns what `restore` would do, without writing.
     package func previewRestore(
         _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> RestoreSummary {
         let keychain = scopedToCall
         return try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            var restoring = Restoring(keychain: keychain, reading: reading, writing: nil)
-            try body { item throws(KeychainFailure) in try restoring.restore(item) }
-            return restoring.summary
+            var restorer = ItemRestorer(keychain: keychain, reading: reading, writing: nil)
+            try body { item throws(KeychainFailure) in try restorer.restore(item) }
+            return restorer.summary
         }
     }
 }
 
-/// One restore at work.
-private struct Restoring {
+/// Restores items within one transaction, or computes a preview.
+private struct ItemRestorer {
     let keychain: SealedKeychain
     let reading: any ItemReading
-    /// Nil: only look.
+    /// Nil for a preview.
     let writing: (any ItemWriting)?
     var summary = RestoreSummary()
 
-    /// The item in the place of what has its primary key, unless that is newer.
+    /// Restores an item unless the keychain's item with the same primary key is newer.
     mutating func restore(_ item: BackupItem) throws(KeychainFailure) {
         let itemClass = item.reference.itemClass
         let digests = try RowDigests(of: item.attributes, in: itemClass, using: keychain.digests)
         guard let present = try firstRow(digests.samePrimaryKey(in: itemClass)) else { return try add(item) }
         switch try keychain.openForWriting(present) {
         case .opened where present.header.isTombstone:
-            // What was deleted on purpose after the backup was taken comes back: that is what restoring is for.
+            // An item that was deleted after the backup is restored too.
             try remove(present)
             try add(item)
         case .opened(let opened): try replace(present, opened, with: item)
         case .damaged:
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
             try add(item)
-        case .guarded: note(item, as: .protectedInKeychain)
+        case .needsAuthentication: note(item, as: .protectedInKeychain)
         case .unsupported(let failure), .locked(let failure): throw failure
         }
     }
@@ -165,7 +167,7 @@ private struct Restoring {
         let old = opened.attributes.seconds(.modificationDate) ?? -.infinity
         let new = item.attributes.seconds(.modificationDate) ?? -.infinity
         if new > old {
-            // The item keeps the reference that this keychain's programs may have noted.
+            // The item keeps its reference, which programs may have stored.
             let row = try seal(item, reference: present.header.reference)
             if let number = present.number { try writing?.replace(number: number, with: row) }
             summary.replacedCount += 1
@@ -178,7 +180,7 @@ private struct Restoring {
 
     private mutating func add(_ item: BackupItem) throws(KeychainFailure) {
         var reference = item.reference
-        // The item it names was moved to another primary key since: both stay, and only one can keep the reference.
+        // The item with this reference was moved to another primary key since. Both stay, and that one keeps the reference.
         if try firstRow(RowQuery(itemClass: reference.itemClass, id: reference.id)) != nil {
             reference = PersistentReference(itemClass: reference.itemClass, id: .random())
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Items that cannot be without a passcode.
+/// Removal of the items that exist only with a passcode.
 extension SealedKeychain {
-    /// Whether a row is of no use without a passcode: by its class, or because it asks for the person.
+    /// Whether a row is useless without a passcode: because of its class, or because it requires user presence.
     private static func isBoundToPasscode(_ header: RowHeader) -> Bool {
         header.accessibility == .whenPasscodeSetThisDeviceOnly || header.accessControl.constraint?.needsPresence == true
     }
 
-    /// The items of all programs that go with the passcode, by name.
+    /// Returns the items of all programs that removing the passcode would delete.
     package func passcodeRemoval() throws(KeychainFailure) -> PasscodeRemoval {
         var items: [PasscodeRemoval.Item] = []
         try store.read { reading throws(KeychainFailure) in
@@ -21,9 +21,9 @@ extension SealedKeychain {
         return PasscodeRemoval(items: items)
     }
 
-    /// Deletes what `removal` names, within the transaction that removes the passcode.
+    /// Deletes the items that `removal` names, within the transaction that removes the passcode.
     ///
-    /// Throws `.notAvailable` when there is an item that it does not name: nobody has agreed to its loss.
+    /// Throws `.notAvailable` if there is another such item, because nobody has agreed to its deletion.
     package func delete(_ removal: PasscodeRemoval, in writing: any ItemWriting) throws(KeychainFailure) {
         let agreed = Set(removal.items.map(\.id))
         let now = clock.now()
@@ -31,13 +31,13 @@ extension SealedKeychain {
             guard let number = row.number, Self.isBoundToPasscode(row.header) else { return .proceed }
             guard row.header.isTombstone || agreed.contains(row.header.reference.id) else {
                 throw KeychainFailure(
-                    .notAvailable, "an item that needs the passcode was added in the meantime; nothing was changed, so look again")
+                    .notAvailable, "an item that needs the passcode was added meanwhile; nothing was changed, so list the items again")
             }
             switch try open(row, includingSecret: true) {
             case .opened: try writing.remove(number: number)
-            // Agreed to, and as it was written: it only asks for more than the passcode.
-            case .guarded where try cipher.isIntact(row): try writing.remove(number: number)
-            case .guarded, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
+            // Unaltered; it only requires more than the passcode.
+            case .needsAuthentication where try cipher.isIntact(row): try writing.remove(number: number)
+            case .needsAuthentication, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
             }
             return .proceed
         }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 
-/// How far a rewrapping has come.
+/// The progress of a rewrapping after one batch.
 package struct RewrappingBatch: Sendable {
     package enum End: Sendable {
-        /// The next batch begins after the row of this number.
-        case goesOn(after: Int64)
+        /// The next batch starts after the row of this number.
+        case continues(after: Int64)
         case finished
-        /// The store was locked since the keys were given out: they must not be used any more.
+        /// The store was locked since the keys were lent, so they must not be used any longer.
         case locked
     }
 
     package let end: End
     package let rewrappedCount: Int
-    /// Rows that cannot be opened: they stay under their old key, as they are.
+    /// Rows that cannot be opened and stay unchanged under their old key.
     package let skippedCount: Int
-    /// When it had the store for itself, in nanoseconds of the system's monotonic clock.
+    /// When the batch acquired the write lock, in nanoseconds of the system's monotonic clock.
     package let startNanoseconds: UInt64
 }
 
 extension SealedKeychain {
-    /// Rows in one transaction: enough that flushing does not count, few enough that other writers need not wait long.
+    /// Limits of one transaction: large enough to make the cost of a flush negligible, small enough to keep other writers from waiting
+    /// long.
     private static let rewrappingRowLimit = 128
     private static let rewrappingByteLimit = 4 << 20
     private static let rewrappingNanosecondLimit: UInt64 = 20_000_000
 
-    /// Seals rows that are under an older passcode-protected class key anew under the current one: the next ones after `number`.
+    /// Moves the next rows after `number` from older passcode-protected class keys to the current ones.
     ///
-    /// The items stay as they are, dates included. The keys must be at hand: see `with(keys:)`; they were given out when the store
-    /// had counted `lockEpoch`. Each batch is one transaction, so a rewrapping that ends anywhere can go on later.
+    /// The items do not change, including their dates. The keychain must have the keys (see `with(keys:)`), which were lent at
+    /// `lockEpoch`. Each batch is one transaction, so an interrupted rewrapping can continue later.
     package func rewrapBatch(
         after number: Int64, currentGeneration: UInt32, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> RewrappingBatch {
@@ -57,19 +58,21 @@ extension SealedKeychain {
                 return isFull ? .stop : .proceed
             }
             return RewrappingBatch(
-                end: last.map { .goesOn(after: $0) } ?? .finished, rewrappedCount: rewrappedCount, skippedCount: skippedCount,
+                end: last.map { .continues(after: $0) } ?? .finished, rewrappedCount: rewrappedCount, skippedCount: skippedCount,
                 startNanoseconds: start)
         }
     }
 
-    /// The row under the current class key; nil when it cannot be opened, or is not as it was written.
+    /// Returns the row under the current class key; nil if it cannot be opened or was altered.
     private func renewed(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
         guard row.header.constraints == nil else { return try rewrapped(row) }
         guard case .opened(let opened) = try open(row, includingSecret: true) else { return nil }
         return try resealed(row.header, opened)
     }
 
-    /// A row with access control: only the class key's wrapping changes, so nobody needs to be asked.
+    /// Rewraps a row with access control.
+    ///
+    /// Only the class key's wrapping changes, so no authentication is required.
     private func rewrapped(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion, try cipher.isIntact(row) else { return nil }
@@ -89,12 +92,12 @@ extension SealedKeychain {
     private static func rewrap(
         _ row: SealedRow, from oldKey: borrowing ClassKey, _ generation: UInt32, _ keys: any KeyProvider, _ cipher: any ItemCipher
     ) throws(KeychainFailure) -> SealedRow {
-        // The second key comes from the same provider, which lends several at once.
+        // The second key comes from the same provider, which can lend several at once.
         let newKey = try ClassKey(copying: keys, row.header.accessibility, generation: generation)
         return try cipher.rewrapConstrained(row, from: oldKey, to: newKey)
     }
 
-    /// The same item under the current class key: nothing of it changes, and its revision is new as with every write.
+    /// Seals the same item under the current class key, with a new revision as with every write.
     private func resealed(_ old: RowHeader, _ opened: OpenedRow) throws(KeychainFailure) -> SealedRow {
         var header = old
         header.classKeyGeneration = try keys.currentGeneration(for: old.accessibility)

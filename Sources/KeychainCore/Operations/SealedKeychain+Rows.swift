@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import FoundationEssentials
 
-/// What came of opening a row.
+/// The result of opening a row.
 ///
-/// Damage, "not yet" and "not by this version" are told apart, because only the first may be written over.
+/// It distinguishes damage from locked and unsupported rows, because only a damaged row may be overwritten.
 enum RowOpening {
     case opened(OpenedRow)
     case damaged(KeychainFailure)
-    /// Written by a newer version, or under a class key this keybag does not have. Never written over.
+    /// Written by a newer version, or under a class key that this keybag does not have. Never overwritten.
     case unsupported(KeychainFailure)
     case locked(KeychainFailure)
-    /// It has access control, and what that asks for is not at hand: the failure says what it needs.
-    case guarded(KeychainFailure)
+    /// The row's access control is not satisfied. The failure has the `needs`, or none if it can never be satisfied on this platform.
+    case needsAuthentication(KeychainFailure)
 }
 
 extension SealedKeychain {
-    /// Opens a row for reading, and keeps the attributes that are wanted.
+    /// Opens a row for reading, and keeps the wanted attributes.
     ///
-    /// Throws what says nothing about the row: no memory, a holder or a library that failed.
+    /// Throws failures that say nothing about the row, such as a lack of memory or a failure of the holder.
     func open(
         _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection = .all
     ) throws(KeychainFailure) -> RowOpening {
@@ -28,7 +28,7 @@ extension SealedKeychain {
 
     /// Opens a row's secret and leaves its attributes sealed.
     ///
-    /// Throws as `open`.
+    /// Throws the errors of `open`.
     func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
         try opening(row) { key throws(KeychainFailure) in
             OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, with: constraintKeys, under: key))
@@ -40,12 +40,13 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> RowOpening {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
-            return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library"))
+            return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library", cause: .newerVersion))
         }
         var constraint: AccessControl.Constraint?
         if let constraints = header.constraints {
             guard let record = ConstraintRecord(encoded: constraints) else {
-                return .unsupported(KeychainFailure(.decode, "an item has access control that this version does not know"))
+                return .unsupported(
+                    KeychainFailure(.decode, "an item has access control that this version does not know", cause: .newerVersion))
             }
             constraint = record.constraint
         }
@@ -60,7 +61,9 @@ extension SealedKeychain {
         }
     }
 
-    /// A passcode that was given for an item releases its class key too, while the keychain itself stays locked.
+    /// The provider of a class key.
+    ///
+    /// A passcode that was entered for an item releases its class key too, while the keychain stays locked.
     func provider(
         for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?
     ) -> any KeyProvider {
@@ -77,32 +80,32 @@ extension SealedKeychain {
         let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
         if var needs = failure.needs {
             if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
-            return .guarded(.authenticationRequired(needs))
+            return .needsAuthentication(.authenticationRequired(needs))
         }
         switch failure.status {
-        // The passcode that the item needs anyhow would release the class key as well.
-        case .interactionNotAllowed where constraint?.needsPresence == true: return .guarded(.authenticationRequired(needsClassKey))
+        // The passcode that the item requires anyway releases the class key too.
+        case .interactionNotAllowed where constraint?.needsPresence == true:
+            return .needsAuthentication(.authenticationRequired(needsClassKey))
         case .interactionNotAllowed: return .locked(failure)
         case .decode: return .damaged(failure)
-        // Nobody here could open it: no damage, and nothing to wait for.
-        case .authFailed: return .guarded(failure)
+        // The constraint can never be satisfied on this platform; the row is not damaged.
+        case .authFailed: return .needsAuthentication(failure)
         default: throw failure
         }
     }
 
-    /// Opens a row that may be written over.
+    /// Opens a row that may be overwritten.
     ///
-    /// The row must have been read with its secret: the row tag covers it.
-    ///
-    /// A row whose tag is wrong is damaged, whatever its columns claim about version and generation.
+    /// The row must have been read with its secret, which the row tag covers. A row with a wrong tag is damaged, whatever its columns
+    /// claim about version and generation.
     func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
-        // Before a password is derived from at a cost that somebody else may have written there.
+        // Checked before the application password is derived, because the cost in an altered row could be high.
         if row.header.constraints != nil, row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) {
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         }
         let opening = try open(row, includingSecret: true)
         switch opening {
-        case .unsupported, .locked, .guarded:
+        case .unsupported, .locked, .needsAuthentication:
             guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         case .opened, .damaged:
@@ -112,21 +115,19 @@ extension SealedKeychain {
 }
 
 extension RowHeader {
-    /// What protects the row, as far as this version understands it.
+    /// The row's access control, as far as this version can parse it.
     var accessControl: AccessControl {
         AccessControl(accessibility, constraint: constraints.flatMap { ConstraintRecord(encoded: $0) }?.constraint)
     }
 }
 
 extension SealedKeychain {
-    /// More than any secret needs, and far below what a store's row and the counts in it can hold.
+    /// The size limit of items: more than any secret needs, and far below the limits of SQLite and of the encodings.
     package static let largestItemByteCount = 64 << 20
 
-    /// Seals an item under the current class key of its accessibility, and under the keys of its constraint.
+    /// Seals an item under the current class key of its accessibility and the keys of its constraint, and sets `sha1` in `attributes`.
     ///
-    /// `attributes` gets its `sha1` here.
-    ///
-    /// Throws `.parameter` for an item that is too large, and a failure that needs the application password where that is missing.
+    /// Throws `.parameter` if the item is too large, and a failure with `needs` if the application password is missing.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl
     ) throws(KeychainFailure) -> SealedRow {
@@ -136,7 +137,7 @@ extension SealedKeychain {
         let accessibility = control.accessibility
         let generation = try keys.currentGeneration(for: accessibility)
         let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
-        // Of all the others: one item has one, whichever keychain seals it, and however often.
+        // `sha1` covers all other attributes, so the same item always has the same value.
         attributes[.sha1] = nil
         attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))
         let header = RowHeader(
@@ -154,7 +155,7 @@ extension SealedKeychain {
         }
     }
 
-    /// What a synchronizable item leaves behind: its primary key and dates, marked, without a secret.
+    /// Returns the attributes of the tombstone that a synchronizable item leaves: its primary key and dates.
     func tombstone(of attributes: ItemAttributes, itemClass: ItemClass) -> ItemAttributes {
         var rest = ItemAttributes()
         for attribute in PrimaryKey.attributes(of: itemClass) { rest[attribute] = attributes[attribute] }
@@ -165,14 +166,16 @@ extension SealedKeychain {
         return rest
     }
 
-    /// Now, and always later than before: whoever compares dates to find the newer version can rely on it.
+    /// Returns the current time, but later than the previous modification date, so that the newer version always has the later date.
     func modificationDate(after attributes: ItemAttributes) -> Double {
         max(clock.now(), (attributes.seconds(.modificationDate) ?? -.infinity) + 0.001)
     }
 
-    /// Makes room for a row: a tombstone or a damaged row with its primary key gives way, anything else is a duplicate.
+    /// Removes a tombstone or a damaged row with the primary key of `row`.
     ///
-    /// Returns the reference of a tombstone that gave way: an item added over it takes that up.
+    /// Throws `.duplicateItem` if another row has it.
+    ///
+    /// Returns the reference of a removed tombstone, which an added item takes over.
     @discardableResult
     func removeConflictingRow(
         for row: SealedRow, exceptNumber: Int64? = nil, in writing: any ItemWriting
@@ -195,9 +198,9 @@ extension SealedKeychain {
             return nil
         case .unsupported(let failure):
             throw failure
-        case .opened, .locked, .guarded:
+        case .opened, .locked, .needsAuthentication:
             guard other.header.isTombstone else {
-                throw KeychainFailure(.duplicateItem, "an item with this primary key is already there")
+                throw KeychainFailure(.duplicateItem, "an item with this primary key already exists")
             }
             try writing.remove(number: number)
             return other.header.reference

@@ -9,7 +9,7 @@ extension SealedKeychain {
     private func updateItems(_ request: UpdateRequest) throws(KeychainFailure) {
         let query = request.query
         let groups = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: .write)
-        if let newGroup = request.changes.text(.accessGroup) { try entitlements.require(newGroup, access: .write) }
+        if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
         try query.itemClass.requirePassword()
         try entitlements.requireNoToken(request.changes)
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
@@ -30,9 +30,9 @@ extension SealedKeychain {
                 let opening = if let ready = prepared?.opening(of: row) { ready } else { try openForWriting(row) }
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
-                // Whether it is meant cannot be said, so it is not written over.
+                // It is unknown whether the row matches, so it is not overwritten.
                 case .damaged(let failure): if search.needsOpening { throw failure }
-                case .guarded(let failure):
+                case .needsAuthentication(let failure):
                     if search.needsOpening || !canReplaceWithoutReading(row, request, needing: failure.needs) {
                         throw request.addingNeedsOfNewClass(failure)
                     }
@@ -49,14 +49,16 @@ extension SealedKeychain {
                     let new = if let ready { ready } else { try replacement(of: row, opened, as: request) }
                     try put(new, inPlaceOf: row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
-                case .guarded(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
+                case .needsAuthentication(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
                 }
             }
         }
     }
 
-    /// The rows that may be meant: what is not there needs no turn to write, and waits for nobody's flush.
+    /// Returns the candidate rows.
+    ///
+    /// A miss is answered without waiting for the write lock.
     private func rows(_ search: RowSearch, includingSecrets: Bool) throws(KeychainFailure) -> [SealedRow] {
         var rows: [SealedRow] = []
         try store.read { reading throws(KeychainFailure) in
@@ -70,10 +72,10 @@ extension SealedKeychain {
         return rows
     }
 
-    /// Opens the row and seals what is to take its place, before the turn to write: others can seal theirs at the same time.
+    /// Opens the row and seals its replacement before the write lock is acquired, so that several threads can do so concurrently.
     ///
-    /// Nil where that cannot be done: then the write says why, which finds the row as it is at that moment. Not where somebody may have to be
-    /// asked.
+    /// Returns nil on any failure; the write then reports the failure for the row as it is at that time. Also nil for rows with access
+    /// control, which may require authentication.
     private func prepare(_ request: UpdateRequest, of row: SealedRow, _ search: RowSearch) -> PreparedReplacement? {
         guard row.header.constraints == nil, request.accessControl?.constraint == nil else { return nil }
         do throws(KeychainFailure) {
@@ -106,7 +108,7 @@ extension SealedKeychain {
         try leaveTombstone(of: old.attributes, movedFrom: row.header, to: new.header, as: request, in: writing)
     }
 
-    /// A synchronizable item that moved away, or became local, leaves a mark where it was.
+    /// Inserts a tombstone at the old primary key of a synchronizable item that was moved or became local.
     private func leaveTombstone(
         of attributes: ItemAttributes, movedFrom old: RowHeader, to new: RowHeader, as request: UpdateRequest,
         in writing: any ItemWriting
@@ -117,13 +119,13 @@ extension SealedKeychain {
         try writing.insert(try seal(&rest, secret: nil, reference: reference, control: AccessControl(old.accessibility)))
     }
 
-    /// A damaged item can be written anew when the call says everything: the whole primary key and a secret.
+    /// Replaces a damaged item if the request contains the whole primary key and a secret; throws `failure` otherwise.
     private func replaceDamaged(
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
         guard let secret = request.secret, namesWholePrimaryKey(request.query), let number = row.number else { throw failure }
-        // Whoever can write the file can take away what the row asked for. Where items can ask for somebody, the call must say what this
-        // one asks for.
+        // An attacker who can write the file could have removed the row's access control. So if a passcode is set, the request must
+        // specify the access control.
         let claimed = row.header.accessControl
         let isClear = row.header.constraints == nil && cipher.presencePublicKey == nil
         guard request.accessControl != nil || isClear else { throw failure }
@@ -136,14 +138,14 @@ extension SealedKeychain {
         log("a damaged item was replaced by an update; the damaged row is in quarantine")
     }
 
-    /// The item as the call says it, under the row's primary key and reference.
+    /// Seals the item that the request describes, with the row's primary key and reference.
     private func sealedFromRequest(
         _ row: SealedRow, as request: UpdateRequest, secret: Data, control: AccessControl
     ) throws(KeychainFailure) -> SealedRow {
         let query = request.query
         var given = ItemAttributes()
         for attribute in PrimaryKey.attributes(of: query.itemClass) { given[attribute] = query.attributes[attribute] }
-        // What the query names beside that, the row has: it was found by it.
+        // The row has these values of the query, because the search matched their digests.
         for digest in row.header.attributeDigests { given[digest.attribute] = query.attributes[digest.attribute] }
         given[.synchronizable] = .number(row.header.isSynchronizable ? 1 : 0)
         let group = try accessGroupOfUnreadableRow(row, query)
@@ -157,10 +159,11 @@ extension SealedKeychain {
         return try seal(&attributes, secret: secret, reference: row.header.reference, control: control)
     }
 
-    /// Whether a row with access control can be replaced without being read: the call may not ask, and says all that the item has.
+    /// Whether a row with access control can be replaced without reading it: the request may not prompt, and contains everything that the
+    /// item has.
     ///
-    /// Otherwise nobody could give such an item a new value without asking, but by deleting it first. Not where a password is
-    /// missing or wrong: what replaced the item would be under another one.
+    /// Without this rule such an item could only get a new value without a prompt by deleting it first. Not if an application password
+    /// is missing or wrong, because the new item would have another password.
     private func canReplaceWithoutReading(_ row: SealedRow, _ request: UpdateRequest, needing needs: AuthenticationNeeds?) -> Bool {
         guard let needs, needs.applicationPassword == nil else { return false }
         guard !request.authentication.mayAsk, request.secret != nil, namesWholePrimaryKey(request.query) else {
@@ -171,7 +174,9 @@ extension SealedKeychain {
         }
     }
 
-    /// The item keeps its reference and its access control, and gets a new date of creation: the old one is sealed.
+    /// Replaces the item.
+    ///
+    /// It keeps its reference and its access control, and gets a new creation date, because the old one is sealed.
     private func replaceWithoutReading(
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
@@ -182,10 +187,9 @@ extension SealedKeychain {
         try writing.replace(number: number, with: new)
     }
 
-    /// The protection of what replaces a damaged item, when the call names none.
+    /// The protection class of a damaged item's replacement if the request names none.
     ///
-    /// The damaged row may say what somebody wrote into it: it is believed where it asks for more protection than a new item would
-    /// get, and never where it asks for less.
+    /// An attacker may have altered the class. It is used only if it is at least as strict as a new item's.
     private static func protection(inPlaceOf claimed: Accessibility) -> Accessibility {
         switch claimed {
         case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: claimed
@@ -194,17 +198,21 @@ extension SealedKeychain {
         }
     }
 
-    /// The access group need not be named: its digest tells which of the program's groups it is.
+    /// Returns the access group.
+    ///
+    /// If the query does not name it, the row's digest identifies it among the program's groups.
     private func accessGroupOfUnreadableRow(_ row: SealedRow, _ query: ItemQuery) throws(KeychainFailure) -> String {
         if let named = query.attributes.text(.accessGroup) { return named }
         for group in entitlements.accessGroups where entitlements.canWrite(group) {
             let digest = try digests.digest(of: .string(group), for: .accessGroup, in: query.itemClass)
             if digest == row.header.accessGroupDigest { return group }
         }
-        throw KeychainFailure(.decode, "an item's access group cannot be told")
+        throw KeychainFailure(.decode, "an item's access group cannot be determined")
     }
 
-    /// Parts that are the same for nearly every item (`agrp`, `sync`, hints, user) may be left out.
+    /// Whether the query names the whole primary key.
+    ///
+    /// Parts that are the same for nearly every item (`agrp`, `sync`, hints, user) may be missing.
     private func namesWholePrimaryKey(_ query: ItemQuery) -> Bool {
         PrimaryKey.attributes(of: query.itemClass).allSatisfy { attribute in
             switch attribute {
@@ -220,9 +228,9 @@ extension SealedKeychain {
     }
 }
 
-/// What is to take a row's place, sealed ahead of the write, and the row as it was then.
+/// The replacement of a row, sealed before the write, with the row that it replaces.
 ///
-/// It counts only for a row that is still the same: the revision is another one after each write.
+/// It is used only if the row is unchanged at the time of the write.
 struct PreparedReplacement {
     let old: SealedRow
     let opened: OpenedRow
@@ -232,6 +240,6 @@ struct PreparedReplacement {
 
     func replacement(of row: SealedRow) -> SealedRow? { isFor(row) ? new : nil }
 
-    /// All of it is compared: the revision alone may have been put there by somebody who can write the file.
+    /// Compares the whole row, because an attacker who can write the file could have kept the revision alone.
     private func isFor(_ row: SealedRow) -> Bool { row == old }
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What looking at every row has shown.
+/// The result of verifying every row of a store.
 package struct VerificationReport: Sendable {
-    /// One row that is not as it was written, or that this version cannot read.
+    /// One row that was altered, or that this version cannot read.
     package struct Finding: Sendable {
         package let reference: PersistentReference
         package let problem: String
-        /// Where the item belongs, if its attributes can still be read.
+        /// The item's service and account, if its attributes can still be read.
         package let service: String?
         package let account: String?
     }
 
     package var checkedCount = 0
-    /// Rows whose class is locked, or that somebody would have to be asked for: their tag was checked, their contents were not.
+    /// Rows whose class is locked or that require authentication: their tags were checked, their contents were not.
     package var lockedCount = 0
     package var findings: [Finding] = []
-    /// Rows that lie in damaged pages, of which nothing can be read.
+    /// Rows in damaged pages, of which nothing can be read.
     package var damagedPageRowCount = 0
     package var quarantinedCount = 0
-    /// What the database itself says about its structure; empty when it is sound.
-    package var structuralProblems: [String] = []
+    /// Problems of the file as a whole; empty if it is sound.
+    package var structuralProblems: [StructuralProblem] = []
     /// Whether pages of the file are refused because of their checksums.
     package var hasRefusedPages = false
-    /// How many of the two copies of the keybag are damaged: one of them serves.
+    /// How many of the two copies of the keybag are damaged; one damaged copy does no harm.
     package var damagedKeybagCopyCount = 0
 
     package init() {}
@@ -30,11 +30,52 @@ package struct VerificationReport: Sendable {
     package var isSound: Bool { findings.isEmpty && damagedPageRowCount == 0 && structuralProblems.isEmpty && damagedKeybagCopyCount == 0 }
 }
 
+/// A problem of a store that is not one row's.
+package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
+    /// A part of the verification.
+    package enum Part: String, Sendable {
+        case sqlite = "SQLite's integrity check"
+        case searchIndex = "the check of the search index"
+        case keybag = "the check of the keybag"
+        case items = "the check of the items"
+    }
+
+    /// The checksum of a page is wrong. `content` is the table or index that begins on the page, if known.
+    case damagedPage(Int64, content: String?)
+    /// The write-ahead log is damaged before its end.
+    case damagedLog(String)
+    /// A line of `PRAGMA integrity_check`.
+    case sqlite(String)
+    case unreadableDigests(row: Int64)
+    case missingFromIndex(row: Int64)
+    case keybagCopiesDiffer
+    /// The keybag in use is not the one stored last, so the keychain is read-only.
+    case keybagOutdated
+    /// Damage stopped a part of the verification.
+    case incomplete(Part, KeychainFailure)
+
+    /// A line for people, without a final period.
+    package var description: String {
+        switch self {
+        case .damagedPage(let page, let content): "page \(page) of the file is damaged" + (content.map { " (\($0))" } ?? "")
+        case .damagedLog(let text), .sqlite(let text): text
+        case .unreadableDigests(let row): "row \(row): its search digests cannot be read"
+        case .missingFromIndex(let row): "row \(row) is missing from the search index of its attributes"
+        case .keybagCopiesDiffer: "the two copies of the keybag differ"
+        case .keybagOutdated: "the keybag is not the one stored last: items can be read, not written"
+        case .incomplete(let part, let failure): "\(part.rawValue) is incomplete: \(failure.reason)"
+        }
+    }
+
+    /// The number of the damaged page, if the problem is one.
+    package var damagedPage: Int64? { if case .damagedPage(let page, _) = self { page } else { nil } }
+}
+
 extension SealedKeychain {
     /// Authenticates every row of the store, of all programs.
     ///
-    /// Changes nothing. When the store's keybag changed since it was opened this calls for reopening, unless `underAnyKeybag`: then the
-    /// keybag at hand is known not to be the one stored last, and the best there is.
+    /// Changes nothing. If the store's keybag changed since it was opened, throws a failure that requires reopening. With
+    /// `underAnyKeybag` it proceeds: the caller knows that the keybag in use is not the one stored last and has no better one.
     package func verify(underAnyKeybag: Bool = false) throws(KeychainFailure) -> VerificationReport {
         try scopedToCall.verifyRows(underAnyKeybag: underAnyKeybag)
     }
@@ -58,9 +99,9 @@ extension SealedKeychain {
         return report
     }
 
-    /// Empties the quarantine and answers how many rows went.
+    /// Empties the quarantine, and returns the number of rows deleted.
     ///
-    /// Only ever done because a person asked for it.
+    /// Call it only at a person's request.
     package func purgeQuarantine() throws(KeychainFailure) -> Int {
         try write { writing throws(KeychainFailure) in
             let count = try writing.quarantinedRows().count
@@ -74,15 +115,14 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> VerificationReport.Finding? {
         let problem: String
         let isNewer = row.header.formatVersion > RowHeader.currentFormatVersion
-        // A newer version may tag rows in another way: its rows are left to it.
-        var isAsWritten = isNewer
-        if !isNewer { isAsWritten = try cipher.isIntact(row) }
-        if !isAsWritten {
+        // A newer version may compute tags differently, so its rows are not checked.
+        let isIntact = if isNewer { true } else { try cipher.isIntact(row) }
+        if !isIntact {
             problem = "damaged"
         } else {
             switch try open(row, includingSecret: true) {
             case .opened: return nil
-            case .locked, .guarded:
+            case .locked, .needsAuthentication:
                 lockedCount += 1
                 return nil
             case .damaged: problem = "damaged"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import FoundationEssentials
 
-/// A keychain over its ports: the rules of Keychain Services, applied to rows that only the cipher can read.
+/// The rules of Keychain Services over a store, a cipher, and a key provider.
 package struct SealedKeychain: Keychain {
     package let store: any ItemStore
     package private(set) var keys: any KeyProvider
-    /// What this call has to satisfy access control with.
+    /// The keys for satisfying access control in this call.
     private(set) var constraintKeys = ConstraintKeys()
     let cipher: any ItemCipher
     let clock: any WallClock
     let digests: DigestCache
     package let entitlements: Entitlements
-    /// Takes a line when something was skipped that somebody should look at.
+    /// Logs a warning about a skipped or quarantined item.
     ///
-    /// Never a secret, never an attribute's value.
+    /// The text never contains a secret or the value of an attribute.
     let log: @Sendable (String) -> Void
 
     package init(
@@ -29,22 +29,22 @@ package struct SealedKeychain: Keychain {
         self.log = log
     }
 
-    /// The same keychain as a program with other entitlements sees it.
+    /// Returns the same keychain for a program with other entitlements.
     package func entitled(to entitlements: Entitlements) -> SealedKeychain {
         SealedKeychain(store: store, keys: keys, cipher: cipher, clock: clock, entitlements: entitlements, log: log)
     }
 
-    /// The same keychain with other keys, which open the same rows.
+    /// Returns the same keychain with another provider of its keys.
     package func with(keys: any KeyProvider) -> SealedKeychain {
         var keychain = self
         keychain.keys = keys
         return keychain
     }
 
-    /// The same keychain for one call: what its rows are opened with is asked for once, and gone when the call is over.
+    /// The same keychain for one call: keys are fetched once and wiped at the end of the call.
     var scopedToCall: SealedKeychain { with(keys: keys.scopedToCall()) }
 
-    /// The same for one call that may satisfy access control.
+    /// As above for a call that may satisfy access control.
     func scopedToCall(_ authentication: Authentication) -> SealedKeychain {
         var keychain = scopedToCall
         if let context = authentication.context {
@@ -53,16 +53,16 @@ package struct SealedKeychain: Keychain {
         return keychain
     }
 
-    /// The same keychain with what satisfies access control.
+    /// Returns the same keychain with keys for access control.
     package func with(constraintKeys: ConstraintKeys) -> SealedKeychain {
         var keychain = self
         keychain.constraintKeys = constraintKeys
         return keychain
     }
 
-    /// Whether the store's keybag is the one that these keys come from.
+    /// Returns whether the keys come from the store's current keybag.
     ///
-    /// What cannot be opened with the keys of an older one may be open to the newer one's.
+    /// With an older keybag, rows may wrongly seem unreadable.
     func isKeybagCurrent(_ reading: any ItemReading) throws(KeychainFailure) -> Bool {
         try reading.keybag().generation == keys.keybagGeneration
     }
@@ -77,8 +77,7 @@ package struct SealedKeychain: Keychain {
         }
     }
 
-    /// Whether a write of one item is so short that others may be kept waiting for it: no large value is moved, and no key is derived
-    /// from a password.
+    /// Whether a write of one item is short enough for a group commit: it has no large value and needs no key derivation from a password.
     func isShortWrite(secret: Data?) -> Bool {
         constraintKeys.presence == nil && constraintKeys.applicationPassword == nil
             && (secret?.count ?? 0) <= Self.largestShortSecretByteCount
@@ -86,13 +85,13 @@ package struct SealedKeychain: Keychain {
 
     private static let largestShortSecretByteCount = 64 << 10
 
-    /// An item that is there, but of which nothing can be read.
+    /// The failure for an item in a damaged page, of which nothing can be read.
     static var rowInDamagedPage: KeychainFailure {
-        KeychainFailure(.decode, "an item lies in a damaged part of the keychain's file, and is kept as it is", isDamage: true)
+        KeychainFailure(.decode, "an item is in a damaged part of the keychain's file; it was not changed", subject: .store, isDamage: true)
     }
 
     package static var keybagChanged: KeychainFailure {
-        KeychainFailure(.notAvailable, "the store's keybag is another one than when it was opened", requiresReopening: true)
+        KeychainFailure(.notAvailable, "the store's keybag changed since it was opened", subject: .keybag, requiresReopening: true)
     }
 }
 
@@ -102,13 +101,13 @@ extension SealedKeychain {
     }
 
     private func addItem(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        let (group, control) = try entitlements.admit(request)
+        let (group, control) = try entitlements.validateAdd(request)
         var attributes = Self.completed(request.attributes, itemClass: request.itemClass, group: group, control: control)
         let now = clock.now()
         attributes[.creationDate] = .date(now)
         attributes[.modificationDate] = .date(now)
 
-        // Sealed before looking for a twin: a locked class answers "locked", not "duplicate".
+        // Sealed before the check for duplicates, so that a locked class fails as locked and not as duplicate.
         let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
         let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
         let reference = try write(sharesFlush: isShortWrite(secret: request.secret)) { writing throws(KeychainFailure) in
@@ -124,13 +123,13 @@ extension SealedKeychain {
         return KeychainItem(reference: reference, attributes: attributes, accessControl: control, secret: request.secret)
     }
 
-    /// Fills in what every item has.
+    /// Returns the attributes with the defaults that every item has.
     static func completed(
         _ given: ItemAttributes, itemClass: ItemClass, group: String, control: AccessControl
     ) -> ItemAttributes {
         var attributes = given
         for attribute in PrimaryKey.attributes(of: itemClass) where attributes[attribute] == nil {
-            // Absent hints and token identifiers are not shown as empty ones.
+            // Absent hints and token identifiers stay absent.
             if attribute == .syncViewHint || attribute == .tokenID { continue }
             attributes[attribute] = PrimaryKey.defaultValue(of: attribute)
         }
@@ -160,7 +159,7 @@ extension SealedKeychain {
         var unreadableCount = 0
         var firstUnreadable: KeychainFailure?
         var needs = AuthenticationNeeds()
-        var guardedCount = 0
+        var unauthenticatedCount = 0
         try store.read { reading throws(KeychainFailure) in
             let damagedPageRowCount = try reading.forEachReadableRow(
                 matching: search.rowQuery, includingSecrets: request.includesSecrets
@@ -179,17 +178,17 @@ extension SealedKeychain {
                             accessControl: row.header.accessControl, secret: opened.secret
                         )
                     )
-                    return items.count + guardedCount == request.limit ? .stop : .proceed
-                case .guarded(let failure):
-                    // One question for all of them; what nobody here could answer is no question, and hides no other item.
+                    return items.count + unauthenticatedCount == request.limit ? .stop : .proceed
+                case .needsAuthentication(let failure):
+                    // One prompt for all such items. An item that can never be opened on this platform must not hide the others.
                     guard let missing = failure.needs else {
                         unreadableCount += 1
                         firstUnreadable = firstUnreadable ?? failure
                         return .proceed
                     }
                     needs.formUnion(missing)
-                    guardedCount += 1
-                    return items.count + guardedCount == request.limit ? .stop : .proceed
+                    unauthenticatedCount += 1
+                    return items.count + unauthenticatedCount == request.limit ? .stop : .proceed
                 case .unsupported(let failure):
                     // The newest keybag may have the key that is missing here.
                     guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
@@ -208,6 +207,7 @@ extension SealedKeychain {
             unreadableCount += damagedPageRowCount
             firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
         }
+        if request.failsIfUnreadable, let firstUnreadable { throw firstUnreadable }
         guard needs.isEmpty else { throw .authenticationRequired(needs) }
         guard items.isEmpty else {
             if unreadableCount > 0 { log("\(unreadableCount) unreadable item(s) skipped in a search; nothing was changed") }
@@ -238,7 +238,8 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 case .unsupported(let failure): throw failure
-                case .damaged(let failure), .locked(let failure), .guarded(let failure): if search.needsOpening { throw failure }
+                case .damaged(let failure), .locked(let failure), .needsAuthentication(let failure):
+                    if search.needsOpening { throw failure }
                 }
                 kept.sealedSecret = []
                 found.append((kept, opening))
@@ -260,13 +261,13 @@ extension SealedKeychain {
                 return try writing.remove(number: number)
             }
             var rest = tombstone(of: opened.attributes, itemClass: header.reference.itemClass)
-            let mark = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl)
-            try writing.replace(number: number, with: mark)
+            let tombstone = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl)
+            try writing.replace(number: number, with: tombstone)
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())
             log("a damaged item was deleted; the damaged row is in quarantine")
-        case .locked, .guarded, .unsupported:
-            // Deleting needs no key. What a tombstone would say is sealed, so a locked item leaves none.
+        case .locked, .needsAuthentication, .unsupported:
+            // Deleting needs no key. The attributes of a tombstone are sealed, so a locked item leaves none.
             try writing.remove(number: number)
         }
     }

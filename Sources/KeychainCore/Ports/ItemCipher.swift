@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FoundationEssentials
 
-/// Seals and opens rows, and makes the digests they are found by.
+/// Seals and opens rows, and computes the digests for searches.
 ///
 /// Implemented by Keybag.
 package protocol ItemCipher: Sendable {
     var storeID: StoreID { get }
 
-    /// The public half of the presence key pair; nil while no passcode is set.
+    /// The public key of the presence key pair; nil while no passcode is set.
     var presencePublicKey: [UInt8]? { get }
 
-    /// The keyed digest under which a value of an attribute is searched.
+    /// Returns the keyed digest of an attribute's value.
     func digest(of value: AttributeValue, for attribute: Attribute, in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest
 
-    /// The digest of several attributes together, in the given order.
+    /// Returns one digest of several attributes in the given order.
     func digest(of values: [(Attribute, AttributeValue)], in itemClass: ItemClass) throws(KeychainFailure) -> IndexDigest
 
-    /// Seals attributes and secret under a fresh item key, wraps that under the keys of the constraint and then under the class key,
+    /// Seals attributes and secret under a random item key, wraps that under the keys of the constraint and then under the class key,
     /// and tags the row.
     ///
-    /// The row's header gets what the constraint is kept as. Throws `.authFailed` for a constraint that nobody here could satisfy, and
-    /// a failure that needs the application password where that is missing; the person is never needed.
+    /// The row's header gets the encoded constraint. Throws `.authFailed` if the constraint can never be satisfied on this platform, and
+    /// a failure with `needs` if the application password is missing. Never requires user presence.
     func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?, with keys: ConstraintKeys,
         under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow
 
-    /// Opens a row, and keeps the attributes that are wanted.
+    /// Opens a row, and keeps the wanted attributes.
     ///
-    /// Throws `.decode` when any part was altered, or is not this row's, and a failure that needs what `keys` lacks of the constraint.
+    /// Throws `.decode` if a part was altered or belongs to another row, and a failure with `needs` if `keys` do not satisfy the
+    /// constraint.
     func open(
         _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection, with keys: ConstraintKeys,
         under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> OpenedRow
 
-    /// Opens the secret alone: half the work, where nothing else is wanted. Nil: the item has none.
+    /// Opens only the secret, which is half the work; nil if the item has none.
     ///
-    /// Throws as `open`, for the secret and what it is bound to.
+    /// Throws the errors of `open` that concern the secret and its associated data.
     func openSecret(
         of row: SealedRow, with keys: ConstraintKeys, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> Data?
 
-    /// A row with access control under another generation of its class key: the same item, without anybody being asked.
+    /// Rewraps a row with access control under another generation of its class key, without authentication.
     ///
-    /// Throws `.decode` when it is not under `oldKey`.
+    /// Throws `.decode` if the row is not under `oldKey`.
     func rewrapConstrained(
         _ row: SealedRow, from oldKey: borrowing ClassKey, to newKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow
 
-    /// Whether the row is as it was written, told without any class key. Needs every part, the sealed secret too.
+    /// Returns whether the row is unaltered. Needs no class key, but every part of the row, including the sealed secret.
     func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool
 
-    /// The item's SHA-1 as Keychain Services shows it: over all attributes and the secret. Never indexed.
+    /// Returns the item's `sha1` attribute: the SHA-1 of all attributes and the secret. Never indexed.
     func fingerprint(of attributes: ItemAttributes, secret: Data?) -> Data
 }
 
@@ -64,7 +65,7 @@ extension ItemCipher {
     }
 }
 
-/// What was sealed in a row.
+/// The opened content of a row.
 package struct OpenedRow: Sendable {
     package let attributes: ItemAttributes
     package let secret: Data?

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps sealed rows.
+/// Stores sealed rows.
 ///
-/// It sees digests and sealed bytes, never a key or a plaintext. Implemented by KeychainStore.
+/// Implemented by KeychainStore.
+///
+/// It sees digests and sealed bytes, never a key or a plaintext.
 package protocol ItemStore: Sendable {
-    /// Runs `body` on one consistent state of the store.
+    /// Runs `body` on a consistent snapshot of the store.
     func read<Result>(
         _ body: (any ItemReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result
 
-    /// Runs `body` in a transaction that is durable when this returns, and undone when `body` throws.
+    /// Runs `body` in a transaction, which is durable when this returns and rolled back if `body` throws.
     ///
-    /// Writes nothing and answers `.keybagChanged` when the store's keybag is not of the expected generation.
+    /// Writes nothing and returns `.keybagChanged` if the store's keybag is not of the expected generation.
     func write<Result>(
         ifKeybagGeneration: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result>
 
-    /// The same, and with `sharesFlush` perhaps in one transaction with what other threads write at the same time: each `body` is undone
-    /// alone when it throws, and nobody is answered before all is durable.
+    /// As above; with `sharesFlush` the write may become part of a group commit with writes of other threads. Each `body` that throws is
+    /// rolled back alone, and all callers return only once everything is durable.
     ///
-    /// Such a `body` may run on another thread while the caller waits, and once more after what it did was undone: it is short, and
-    /// does not mind. When the outcome is unknown, it is so for all.
+    /// `body` may run on another thread while the caller waits, and may run again after a rollback, so it must be short and idempotent.
+    /// If the outcome is unknown, it is unknown for all callers.
     func write<Result>(
         ifKeybagGeneration: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result>
 
-    /// Counts one more lock, whatever the keybag is.
-    ///
-    /// Durable when this returns.
+    /// Advances the lock epoch, whichever keybag the store has. Durable when this returns.
     func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure)
 }
 
 extension ItemStore {
-    /// Where there is nothing to share, every write is one of its own.
+    /// The default for stores without group commit.
     package func write<Result>(
         ifKeybagGeneration generation: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
@@ -41,7 +41,7 @@ extension ItemStore {
 }
 
 extension ItemReading {
-    /// Where nothing can be damaged, or all is damaged together.
+    /// The default for stores without damaged parts.
     package func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> Int {
@@ -50,81 +50,86 @@ extension ItemReading {
     }
 }
 
-/// What became of a write.
+/// The result of a write.
 package enum WriteOutcome<Result> {
     case written(Result)
-    /// Another process changed the keybag: load it again, then repeat.
+    /// Another process changed the keybag. Load the new one and retry.
     case keybagChanged
 }
 
+/// Read access to a snapshot of a store.
+///
 /// Valid only inside the closure that received it.
 package protocol ItemReading {
-    /// Hands over the rows that match, in ascending order of their number, until `body` answers `.stop`.
+    /// Calls `body` with each matching row in ascending order of number, until it returns `.stop`.
     ///
-    /// `includingSecrets: false` leaves `sealedSecret` empty. `body` may change the row it was given, and no other.
+    /// `includingSecrets: false` leaves `sealedSecret` empty. `body` may change the stored row that it was called with, and no other.
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure)
 
-    /// The same where a damaged part of the store hides no other row: a row of which only the secret lies there comes with an empty
+    /// As above, but skips damaged pages instead of failing. A row of which only the secret is in a damaged page is passed with an empty
     /// `sealedSecret`, which no key opens.
     ///
-    /// Returns how many rows are there, or may be, of which nothing could be read.
+    /// Returns the number of rows, at most, of which nothing could be read.
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> Int
 
-    /// How many rows there are, tombstones left out.
+    /// Returns the number of rows without tombstones.
     func itemCount() throws(KeychainFailure) -> Int
 
-    /// The keybag as stored, with both its copies.
+    /// Returns the stored keybag with both copies.
     func keybag() throws(KeychainFailure) -> StoredKeybag
 
-    /// Rows set aside because they could not be read, oldest first.
+    /// Returns the quarantined rows, oldest first.
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow]
 
-    /// How often the store was locked.
+    /// Returns the lock epoch.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch
 
-    /// How many rows, tombstones too, are of a class under the passcode and of a generation below that one.
+    /// Returns the number of rows, including tombstones, whose class is under the passcode and whose generation is below `generation`.
     func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int
 
-    /// Hands over those rows, with their secrets, in ascending order of their number, from the first one after `number` until
-    /// `body` answers `.stop`.
+    /// Calls `body` with each of those rows and its secret, in ascending order of number, starting after `number`, until it returns
+    /// `.stop`.
     ///
-    /// `body` may change the row it was given, and no other.
+    /// `body` may change the stored row that it was called with, and no other.
     func forEachRow(
         underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure)
 
-    /// The class keys that rows name, those in the quarantine too.
+    /// Returns the class keys that rows name, including quarantined rows.
     ///
-    /// A row whose class makes no sense stands for every class of its generation.
+    /// A row with an invalid class counts for every class of its generation.
     func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID>
 }
 
+/// Write access to a store within a transaction.
+///
+/// Valid only inside the closure that received it.
 package protocol ItemWriting: ItemReading {
-    /// Throws `.duplicateItem` when a row with the same primary-key digests is there.
+    /// Inserts a row. Throws `.duplicateItem` if a row with the same primary-key digests exists.
     func insert(_ row: SealedRow) throws(KeychainFailure)
-    /// Puts `row` in the place of the stored row of that number.
+    /// Replaces the stored row of that number.
     func replace(number: Int64, with row: SealedRow) throws(KeychainFailure)
     func remove(number: Int64) throws(KeychainFailure)
-    /// Moves a row that cannot be read to the quarantine, which keeps the newest `QuarantinedRow.capacity`.
+    /// Moves an unreadable row to the quarantine, which keeps the newest `QuarantinedRow.capacity` rows.
     func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure)
-    /// Empties the quarantine for good.
+    /// Deletes all quarantined rows permanently.
     func purgeQuarantine() throws(KeychainFailure)
-    /// Puts another keybag in the place of both copies.
+    /// Replaces both copies of the keybag.
     ///
-    /// The store then removes what is left of the old one from its files as soon as nobody reads there. Throws `.internal` unless
-    /// the generation is higher than the present one.
+    /// The store then scrubs the old keybag from its files as soon as no reader uses them. Throws `.internal` if `generation` is not
+    /// greater than the current one.
     func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure)
 }
 
-/// The keybag as the store keeps it: sealed bytes, twice, written in one transaction.
+/// A stored keybag: two copies of its bytes, written in one transaction.
 package struct StoredKeybag: Sendable {
-    /// Rises with each change of the keybag.
+    /// Increases with each change of the keybag.
     package let generation: UInt64
-    /// Two, unless one is unreadable.
+    /// The readable copies, at most two.
     ///
     /// They differ only after damage.
     package let copies: [[UInt8]]
@@ -135,20 +140,21 @@ package struct StoredKeybag: Sendable {
     }
 }
 
+/// Whether an iteration continues.
 package enum Iteration: Sendable {
     case proceed, stop
 }
 
-/// A search as the store understands it.
+/// A search by digests and columns.
 ///
-/// All conditions hold together.
+/// All conditions must hold.
 package struct RowQuery: Sendable {
     package var itemClass: ItemClass?
     package var id: ItemID?
     package var serviceDigest: IndexDigest?
     package var accountDigest: IndexDigest?
     package var remainingKeyDigest: IndexDigest?
-    /// Any of these groups; nil for all.
+    /// The digests of the permitted groups; nil: all groups.
     package var accessGroupDigests: [IndexDigest]?
     package var attributeDigests: [AttributeDigest]
     package var accessibility: Accessibility?
@@ -174,12 +180,12 @@ package struct RowQuery: Sendable {
     }
 }
 
-/// A row that was set aside instead of being lost.
+/// An unreadable row that was set aside instead of being deleted.
 package struct QuarantinedRow: Sendable {
     package static let capacity = 1_000
 
     package let row: SealedRow
-    /// When it was set aside, in seconds since 2001-01-01 00:00:00 UTC.
+    /// The time of the quarantine, in seconds since 2001-01-01 00:00:00 UTC.
     package let seconds: Double
 
     package init(row: SealedRow, seconds: Double) {

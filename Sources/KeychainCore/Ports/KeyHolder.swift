@@ -1,72 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps the class keys of an unlocked keychain between calls, and lets go of them when it is locked.
+/// Keeps the class keys of an unlocked keychain between calls, and removes them when it is locked.
 ///
-/// What it holds is opaque to it. One holder serves one store, and one keybag of it: what is held for different keybags lies side
-/// by side, so that a change takes nothing from those who have not noticed it yet, nor from another change at the same time.
+/// The secrets are opaque to it. A holder serves one keybag of one store. Secrets of different keybags are kept side by side, so that a
+/// change of the keybag affects neither processes that still use the old one nor another change at the same time.
 package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
 
-    /// The holder of the same store for another keybag.
+    /// Returns the holder of the same store for another keybag.
     func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder
 
-    /// What is held there; nil when nothing is held, or no longer.
+    /// Returns the secret in a slot; nil if there is none or it has expired.
     ///
-    /// Loading for use begins its time anew; whoever only looks does not keep a keychain unlocked. Throws when it cannot be said.
+    /// Loading for use restarts the timeout; loading for inspection does not. Throws if the holder fails.
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret?
 
-    /// Holds a secret in the place of what was there, until it has not been loaded for `timeoutSeconds` (at least 1; nil: until
-    /// it is removed).
+    /// Stores a secret in a slot, replacing an earlier one. It expires when it was not loaded for use for `timeoutSeconds` (at least 1;
+    /// nil: never).
     ///
-    /// `lockEpoch` is the store's count of locks when the passcode was checked: what was held before a later lock is not given
-    /// out, whoever locked, and from wherever. Throws `.notAvailable` when nothing can be held. Returns the ticket for `discard`.
+    /// `lockEpoch` is the store's lock epoch when the passcode was checked. After a later lock by any process the secret is never
+    /// returned. Throws `.notAvailable` if the secret cannot be stored. Returns the ticket for `discard`.
     @discardableResult
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64
 
-    /// Lets go of what is held there, for every keybag and for every process that it is held for.
-    ///
-    /// Nothing there is success.
+    /// Removes the secrets in a slot for all keybags and all processes. Succeeds if there are none.
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure)
 
-    /// Lets go of what is held there for keybags of older generations.
+    /// Removes the secrets in a slot for keybags of older generations.
     func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure)
 
-    /// Lets go of exactly what `load` gave, and not of what has taken its place since.
+    /// Removes the secret that `load` returned with this ticket, unless it was replaced since.
     func discard(_ slot: KeyHolderSlot, ticket: UInt64)
 }
 
-/// What for a held secret is asked.
+/// The purpose of loading a held secret.
 package enum KeyHolderPurpose: Sendable {
-    /// An item is read or written.
+    /// Reading or writing an item.
     case use
-    /// Somebody wants to know the state.
+    /// Reporting the state.
     case inspection
 }
 
-/// Two places for class keys, because a lock empties the one and leaves the other, and one that no lock empties.
+/// The slots of a holder: two for class keys, because a lock may empty one and leave the other, and one that no lock empties.
 package enum KeyHolderSlot: String, CaseIterable, Sendable {
-    /// Keys that are there only while the keychain is unlocked.
+    /// Class keys that are available only while the keychain is unlocked.
     case unlocked = "unlocked"
-    /// Keys that stay from the first unlock on.
+    /// Class keys that are available from the first unlock on.
     case firstUnlock = "first-unlock"
-    /// The device secret, where asking its protector is slow; it stays until the system restarts.
+    /// The device secret, if its protector is slow. It stays until the system restarts.
     case device = "device"
 
-    /// Where class keys are: what locks and unlocks are about.
+    /// The slots that locking and unlocking affect.
     package static let ofClassKeys: [KeyHolderSlot] = [.unlocked, .firstUnlock]
 
-    /// Whether what is held there stays through every lock.
+    /// Whether every lock leaves the slot unchanged.
     package var survivesLocks: Bool { self == .device }
 }
 
-/// What a holder gave.
+/// A secret loaded from a holder.
 package struct HeldSecret: ~Copyable, Sendable {
     package let secret: SecretBytes
-    /// Names this very content for `discard`.
+    /// Identifies this content for `discard`.
     package let ticket: UInt64
-    /// After how long without use it goes; nil: never by itself.
+    /// The time without use after which it expires; nil: never.
     package let timeoutSeconds: UInt32?
 
     package init(secret: consuming SecretBytes, ticket: UInt64, timeoutSeconds: UInt32?) {
@@ -76,22 +74,25 @@ package struct HeldSecret: ~Copyable, Sendable {
     }
 }
 
-/// Where unlocked keys are.
+/// Where a holder keeps unlocked keys.
 package enum KeyHolderKind: Hashable, Sendable {
-    /// The kernel's keyring of this user: an unlock is seen by all processes of the user.
+    /// The user's keyring in the kernel: an unlock is effective for all processes of the user.
     case kernelKeyring
-    /// The same, of another user namespace than the machine's first: an unlock outside it is not seen here, nor one here outside.
+    /// As above in a user namespace other than the initial one: an unlock is effective only inside the namespace.
     case kernelKeyringOfUserNamespace
-    /// This process's memory: an unlock lasts as long as the process and is seen by no other.
+    /// The memory of this process: an unlock lasts as long as the process and is effective only in it.
     case processMemory
 }
 
-/// Tells one keybag of a store from every other, those of the same generation too: two processes may change it at the same time, and
-/// only one of the two becomes the store's.
+/// Identifies a keybag of a store.
+///
+/// The generation alone does not: two processes may change the keybag at the same time, and only one of the results is stored.
 package struct KeybagIdentity: Hashable, Sendable {
-    /// Rises with each change.
+    /// Increases with each change.
     package let generation: UInt64
-    /// From the code that authenticates the keybag; no secret.
+    /// The first bytes of the authentication code.
+    ///
+    /// Not secret.
     package let tag: UInt64
 
     package init(generation: UInt64, tag: UInt64 = 0) {

@@ -1,53 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The lock of a keychain: state, unlocking, locking, the passcode.
+/// The lock of a keychain: its state, unlocking, locking, and the passcode.
 ///
-/// Beside `Keychain`, and implemented by whatever implements that: the in-process engine, later perhaps a client of a daemon.
+/// Implementations of `Keychain` implement it too.
 package protocol KeychainSessionProviding: Sendable {
-    /// Throws `.notAvailable` when the keychain cannot be asked.
+    /// Returns the state. Throws `.notAvailable` if the keychain cannot be opened.
     func sessionStatus() throws(KeychainFailure) -> SessionStatus
 
-    /// Throws `.authFailed` for a wrong passcode or when none is set; then nothing was written and nothing has changed.
+    /// Unlocks the keychain. Throws `.authFailed`, without any change, if the passcode is wrong or none is set.
     func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure)
 
-    /// Locks for every process of the user; locked already is success.
+    /// Locks the keychain for all processes of the user. Succeeds if it is locked already.
     ///
-    /// Throws `.authFailed` when no passcode is set: without one nothing can be locked.
+    /// Throws `.authFailed` if no passcode is set: without one a keychain cannot be locked.
     func lock(_ extent: LockExtent) throws(KeychainFailure)
 
-    /// Changes how long the present unlock lasts.
-    ///
-    /// Throws `.interactionNotAllowed` while locked.
+    /// Changes when the current unlock ends. Throws `.interactionNotAllowed` while locked.
     func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure)
 
     /// Sets the first passcode and unlocks.
     ///
-    /// Throws `.parameter` for a passcode that the policy refuses, `.duplicateItem` when one is set.
+    /// Throws `.parameter` if the policy refuses the passcode, and `.duplicateItem` if one is set.
     func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure)
 
     /// Replaces the passcode and unlocks; with `rotatingKeys` also the class keys.
     ///
-    /// Throws `.authFailed` for a wrong current passcode, `.parameter` for a new one that the policy refuses.
+    /// Throws `.authFailed` if the current passcode is wrong, and `.parameter` if the policy refuses the new one.
     func changePasscode(
         from current: borrowing Passcode, to new: borrowing Passcode, rotatingKeys: Bool, autoLock: AutoLock
     ) throws(KeychainFailure)
 
-    /// What removing the passcode would delete: to be shown to a person before `removePasscode`.
+    /// Returns the items that removing the passcode would delete. Show them to a person before calling `removePasscode`.
     ///
-    /// Throws `.authFailed` for a wrong passcode.
+    /// Throws `.authFailed` if the passcode is wrong.
     func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval
 
-    /// Removes the passcode and, in the same transaction, what `removal` names.
+    /// Removes the passcode and, in the same transaction, the items that `removal` names.
     ///
-    /// Throws `.authFailed` for a wrong passcode, and `.notAvailable` when an item came that `removal` does not name.
+    /// Throws `.authFailed` if the passcode is wrong, and `.notAvailable` if an item was added that `removal` does not name.
     func removePasscode(_ passcode: borrowing Passcode, deleting removal: PasscodeRemoval) throws(KeychainFailure)
 }
 
-/// What can be said about a keychain's lock.
+/// The state of a keychain's lock and passcode.
 package struct SessionStatus: Hashable, Sendable {
     package let state: LockState
     package let isPasscodeSet: Bool
-    /// Where the keys are while unlocked.
+    /// Where keys are kept while unlocked.
     package let holder: KeyHolderKind
     /// Nil while locked, or without a passcode.
     package let autoLock: AutoLock?
@@ -60,11 +58,13 @@ package struct SessionStatus: Hashable, Sendable {
     }
 }
 
-/// Items that cannot be without a passcode.
+/// The items that exist only with a passcode.
 package struct PasscodeRemoval: Sendable {
     package struct Item: Hashable, Sendable {
         package let id: ItemID
-        /// Nil when the item cannot be read: then it is set aside in the quarantine, for what that is worth without its key.
+        /// Nil if the item cannot be read.
+        ///
+        /// Such an item is moved to the quarantine.
         package let name: Name?
 
         package init(id: ItemID, name: Name?) {
@@ -73,7 +73,7 @@ package struct PasscodeRemoval: Sendable {
         }
     }
 
-    /// What a person knows an item by.
+    /// The attributes by which a person recognizes an item.
     package struct Name: Hashable, Sendable {
         package let service: String
         package let account: String

@@ -1,44 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A chip that seals secrets so that only it can unseal them: a TPM 2.0.
+/// A device that seals secrets so that only it can unseal them: a TPM 2.0.
 package protocol SealingDevice: Sendable {
-    /// Where the chip is, for people to read. Not a secret.
+    /// Where the device is, for people. Not secret.
     var location: String { get }
 
-    /// The name of the chip's storage root key: another chip, and the same one after it was cleared, has another.
+    /// Returns the name of the device's storage root key. Another device has another one, and so does the same device after it was
+    /// cleared.
     ///
-    /// Where the chip has none yet, makes one or throws `.foreignObject`: then nothing was sealed by it.
+    /// If the device has no root key yet, creates one or, with `makingOne` false, throws `.foreignObject`: it cannot have sealed anything.
     func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8]
 
-    /// Seals a secret of at most 64 bytes; what comes back is stored in clear.
+    /// Seals a secret of at most 64 bytes. The result is stored in plaintext.
     ///
-    /// Makes the storage root key if the chip has none yet. With `authorization`, unsealing needs the same bytes again, and the chip counts and limits wrong ones.
+    /// Creates the storage root key if the device has none yet. With `authorization`, unsealing requires the same bytes again, and the
+    /// device counts and limits wrong ones.
     func seal(_ secret: borrowing SecretBytes, authorization: borrowing SealingAuthorization) throws(SealingFailure) -> SealedObject
 
-    /// What was sealed.
+    /// Returns the sealed secret.
     ///
-    /// Changes nothing on a chip that has not sealed it.     /// The object must have been authenticated by the caller, or be one whose every byte `SealedObject` has checked.
+    /// Does not change a device that has not sealed the object. The caller must have authenticated the object, or `SealedObject` must
+    /// have checked its every byte.
     func unseal(_ object: SealedObject, authorization: borrowing SealingAuthorization) throws(SealingFailure) -> SecretBytes
 
-    /// What the chip says of itself, without changing anything.
+    /// Returns the device's own report, without changing anything.
     func status() throws(SealingFailure) -> SealingDeviceStatus
 }
 
-/// What unsealing needs beside the chip.
+/// The authorization of a sealed secret.
 package enum SealingAuthorization: ~Copyable, Sendable {
-    /// Nothing. Not subject to the chip's protection against guessing, so nobody's mistakes lock it.
+    /// None. Exempt from the device's protection against guessing, so that wrong passcodes cannot lock it out.
     case none
-    /// These bytes, 32 of them. The chip counts wrong ones.
+    /// 32 bytes. The device counts wrong ones.
     case bytes(SecretBytes)
 }
 
-/// What a chip gave for a sealed secret.
+/// A sealed secret.
 package struct SealedObject: Hashable, Sendable {
     /// The name of the storage root key that it was sealed under.
     package let rootKeyName: [UInt8]
-    /// The public part, as the chip encodes it.
+    /// The public part, as the device encodes it.
     package let publicArea: [UInt8]
-    /// The private part, which only the chip can read.
+    /// The private part, which only the device can decrypt.
     package let privateArea: [UInt8]
 
     package init(rootKeyName: [UInt8], publicArea: [UInt8], privateArea: [UInt8]) {
@@ -48,33 +51,36 @@ package struct SealedObject: Hashable, Sendable {
     }
 }
 
-/// Why a chip did not do what it was asked.
+/// A failure of a sealing device.
 package enum SealingFailure: Error, Hashable, Sendable {
-    /// There is none, it cannot be reached, or this build cannot talk to one. The text says what is missing.
+    /// There is no device, it cannot be reached, or this build does not support it. The text names what is missing.
     case unavailable(String)
-    /// The authorization is wrong, and the chip has counted it.
+    /// The authorization is wrong, and the device has counted it.
     case wrongAuthorization
-    /// Too many wrong ones: nothing that is authorized opens before so many seconds have passed; nil: the chip does not say.
+    /// Too many wrong authorizations: the device refuses further ones for so many seconds; nil: unknown.
     case lockedOut(seconds: UInt32?)
-    /// The object was sealed by another chip, or by this one before it was cleared.
+    /// Another device sealed the object, or this one before it was cleared.
     case foreignObject
-    /// The chip did not answer in time, or is busy with others.
+    /// The device did not respond in time, or is busy.
     case timedOut
     /// Anything else, with the response code in the text.
     case failed(String)
 }
 
-/// What a chip says of itself.
+/// A sealing device's own report.
 package struct SealingDeviceStatus: Hashable, Sendable {
-    /// Manufacturer and firmware, as the chip names them.
+    /// Manufacturer and firmware, as the device names them.
     package let name: String
-    /// Wrong authorizations that are counted now, and how many lock it.
+    /// The number of wrong authorizations counted now.
     package let failedTryCount: UInt32
+    /// The number of wrong authorizations that causes a lockout.
     package let largestFailedTryCount: UInt32
-    /// After so many seconds one counted try is forgiven.
+    /// The time after which one counted attempt is forgiven.
     package let recoverySeconds: UInt32
     package let isLockedOut: Bool
-    /// Without it, whoever may talk to the chip may reset the count, and so guess without limit.
+    /// Whether resetting the count requires an authorization.
+    ///
+    /// Without one, any user of the device could reset it and guess without limit.
     package let isLockoutAuthorizationSet: Bool
 
     package init(
@@ -90,16 +96,16 @@ package struct SealingDeviceStatus: Hashable, Sendable {
     }
 }
 
-/// A sealed object as a keybag keeps it:
+/// The encoding of a sealed object in a keybag:
 ///
 ///     version (1) = 1 ‖ counted(root key name) ‖ counted(public area) ‖ counted(private area)
 ///
-/// Limited in size and exact in structure, since the one that holds the device secret is read before anything can authenticate it.
+/// Parsing is strict and limits sizes, because the object with the device secret is read before anything can authenticate it.
 extension SealedObject {
     private static let version: UInt8 = 1
-    /// The algorithm of a digest (2) and the longest digest.
+    /// From an algorithm identifier (2) with one byte to one with the longest digest.
     private static let nameByteCounts = 3...66
-    /// Several times what a chip needs for 64 bytes.
+    /// Several times the size for a secret of 64 bytes.
     private static let areaByteCounts = 3...1_024
 
     package var encoded: [UInt8] {
@@ -110,13 +116,13 @@ extension SealedObject {
         return bytes
     }
 
-    /// Why bytes are no sealed object.
+    /// Why bytes are not a sealed object.
     package enum EncodingFailure: Error, Hashable, Sendable {
         case newerVersion
         case malformed
     }
 
-    /// Parses `encoded`, and nothing else.
+    /// Parses `encoded`.
     package init(encoded: some Collection<UInt8>) throws(EncodingFailure) {
         var reader = ByteReader(encoded)
         guard let version = reader.readByte(), version > 0 else { throw .malformed }
@@ -129,40 +135,51 @@ extension SealedObject {
         self.init(rootKeyName: Array(name), publicArea: Array(publicArea), privateArea: Array(privateArea))
     }
 
-    /// A TPM's own encoding begins with the number of bytes that follow, big-endian: one that lies is not shown to it.
+    /// Whether the byte count at the beginning of a TPM's encoding, big-endian, is correct.
+    ///
+    /// Others are never passed to the TPM.
     private static func isCounted(_ area: ArraySlice<UInt8>) -> Bool {
         area.prefix(2).reduce(0) { $0 << 8 | Int($1) } == area.count - 2
     }
 }
 
 extension KeychainFailure {
-    /// What a chip's refusal means for a keychain.
+    /// The failure of a keychain whose sealing device failed.
     ///
-    /// The chip says nothing about the keychain's file: whatever this is, nothing there was changed.
+    /// The keychain's file is unchanged in all cases.
     package init(_ failure: SealingFailure, file: StaticString = #fileID, line: UInt = #line) {
         switch failure {
         case .wrongAuthorization:
-            self.init(.authFailed, "the passcode is wrong; the TPM has counted it", file: file, line: line)
+            self.init(
+                .authFailed, "the passcode is wrong; the TPM has counted it", subject: .tpm, cause: .wrongPasscode, file: file, line: line)
         case .lockedOut(let seconds):
             let time = seconds.map { "in \($0) s" } ?? "later"
             self.init(
-                .authFailed, "too many wrong passcodes: try again \(time)", refusal: .lockedOut(seconds: seconds), file: file, line: line)
+                .authFailed, "too many wrong passcodes: try again \(time)", subject: .tpm, refusal: .lockedOut(seconds: seconds),
+                file: file, line: line)
         case .foreignObject:
             self.init(
                 .notAvailable,
-                "the TPM cannot open what was sealed for this keychain: it was cleared, or this is another one. Nothing was deleted; the recovery key, if one was made, restores access",
-                remedy: .useRecoveryKey, file: file, line: line)
+                """
+                the TPM cannot unseal this keychain's secret: it was cleared, or is another TPM. Nothing was deleted; the recovery key, \
+                if one was made, restores access
+                """,
+                subject: .tpm, remedy: .useRecoveryKey, file: file, line: line)
         case .unavailable(let what):
             self.init(
                 .notAvailable,
-                "this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the recovery key, if one was made, restores access",
-                remedy: .reachTPM, file: file, line: line)
+                """
+                this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the \
+                recovery key, if one was made, restores access
+                """,
+                subject: .tpm, remedy: .reachTPM, file: file, line: line)
         case .timedOut:
             self.init(
-                .notAvailable, "the TPM did not answer in time, or is busy with others; nothing was changed", remedy: .reachTPM,
+                .notAvailable, "the TPM did not respond in time, or is busy; nothing was changed", subject: .tpm, remedy: .reachTPM,
                 file: file, line: line)
         case .failed(let what):
-            self.init(.notAvailable, "the TPM failed: \(what); nothing was changed", remedy: .reachTPM, file: file, line: line)
+            self.init(
+                .notAvailable, "the TPM failed: \(what); nothing was changed", subject: .tpm, remedy: .reachTPM, file: file, line: line)
         }
     }
 }

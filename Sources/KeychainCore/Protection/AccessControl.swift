@@ -12,9 +12,7 @@ package enum Accessibility: String, CaseIterable, Sendable {
     case alwaysThisDeviceOnly = "dku"
     case whenPasscodeSetThisDeviceOnly = "akpu"
 
-    /// The number that stands for the class on disk.
-    ///
-    /// Apple's keybags number them the same way.
+    /// The number of the class on disk, the same as in Apple's keybags.
     package var code: UInt8 {
         switch self {
         case .whenUnlocked: 6
@@ -40,9 +38,9 @@ package enum Accessibility: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the class key is under the passcode while one is set.
+    /// Whether the passcode key wraps the class key while a passcode is set.
     ///
-    /// The others are under the device key, so that their items can be had before any unlock.
+    /// The device key wraps the others, so that their items are available before any unlock.
     package var isPasscodeProtected: Bool {
         switch self {
         case .always, .alwaysThisDeviceOnly: false
@@ -51,11 +49,13 @@ package enum Accessibility: String, CaseIterable, Sendable {
     }
 }
 
-/// A protection class and, perhaps, what a person must do before the item's key is released.
+/// A protection class with an optional constraint, which a person must satisfy before the item's key is released.
 package struct AccessControl: Hashable, Sendable {
     package let accessibility: Accessibility
     package let constraint: Constraint?
-    /// The item is a private key's: it may sign, and a password stored with it could not be read back.
+    /// Whether the access control is for private keys, which may only sign.
+    ///
+    /// A password stored with it could not be read back.
     package let allowsPrivateKeyUsageOnly: Bool
 
     package init(_ accessibility: Accessibility, constraint: Constraint? = nil, allowsPrivateKeyUsageOnly: Bool = false) {
@@ -64,12 +64,12 @@ package struct AccessControl: Hashable, Sendable {
         self.allowsPrivateKeyUsageOnly = allowsPrivateKeyUsageOnly
     }
 
-    /// Whether the protection class alone decides, with nobody asked.
+    /// Whether the protection class alone decides, without authentication.
     package var isUnconstrained: Bool { constraint == nil && !allowsPrivateKeyUsageOnly }
 
     /// A tree of conditions.
     ///
-    /// Order matters: the keys of `all` are combined in order.
+    /// The order matters: the keys of `all` are combined in order.
     package indirect enum Constraint: Hashable, Sendable {
         case userPresence
         case devicePasscode

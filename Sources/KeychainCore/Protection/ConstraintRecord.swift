@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A constraint tree as a row keeps it: each node with what its key is made from.
+/// A constraint tree as stored in a row: each node with the data that its key is derived from.
 ///
-/// A node's key is there only for whoever satisfies the node. Nothing in it is a secret.
+/// The data yields a node's key only to a caller who satisfies the node. Nothing in it is secret.
 package indirect enum ConstraintRecord: Hashable, Sendable {
-    /// `userPresence` or `devicePasscode`: the node's key, sealed to the public half of the presence key pair.
+    /// `userPresence` or `devicePasscode`: the node's key, sealed to the public key of the presence key pair.
     case presence(Presence, sealedKey: [UInt8])
-    /// No key of this process's: somebody else would have to release it.
-    case keyless(Unreleased)
+    /// A node without a key, because nothing on this platform can release one.
+    case keyless(Keyless)
     /// The node's key is derived from a password.
     case applicationPassword(PasswordRecord)
     /// The node's own random key, wrapped under the key of each branch that has one.
@@ -19,7 +19,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         case userPresence, devicePasscode
     }
 
-    package enum Unreleased: Hashable, Sendable {
+    package enum Keyless: Hashable, Sendable {
         case biometryAny, biometryCurrentSet, companion
     }
 
@@ -28,11 +28,11 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         package static let costByteCount = 9
         package static let checkByteCount = 16
 
-        /// Random for each item, so that one password gives each its own key.
+        /// Random for each item, so that each item has its own key.
         package let salt: [UInt8]
-        /// What deriving from the password costs, as the cipher encodes it.
+        /// The cost of the key derivation, encoded by the cipher.
         package let cost: [UInt8]
-        /// Tells a wrong password from a damaged item.
+        /// Distinguishes a wrong password from a damaged item.
         package let check: [UInt8]
 
         package init(salt: [UInt8], cost: [UInt8], check: [UInt8]) {
@@ -44,7 +44,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
 
     package struct Branch: Hashable, Sendable {
         package let record: ConstraintRecord
-        /// Nil where the branch has no key.
+        /// Nil if the branch has no key.
         package let wrappedKey: [UInt8]?
 
         package init(_ record: ConstraintRecord, wrappedKey: [UInt8]?) {
@@ -53,7 +53,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         }
     }
 
-    /// The tree without what its keys are made from.
+    /// The tree without the data of its keys.
     package var constraint: AccessControl.Constraint {
         switch self {
         case .presence(.userPresence, _): .userPresence
@@ -69,9 +69,9 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
 }
 
 extension AccessControl.Constraint {
-    /// Whether no way leads to the item but through the passcode.
+    /// Whether every way to satisfy the constraint needs the passcode.
     ///
-    /// Biometry and companions release no key here, so a passcode beside them is the only way.
+    /// Biometry and companions cannot release a key on this platform, so a passcode as an alternative to them is the only way.
     package var needsPresence: Bool {
         switch self {
         case .userPresence, .devicePasscode: true
@@ -81,7 +81,7 @@ extension AccessControl.Constraint {
         }
     }
 
-    /// Whether an application password is part of every way.
+    /// Whether every way to satisfy the constraint needs the application password.
     package var needsApplicationPassword: Bool {
         switch self {
         case .applicationPassword: true
@@ -92,7 +92,7 @@ extension AccessControl.Constraint {
         }
     }
 
-    /// Whether there is any way at all, in a process by itself.
+    /// Whether the constraint can be satisfied on this platform.
     package var isSatisfiable: Bool {
         switch self {
         case .userPresence, .devicePasscode, .applicationPassword: true
@@ -103,7 +103,7 @@ extension AccessControl.Constraint {
     }
 }
 
-/// The one encoding of a constraint record (On-disk-format.md, "Constraints"):
+/// The encoding of a constraint record (On-disk-format.md, "Constraints"):
 ///
 ///     version (1) = 1 ‖ node
 ///     node = kind (1) ‖ content of the kind
@@ -111,12 +111,12 @@ extension ConstraintRecord {
     private static let version: UInt8 = 1
     /// A key sealed to the presence key pair: encapsulated key (32) ‖ sealed key (32) ‖ tag (16).
     package static let sealedKeyByteCount = 80
-    /// A key wrapped under another.
+    /// The size of a wrapped key.
     package static let wrappedKeyByteCount = 40
-    /// Far more than the flags of an access control can ask for.
+    /// Far more than the flags of an access control can express.
     private static let largestDepth = 4
     private static let largestBranchCount = 16
-    /// Bounds how many keys opening one item can take.
+    /// Limits the number of key derivations for opening one item.
     private static let largestByteCount = 4_096
 
     private enum Kind: UInt8 {
@@ -160,7 +160,7 @@ extension ConstraintRecord {
         }
     }
 
-    /// Parses `encoded`; nil for anything else: what a newer version wrote, or nobody.
+    /// Parses `encoded`; nil for anything else, such as the record of a newer version.
     package init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
         guard encoded.count <= Self.largestByteCount, reader.readByte() == Self.version, let record = Self.node(from: &reader, depth: 1),
@@ -169,9 +169,9 @@ extension ConstraintRecord {
         self = record
     }
 
-    /// What deriving from the application password costs, each cost once.
+    /// The distinct costs of application passwords in the record.
     ///
-    /// Whoever writes a record derives once; one with many costs would have its reader derive as often.
+    /// A valid record has at most one. A manipulated record with many costs would make its reader run as many slow derivations.
     package var passwordCosts: Set<[UInt8]> {
         switch self {
         case .presence, .keyless: []

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a keychain's keys are at hand.
+/// The state of a keychain's lock.
 ///
 /// Without a passcode it is always unlocked.
 package enum LockState: Hashable, Sendable {
-    /// Not unlocked since the system started, or since everything was locked: only `always` items can be had.
+    /// Not unlocked since the system started or since a lock of everything: only `always` items are available.
     case neverUnlocked
-    /// Locked after an unlock: `afterFirstUnlock` items can be had too.
+    /// Locked after an unlock: `afterFirstUnlock` items are available too.
     case locked
     case unlocked
 }
 
-/// How much a lock locks.
+/// Which classes a lock affects.
 package enum LockExtent: Hashable, Sendable {
-    /// What its name says can be had only while unlocked.
+    /// The classes that are available only while unlocked.
     case whenUnlocked
-    /// `afterFirstUnlock` items too, as a restart does.
+    /// Also `afterFirstUnlock` items, as a restart does.
     case everything
 }
 
 /// When an unlocked keychain locks itself.
 package enum AutoLock: Hashable, Sendable {
-    /// After so many seconds, at least 1, in which no key was asked for.
+    /// After so many seconds, at least 1, without use of a key.
     case after(seconds: UInt32)
-    /// Not before somebody locks it, or the system restarts.
+    /// Only by an explicit lock or a restart of the system.
     case never
 
     package static let standard = AutoLock.after(seconds: 15 * 60)
@@ -36,11 +36,11 @@ package enum AutoLock: Hashable, Sendable {
     }
 }
 
-/// How often a store was locked, as the store counts it.
+/// The number of times that a store was locked.
 ///
-/// Processes whose keys no lock can reach directly compare it with the count at their unlock.
+/// A process whose keys a lock cannot erase directly compares it with the number at its unlock.
 package struct LockEpoch: RawRepresentable, Hashable, Sendable {
-    /// The upper half counts locks of everything, the lower half the others.
+    /// The upper 32 bits count locks of everything, the lower 32 bits the others.
     package let rawValue: Int64
 
     package init(rawValue: Int64) {
@@ -54,7 +54,7 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
     private var everything: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
     private var others: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
 
-    /// The count after one more lock.
+    /// Returns the epoch after one more lock.
     package func advanced(by extent: LockExtent) -> LockEpoch {
         switch extent {
         case .whenUnlocked: LockEpoch(everything: everything, others: others &+ 1)
@@ -62,7 +62,7 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
         }
     }
 
-    /// Whether what was put into a slot at this count still counts as held at a later one.
+    /// Returns whether a secret stored in a slot at this epoch is still valid at a later one.
     package func keeps(_ slot: KeyHolderSlot, at later: LockEpoch) -> Bool {
         switch slot {
         case .unlocked: self == later

@@ -2,11 +2,12 @@
 
 /// The key of a protection class.
 ///
-/// Opening an item takes one, and only a `KeyProvider` lends one: decrypting while locked does not compile into anything that
-/// could work.
+/// Opening an item requires one, and only a `KeyProvider` lends one, so code cannot decrypt an item while its class is locked.
 package struct ClassKey: ~Copyable, Sendable {
     package let accessibility: Accessibility
-    /// Class keys are renewed; a row says under which one it was written.
+    /// The generation.
+    ///
+    /// Class keys are renewed, and each row names the generation that it was written under.
     package let generation: UInt32
     package let secret: SecretBytes
 
@@ -18,7 +19,7 @@ package struct ClassKey: ~Copyable, Sendable {
         self.secret = secret
     }
 
-    /// A copy of a key that a provider lends, for where two are needed at once.
+    /// Copies a provider's key, for operations that need two keys at once.
     init(copying keys: any KeyProvider, _ accessibility: Accessibility, generation: UInt32) throws(KeychainFailure) {
         // The bytes are copied within the closure.
         let secret = try keys.withClassKey(for: accessibility, generation: generation) {
@@ -29,7 +30,7 @@ package struct ClassKey: ~Copyable, Sendable {
     }
 }
 
-/// Names one class key: a protection class has one of each generation.
+/// Identifies a class key by its protection class and generation.
 package struct ClassKeyID: Hashable, Sendable {
     package let accessibility: Accessibility
     package let generation: UInt32
@@ -39,7 +40,7 @@ package struct ClassKeyID: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// By the class's number: its raw value is text, and every read looks keys up.
+    /// Hashes the class's number rather than its text, because every read looks up keys.
     package func hash(into hasher: inout Hasher) {
         hasher.combine(UInt64(accessibility.code) << 32 | UInt64(generation))
     }
@@ -49,36 +50,36 @@ package struct ClassKeyID: Hashable, Sendable {
 ///
 /// Implemented by Keybag.
 package protocol KeyProvider: Sendable {
-    /// The keybag these keys come from. A write holds only while the store still has this one.
+    /// The generation of the keybag of these keys. A write fails if the store has another one.
     var keybagGeneration: UInt64 { get }
 
-    /// The generation of the class that new writes use.
+    /// Returns the generation of the class that new writes use.
     ///
-    /// Throws `.authFailed` when the class exists only with a passcode and none is set.
+    /// Throws `.authFailed` if the class exists only with a passcode and none is set.
     func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32
 
-    /// Whether `withClassKey` would lend that key now.
+    /// Returns whether `withClassKey` would lend that key now.
     func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability
 
     /// Lends the key to `body`.
     ///
-    /// Throws `.interactionNotAllowed` while the class is locked, `.decode` when there is no such generation.
+    /// Throws `.interactionNotAllowed` while the class is locked, and `.decode` if there is no such generation.
     func withClassKey<Result>(
         for accessibility: Accessibility, generation: UInt32,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result
 
-    /// The same keys for the duration of one call: a key that is asked for again need not be fetched again.
+    /// Returns a provider of the same keys that caches them for the duration of one call.
     ///
-    /// Whatever it fetched goes with the last reference to it, so nobody keeps it beyond the call.
+    /// The cache is wiped with the last reference, so it must not outlive the call.
     func scopedToCall() -> any KeyProvider
 }
 
-/// Whether a class key can be had.
+/// Whether a class key is available.
 package enum KeyAvailability: Sendable {
     case available
-    /// Later perhaps: the keychain is locked for this class.
+    /// The keychain is locked for this class.
     case locked
-    /// Not with this keybag: it was made by a newer version, or the keybag is older than the row.
+    /// The keybag has no such key: a newer version made the key, or the keybag is older than the row.
     case missing
 }

@@ -2,27 +2,29 @@
 internal import CKeychainShims
 internal import Synchronization
 
-/// The process's memory for keys: mapped pages that are locked, left out of core dumps, absent after fork, and wiped.
+/// The allocator of secret memory: pages that are locked in RAM, excluded from core dumps, absent in forked children, and wiped.
 ///
-/// One arena, cut into slots, because mlock counts pages: a page for each 32-byte key would exhaust the usual limit.
-/// Slots of two sizes: for a key, and for the few keys of an unlocked keychain, which every call asks the holder for.
+/// One arena is divided into slots, because mlock counts pages: a page for each 32-byte key would exhaust the usual limit.
+/// There are two slot sizes: for a key, and for the payload of an unlocked keychain, which every call loads from the holder.
 package enum SecretArena {
     static let slotByteCounts = [64, 512]
     private static let chunkByteCount = 64 * 1024
 
     private struct State: ~Copyable {
-        // Slot addresses as numbers, a list for each size: the mutex guards them, and a slot belongs to whoever took it.
+        // Slot addresses as numbers, a list for each size. The mutex guards the lists; an allocated slot belongs to its owner.
         var freeSlots: [[UInt]] = Array(repeating: [], count: SecretArena.slotByteCounts.count)
         var isFullyLocked = true
     }
 
     private static let state = Mutex(State())
 
-    /// False once the kernel refused to lock memory for keys: everything works, but keys may reach swap.
+    /// False once the kernel refused to lock memory.
+    ///
+    /// Everything works then, but keys may be swapped out.
     package static var isFullyLocked: Bool { state.withLock { $0.isFullyLocked } }
 
-    /// A zeroed region of at least `byteCount` bytes; nil when the system has no memory.
-    static func take(byteCount: Int) -> UnsafeMutableRawPointer? {
+    /// Allocates a zeroed region of at least `byteCount` bytes; nil if memory is exhausted.
+    static func allocate(byteCount: Int) -> UnsafeMutableRawPointer? {
         guard let size = size(for: byteCount) else { return unsafe map(byteCount: byteCount) }
         return unsafe state.withLock { state in
             if state.freeSlots[size].isEmpty {
@@ -36,13 +38,13 @@ package enum SecretArena {
         }
     }
 
-    /// The index of the smallest slots that are large enough; nil when none are.
+    /// The index of the smallest sufficient slot size; nil if none is sufficient.
     private static func size(for byteCount: Int) -> Int? {
         slotByteCounts.firstIndex { byteCount <= $0 }
     }
 
-    /// Wipes a region that `take` gave and takes it back.
-    static func giveBack(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+    /// Wipes and frees a region that `allocate` returned.
+    static func deallocate(_ base: UnsafeMutableRawPointer, byteCount: Int) {
         guard let size = size(for: byteCount) else {
             unsafe keychain_secret_memory_unmap(base, byteCount)
             return
@@ -52,12 +54,12 @@ package enum SecretArena {
         state.withLock { $0.freeSlots[size].append(slot) }
     }
 
-    /// Wipes what functions that have returned left on this thread's stack: copies of keys that no owner knows of.
+    /// Wipes the unused part of this thread's stack, where functions that have returned left copies of keys.
     package static func wipeStack() {
         keychain_stack_wipe()
     }
 
-    /// The same, as far as one call of a cipher reaches.
+    /// As above, as deep as one call of a cipher reaches.
     package static func wipeStackOfCipher() {
         keychain_stack_wipe_near()
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
-package import KeychainCore
+internal import KeychainCore
 internal import Synchronization
 
-/// Calls that may have to ask the person.
-extension KeychainAccess {
-    /// How often a call is tried again after something was released for it; Apple's limit.
+/// Calls that may have to ask a person for the passcode or an application password.
+extension LocalKeychain {
+    /// How often a call is repeated after an authentication; Apple's limit.
     private static var maximumRoundCount: Int { 20 }
 
-    /// Runs a call; when it finds that a person, or a password, has to release something, asks and runs it again.
+    /// Runs a call; if an item needs authentication, asks the person and runs the call again.
     ///
-    /// Nobody is asked within `body`, so neither a transaction nor a lock waits for a person. What was released for this call alone is
-    /// gone when it ends.
-    package func perform<Request: AuthenticatedRequest, Result>(
+    /// The prompt runs outside `body`, so neither a transaction nor a lock waits for a person. If the call has no context, what the
+    /// person releases is discarded when the call ends.
+    func perform<Request: AuthenticatedRequest, Result>(
         creating: Bool, _ action: AuthenticatedAction, _ request: Request,
-        _ body: (Opened, Request) throws(KeychainFailure) -> Result
+        _ body: (OpenKeychain, Request) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        if let context = request.authentication.context, context.isInvalidated { throw Self.invalidContext }
+        if let context = request.authentication.context, context.isInvalidated { throw Self.invalidatedContext }
         var request = request
         var attempts = PasswordAttempts()
         for _ in 0...Self.maximumRoundCount {
@@ -34,7 +34,7 @@ extension KeychainAccess {
         throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
     }
 
-    static var invalidContext: KeychainFailure {
+    static var invalidatedContext: KeychainFailure {
         KeychainFailure(.authFailed, "the authentication context was invalidated", refusal: .invalidContext)
     }
 
@@ -49,7 +49,7 @@ extension KeychainAccess {
     ) throws(KeychainFailure) {
         guard let context = authentication.context else { throw KeychainFailure.authenticationRequired(needs) }
         if needs.applicationPassword == .wrong, let tried {
-            // Another thread may have set another one meanwhile: that one is tried next.
+            // If another thread has set another password since, the call tries that one next.
             guard context.applicationPassword === tried else { return }
             context.removeApplicationPassword(tried)
             guard authentication.mayAsk, attempts.count < PasswordAttempts.limit else {
@@ -65,13 +65,13 @@ extension KeychainAccess {
 
     // MARK: The passcode
 
-    /// Asks for the passcode, and leaves in the context what it releases.
+    /// Asks for the passcode and stores the keys that it releases in the context.
     func releasePresence(
         for classes: Set<Accessibility>, _ action: AuthenticatedAction, _ authentication: Authentication,
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
-        // Before anybody is asked: a lock that comes meanwhile counts.
+        // Read before the prompt, so that a lock in between takes effect.
         let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else {
                 throw KeychainFailure.passcodeNotSet()
@@ -81,27 +81,27 @@ extension KeychainAccess {
                 isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
-        // With those that the context has already: what takes the place of a release must serve what that served.
+        // The new release replaces the context's, so it must include the classes of that one.
         let classes = classes.union(context.releasedClasses(of: before.storeID))
         let question = question(.passcode, action, authentication, settings)
         let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
-        let release = try prompts.share(key: key, timeoutSeconds: Self.patienceSeconds(prompting)) { () throws(KeychainFailure) in
+        let release = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
             try askForPasscode(question, classes)
         }
-        let end = settings.reuseSeconds.map { prompting.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
-        let wasUnlocked = UnlockObservation(before.isUnlocked)
-        context.hold(release) { [weak self, time = prompting.time] in
+        let end = settings.reuseSeconds.map { promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
+        let observation = UnlockObservation(before.isUnlocked)
+        context.store(release) { [weak self, time = promptSettings.time] in
             if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isStillOpen(since: before.epoch, wasUnlocked, passcodeIdentifier: before.passcodeIdentifier) ?? false
+            return self?.isStillOpen(since: before.epoch, observation, passcodeIdentifier: before.passcodeIdentifier) ?? false
         }
-        guard !context.isInvalidated else { throw Self.invalidContext }
-        if !context.isCallScoped { ExpiringContexts.ofThisProcess.watch(context) }
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
+        if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
     }
 
-    /// How long somebody waits for the answer to a question that another shows: as long as that may be asked again and again.
-    private static func patienceSeconds(_ prompting: Prompting) -> UInt32 { prompting.timeoutSeconds &* 3 &+ 5 }
+    /// How long a call waits for the prompt of another call, in seconds: that one may ask three times.
+    private var queueTimeoutSeconds: UInt32 { promptSettings.timeoutSeconds &* 3 &+ 5 }
 
-    /// Apple's limit for the reuse of an authentication.
+    /// Apple's limit for the reuse of an authentication, in seconds.
     package static var longestReuseSeconds: Double { 300 }
 
     private func askForPasscode(
@@ -115,11 +115,11 @@ extension KeychainAccess {
         throw KeychainFailure(.authFailed, "the passcode was wrong three times", refusal: .wrong)
     }
 
-    /// What a passcode releases; nil when it is wrong.
+    /// Returns the presence keys that a passcode releases; nil if it is wrong.
     private func release(
         _ typed: borrowing SecretBytes, _ classes: Set<Accessibility>
     ) throws(KeychainFailure) -> PresenceRelease? {
-        // The bytes are copied within the closure. What cannot be a passcode is a wrong one.
+        // The bytes are copied within the closure. Bytes that cannot be a passcode count as a wrong one.
         let copied: Passcode? = unsafe typed.withBytes { bytes in
             do throws(KeychainFailure) { return try unsafe Passcode(typed: bytes) } catch { return nil }
         }
@@ -129,26 +129,26 @@ extension KeychainAccess {
                 try opened.unlockedKeys(passcode: passcode).presenceRelease(for: classes)
             }
         } catch {
-            // With a refusal it is something else than a wrong passcode.
+            // A failure with a refusal is not about a wrong passcode.
             guard error.status == .authFailed, error.refusal == nil else { throw error }
             return nil
         }
     }
 
-    /// Whether nobody has locked the keychain or changed its passcode since, and it has not locked itself.
+    /// Whether the keychain was neither locked nor given another passcode since `epoch`.
     ///
-    /// What was released while it was locked serves until it was unlocked once and is so no longer.
-    private func isStillOpen(since epoch: LockEpoch, _ wasUnlocked: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
+    /// Keys that were released while the keychain was locked stay valid until it was unlocked and locked again.
+    private func isStillOpen(since epoch: LockEpoch, _ observation: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeIdentifier == passcodeIdentifier
                 else {
                     return false
                 }
-                return wasUnlocked.allows(try opened.keybag.lockState())
+                return observation.allows(try opened.keybag.lockState())
             }
         } catch {
-            // What cannot be said is not relied on: the person can be asked again.
+            // If the state is unknown, the person is asked again.
             return false
         }
     }
@@ -162,10 +162,10 @@ extension KeychainAccess {
         var question = question(
             need == .new ? .newApplicationPassword : .applicationPassword, action, authentication, context.settings)
         question.triesLeft = attempts.count == 0 ? nil : PasswordAttempts.limit - attempts.count
-        // Two new items are two questions, however alike.
+        // Each new item is asked for on its own.
         let key = PromptKey(storeID: nil, question: question, classes: [], item: need == .new ? .random() : nil)
         let asked = question
-        let password = try prompts.share(key: key, timeoutSeconds: Self.patienceSeconds(prompting)) { () throws(KeychainFailure) in
+        let password = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
             switch try ask(asked) {
             case .secret(let typed):
                 // The bytes are copied within the closure.
@@ -178,14 +178,14 @@ extension KeychainAccess {
         }
         attempts.count += 1
         context.setApplicationPassword(password)
-        guard !context.isInvalidated else { throw Self.invalidContext }
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
     }
 
     // MARK: Questions
 
     private func ask(_ question: PresenceQuestion) throws(KeychainFailure) -> PresenceAnswer {
         do throws(PresenceRefusal) {
-            return try prompting.verifier.ask(question)
+            return try promptSettings.verifier.ask(question)
         } catch {
             throw KeychainFailure(error)
         }
@@ -196,22 +196,22 @@ extension KeychainAccess {
         _ settings: AuthenticationContext.Settings
     ) -> PresenceQuestion {
         PresenceQuestion(
-            secret: secret, requester: prompting.requester, purpose: action.purpose, reason: authentication.prompt ?? settings.reason,
-            cancelTitle: settings.cancelTitle, timeoutSeconds: prompting.timeoutSeconds)
+            secret: secret, requester: promptSettings.requester, purpose: action.purpose, reason: authentication.prompt ?? settings.reason,
+            cancelTitle: settings.cancelTitle, timeoutSeconds: promptSettings.timeoutSeconds)
     }
 }
 
-/// How often an application password was asked for in one call.
+/// Counts the application passwords that one call has asked for.
 private struct PasswordAttempts {
     static let limit = 3
     var count = 0
 }
 
-/// What the person is asked for.
+/// The action that a person authorizes.
 package enum AuthenticatedAction: Hashable, Sendable {
     case read, add, change, delete, evaluate
 
-    /// Goes on after the name of the program and "wants to".
+    /// The text after the name of the program and "wants to".
     var purpose: String {
         switch self {
         case .read: "read an item that you protected"
@@ -223,19 +223,19 @@ package enum AuthenticatedAction: Hashable, Sendable {
     }
 }
 
-/// Remembers that a keychain was seen unlocked.
+/// Detects that a keychain was locked after it was seen unlocked.
 final class UnlockObservation: Sendable {
-    private let isSeen: Mutex<Bool>
+    private let wasUnlocked: Mutex<Bool>
 
-    init(_ isSeen: Bool) {
-        self.isSeen = Mutex(isSeen)
+    init(_ isUnlocked: Bool) {
+        wasUnlocked = Mutex(isUnlocked)
     }
 
-    /// Whether nothing speaks of a lock since.
+    /// Records `state`; returns false if it shows a lock after an unlock.
     func allows(_ state: LockState) -> Bool {
-        isSeen.withLock { isSeen in
-            if state == .unlocked { isSeen = true }
-            return state == .unlocked || !isSeen
+        wasUnlocked.withLock { wasUnlocked in
+            if state == .unlocked { wasUnlocked = true }
+            return state == .unlocked || !wasUnlocked
         }
     }
 }

@@ -3,35 +3,8 @@ internal import Foundation
 internal import Keybag
 package import KeychainCore
 
+/// Authentication without an item: the evaluation of an `LAContext`.
 extension LocalKeychain: KeychainAuthenticating {
-    package func requireCanAuthenticate(
-        _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
-    ) throws(KeychainFailure) {
-        try naming { () throws(KeychainFailure) in try access.requireCanAuthenticate(constraint, in: context) }
-    }
-
-    package func authenticate(
-        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
-    ) throws(KeychainFailure) {
-        try naming { () throws(KeychainFailure) in try access.authenticate(constraint, of: accessibility, authentication) }
-    }
-
-    /// What the person is told is asking.
-    static var pathOfThisProgram: String {
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first ?? "a program"
-    }
-}
-
-extension KeychainConfiguration {
-    func prompting(requester: String) -> Prompting {
-        Prompting(
-            verifier: verifier, requester: requester,
-            timeoutSeconds: promptTimeoutSeconds)
-    }
-}
-
-/// Authenticating ahead of any item: what a context evaluates.
-extension KeychainAccess {
     package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
@@ -40,7 +13,7 @@ extension KeychainAccess {
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
         if let context, try needs(of: constraint, nil, in: context).isEmpty { return }
-        guard context?.settings.isInteractionAllowed != false, prompting.verifier.canAsk else {
+        guard context?.settings.isInteractionAllowed != false, promptSettings.verifier.canAsk else {
             throw KeychainFailure(
                 .interactionNotAllowed, "there is neither a terminal nor a display to ask on", refusal: .notInteractive)
         }
@@ -49,8 +22,8 @@ extension KeychainAccess {
     package func authenticate(
         _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
     ) throws(KeychainFailure) {
-        guard let context = authentication.context else { throw Self.invalidContext }
-        guard !context.isInvalidated else { throw Self.invalidContext }
+        guard let context = authentication.context else { throw Self.invalidatedContext }
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
         guard constraint.isSatisfiable else {
             throw KeychainFailure.biometryNotAvailable()
         }
@@ -60,7 +33,7 @@ extension KeychainAccess {
         try satisfy(needs, authentication)
     }
 
-    /// What the context lacks.
+    /// Returns the authentication that the constraint needs and the context lacks.
     private func needs(
         of constraint: AccessControl.Constraint, _ accessibility: Accessibility?, in context: AuthenticationContext
     ) throws(KeychainFailure) -> AuthenticationNeeds {
@@ -73,7 +46,7 @@ extension KeychainAccess {
                 )
             }
             let classes = accessibility.map { [$0] } ?? Set(Accessibility.allCases)
-            // While it is locked the class keys must have been released too.
+            // While the keychain is locked, the class keys must have been released too.
             let isReleased = keys.presence.map { isUnlocked || $0.classes.isSuperset(of: classes) } ?? false
             if !isReleased { needs.formUnion(AuthenticationNeeds(passcodeFor: classes)) }
         }
@@ -94,5 +67,34 @@ extension KeychainAccess {
         guard isSet else {
             throw KeychainFailure.passcodeNotSet()
         }
+    }
+}
+
+/// How a keychain asks a person.
+package struct PromptSettings: Sendable {
+    package var verifier: any PresenceVerifier
+    /// The program that asks, as the prompt names it: the path of its executable.
+    package var requester: String
+    /// How long a person has to answer one prompt, in seconds.
+    package var timeoutSeconds: UInt32
+    /// The clock that limits the reuse of an authentication.
+    package var time: any ContinuousTime
+
+    package init(
+        verifier: any PresenceVerifier, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
+        time: any ContinuousTime = SystemContinuousTime()
+    ) {
+        self.verifier = verifier
+        self.requester = requester
+        self.timeoutSeconds = timeoutSeconds
+        self.time = time
+    }
+}
+
+extension KeychainConfiguration {
+    /// The prompt settings of the running program.
+    var promptSettings: PromptSettings {
+        let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first
+        return PromptSettings(verifier: verifier, requester: path ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
     }
 }

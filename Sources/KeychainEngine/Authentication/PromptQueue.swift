@@ -3,21 +3,21 @@ internal import CKeychainShims
 package import KeychainCore
 internal import Synchronization
 
-/// Lets one question be shown at a time, and lets those who would ask the same at the same moment share one answer.
+/// A queue that shows one prompt at a time and lets concurrent calls with the same question share one answer.
 ///
-/// Two ask the same when their keys are equal: whatever makes a difference to the person or to the answer belongs into the key.
-/// The body of a turn must not take another turn: it would wait for itself until the deadline.
+/// Questions are the same if their keys are equal, so a key must contain everything that matters to the person or to the answer.
+/// The body of a prompt must not show another prompt: it would wait for itself until the deadline.
 package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
-    /// One question of the process, in flight or waiting to be shown.
+    /// A question that is shown or waits to be shown.
     private struct Question: Hashable, Sendable {
         let key: Key
-        /// An answer of another type is an answer to another question.
+        /// The type of the answer: questions with answers of different types are different.
         let result: ObjectIdentifier
     }
 
-    /// Where those who share an answer wait for it.
+    /// An answer that several calls wait for.
     private final class PendingAnswer: Sendable {
-        /// Taken until the answer is there; every waiter that gets it hands it on to the next.
+        /// Locked until the answer is there. Each waiter that acquires it releases it to the next.
         let isOpen = TimedLock()
         let answer = Mutex<Result<any Sendable, KeychainFailure>?>(nil)
     }
@@ -31,16 +31,15 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     private let callers = Atomic(0)
     private let pending = Mutex<[Question: PendingAnswer]>([:])
 
-    /// Keys are compared within one `PromptQueue`; the turn itself is the process's, since a person has one pair of eyes.
+    /// Keys are compared within one `PromptQueue`. The lock is the process's, so that two queues do not show prompts at the same time.
     package init(turn: TimedLock = .promptLock) {
         self.turn = turn
     }
 
-    /// Runs `body` when nothing else is shown, and gives its outcome; or gives the outcome of somebody who asks the same right now.
+    /// Runs `body` when no other prompt is shown, or returns the outcome of a concurrent call with the same question.
     ///
-    /// Every outcome is shared, a refusal too: who cancels does not want to be asked once more by the next thread. Throws
-    /// `.interactionNotAllowed` when neither a turn nor a shared outcome was to be had within `timeoutSeconds`. How long `body` takes is
-    /// its own affair.
+    /// Every outcome is shared, failures too: a person who cancels is not asked again by the next thread. `timeoutSeconds` limits the
+    /// wait, not `body`. Throws `.interactionNotAllowed` if the wait is longer.
     package func share<Answer: Sendable>(
         key: Key, timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) throws(KeychainFailure) -> Answer {
@@ -52,28 +51,28 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         defer { callers.subtract(1, ordering: .sequentiallyConsistent) }
         switch part {
         case .waits(let pendingAnswer):
-            guard pendingAnswer.isOpen.take(untilNanoseconds: deadline) else { throw Self.timedOut(timeoutSeconds) }
-            pendingAnswer.isOpen.giveBack()
+            guard pendingAnswer.isOpen.acquire(untilNanoseconds: deadline) else { throw Self.timedOut(timeoutSeconds) }
+            pendingAnswer.isOpen.release()
             outcome = pendingAnswer.answer.withLock { $0 } ?? .failure(Self.timedOut(timeoutSeconds))
         case .asks(let pendingAnswer):
             outcome = inTurn(until: deadline, timeoutSeconds, body)
             pendingAnswer.answer.withLock { $0 = outcome }
-            // Whoever comes from here on asks anew.
+            // Later calls ask again.
             pending.withLock { $0[question] = nil }
-            pendingAnswer.isOpen.giveBack()
+            pendingAnswer.isOpen.release()
         }
         guard let answer = try outcome.get() as? Answer else { throw KeychainFailure(.internal, "a shared answer has another type") }
         return answer
     }
 
-    /// How many calls have their part in a question: those that ask it, wait for a turn, or wait for somebody else's answer.
+    /// How many calls are asking, or waiting to ask, or waiting for the answer to another call's question.
     package var participantCount: Int { callers.load(ordering: .sequentiallyConsistent) }
 
     private func part(in question: Question) -> Part {
         pending.withLock { pending in
             if let pendingAnswer = pending[question] { return .waits(pendingAnswer) }
             let pendingAnswer = PendingAnswer()
-            _ = pendingAnswer.isOpen.take(untilNanoseconds: 0)
+            _ = pendingAnswer.isOpen.acquire(untilNanoseconds: 0)
             pending[question] = pendingAnswer
             return .asks(pendingAnswer)
         }
@@ -82,8 +81,8 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     private func inTurn<Answer: Sendable>(
         until deadline: UInt64, _ timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) -> Result<any Sendable, KeychainFailure> {
-        guard turn.take(untilNanoseconds: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
-        defer { turn.giveBack() }
+        guard turn.acquire(untilNanoseconds: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
+        defer { turn.release() }
         do throws(KeychainFailure) {
             let answer = try body()
             return .success(answer)
@@ -98,35 +97,15 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
 }
 
 extension TimedLock {
-    /// Held by whatever asks the person something in this process.
+    /// Held while a prompt of this process is shown.
     package static let promptLock = TimedLock()
 }
 
-/// Two who ask the same of the same keychain, in the same words, share one question.
+/// Identifies a question: calls on the same keychain that ask in the same words share one prompt.
 package struct PromptKey: Hashable, Sendable {
     let storeID: StoreID?
     let question: PresenceQuestion
     let classes: Set<Accessibility>
-    /// Makes the question one that nobody shares.
+    /// A unique value for a question that is not shared; nil otherwise.
     var item: Identifier128?
-}
-
-/// How a keychain asks the person, and who it says is asking.
-package struct Prompting: Sendable {
-    package var verifier: any PresenceVerifier
-    /// The program: the path of its executable.
-    package var requester: String
-    package var timeoutSeconds: UInt32
-    /// What the windows of contexts are measured with.
-    package var time: any ContinuousTime
-
-    package init(
-        verifier: any PresenceVerifier, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
-        time: any ContinuousTime = SystemContinuousTime()
-    ) {
-        self.verifier = verifier
-        self.requester = requester
-        self.timeoutSeconds = timeoutSeconds
-        self.time = time
-    }
 }

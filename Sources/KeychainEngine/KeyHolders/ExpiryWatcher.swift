@@ -3,10 +3,11 @@ internal import Glibc
 internal import KeychainCore
 internal import Synchronization
 
-/// The contexts of this process that carry something: a thread lets them drop it when the keychain locks or their time is up, also
-/// while nobody uses them.
+/// The authentication contexts of this process that hold released keys.
+///
+/// A thread makes them drop the keys when the keychain locks or the time is up, even while no call uses them.
 final class ExpiringContexts: ExpiringSecrets {
-    static let ofThisProcess = ExpiringContexts()
+    static let shared = ExpiringContexts()
 
     private struct Entry {
         weak var context: AuthenticationContext?
@@ -19,7 +20,7 @@ final class ExpiringContexts: ExpiringSecrets {
 
     private let state = Mutex(State())
 
-    /// Without a thread it is dropped at its next use: what is over serves nobody, though it lies in memory until then.
+    /// If the system has no thread, expired keys stay in memory until the next use of the context, but are never used.
     func watch(_ context: AuthenticationContext) {
         let starts = state.withLock { state in
             if !state.entries.contains(where: { $0.context === context }) { state.entries.append(Entry(context: context)) }
@@ -29,15 +30,15 @@ final class ExpiringContexts: ExpiringSecrets {
         if starts, !ExpiryWatcher.start(watching: self) { state.withLock { $0.isWatcherRunning = false } }
     }
 
-    func look() -> Bool {
+    func removeExpired() -> Bool {
         let contexts = state.withLock { state in
             state.entries.removeAll { $0.context == nil }
             return state.entries.compactMap(\.context)
         }
-        for context in contexts where !context.look() {
+        for context in contexts where !context.removeExpired() {
             state.withLock { state in
-                // Something may have been released to it since the look.
-                if !context.isHolding { state.entries.removeAll { $0.context === context } }
+                // Another call may have released keys to it in the meantime.
+                if !context.holdsReleases { state.entries.removeAll { $0.context === context } }
             }
         }
         return state.withLock { state in
@@ -47,22 +48,22 @@ final class ExpiringContexts: ExpiringSecrets {
     }
 }
 
-/// Keys in memory that have an end which nobody announces.
+/// Secrets in memory that expire.
 protocol ExpiringSecrets: AnyObject, Sendable {
-    /// Lets go of what has come to its end; false when nothing is held, and then the watcher is taken to end.
-    func look() -> Bool
+    /// Removes expired secrets. Returns false if none are left; the watcher then ends.
+    func removeExpired() -> Bool
 }
 
-/// The thread that lets go of keys in memory when their time is up or their store was locked, also in an idle process.
+/// The thread that removes expired keys and keys of locked stores from memory, also in an idle process.
 ///
 /// It starts with the first key and ends after the last.
 enum ExpiryWatcher {
-    /// Between two looks: with the time that a look takes, less than half a second.
+    /// The pause between two checks. Together with the check itself it is shorter than half a second.
     private static let pauseNanoseconds = 400_000_000
 
-    /// False when the system has no thread to give.
+    /// Returns false if the system cannot create a thread.
     static func start(watching keys: any ExpiringSecrets) -> Bool {
-        // Signals are the program's: the thread inherits a mask that takes none. Both sets are ours.
+        // Signals belong to the program: the new thread inherits a mask that blocks all of them. Both sets are ours.
         var every = sigset_t()
         var previous = sigset_t()
         unsafe sigfillset(&every)
@@ -82,7 +83,6 @@ enum ExpiryWatcher {
             unsafe context.release()
             return false
         }
-        // Nobody waits for its end.
         pthread_detach(thread)
         return true
     }
@@ -97,9 +97,9 @@ enum ExpiryWatcher {
     }
 
     private static func watch(_ keys: any ExpiringSecrets) {
-        while keys.look() {
+        while keys.removeExpired() {
             var pause = timespec(tv_sec: 0, tv_nsec: pauseNanoseconds)
-            // Every signal is masked: it does not return early.
+            // Cannot return early, since all signals are blocked.
             _ = unsafe nanosleep(&pause, nil)
         }
     }

@@ -3,11 +3,11 @@ internal import CKeychainShims
 package import KeychainCore
 internal import Synchronization
 
-/// Holds keys in the kernel's keyring of the user: an unlock is seen by all processes of the user, until the system restarts.
+/// A key holder in the kernel's keyring of the user: an unlock is visible to all processes of the user until the system restarts.
 ///
-/// The keys lie in the user keyring and every process of the user may read them, also one whose session has another keyring.
-/// A key's time counts in whole seconds of the system's clock and ends up to a second late; it begins anew at a load, though
-/// not more often than each second, or each fifth of the time where that is shorter.
+/// The keys are in the user keyring. Every process of the user can read them, even if its session has another keyring.
+/// The timeout of a key has a resolution of one second and may end up to a second late. A load restarts it, but at most once per second,
+/// or once per fifth of the timeout if that is shorter.
 package final class KernelKeyHolder: KeyHolder {
     package let kind: KeyHolderKind
 
@@ -20,12 +20,12 @@ package final class KernelKeyHolder: KeyHolder {
     /// Whether this process may use the kernel's keyring.
     package static var isPossible: Bool { KernelKeyring.refusal == nil }
 
-    /// How often a key that vanishes between finding and reading it is looked for again.
+    /// How often a search is repeated if another process removes or adds keys in the meantime.
     private static let attemptLimit = 8
 
-    /// `epochSource` is asked at each load: a lock may come from where this keyring is another one, or none.
+    /// Each load reads `epochSource`: the process that locks may have another keyring, or none.
     ///
-    /// Throws `.notAvailable` where the kernel refuses its keyring.
+    /// Throws `.notAvailable` if the kernel refuses its keyring.
     package convenience init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) {
@@ -38,11 +38,10 @@ package final class KernelKeyHolder: KeyHolder {
             isInUserNamespace: !UserNamespace.isInitial, time: SystemContinuousTime())
     }
 
-    /// A holder that takes for granted what the other initialiser finds out.
+    /// Makes a holder without checking whether the kernel allows it.
     package init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
-        isInUserNamespace: Bool,
-        time: any ContinuousTime
+        isInUserNamespace: Bool, time: any ContinuousTime
     ) {
         self.storeID = storeID
         self.keybag = keybag
@@ -59,7 +58,7 @@ package final class KernelKeyHolder: KeyHolder {
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         try ForkGuard.refuse()
-        // The serial number saves the search. Whatever is wrong with it, the search says what is there now.
+        // A known serial number saves the search. If it is no longer valid, search.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
             return try heldSecret(content, serial, in: slot, for: purpose)
         }
@@ -102,15 +101,15 @@ package final class KernelKeyHolder: KeyHolder {
         try removeKeys(of: slot) { $0 < keybag.generation }
     }
 
-    private func removeKeys(of slot: KeyHolderSlot, where isMeant: (UInt64) -> Bool) throws(KeychainFailure) {
+    private func removeKeys(of slot: KeyHolderSlot, where matches: (UInt64) -> Bool) throws(KeychainFailure) {
         try ForkGuard.refuse()
         let prefix = descriptionPrefix(of: slot)
         do throws(KernelKeyring.SystemError) {
-            // More than one look when others add at the same time.
+            // Repeated, because other processes may add keys at the same time.
             for _ in 0..<Self.attemptLimit {
                 let serials = try KernelKeyring.serials { description in
-                    // What has the prefix and no number behind it is nobody's, and goes with the others.
-                    description.hasPrefix(prefix) && isMeant(UInt64(description.dropFirst(prefix.count).prefix { $0 != ":" }) ?? 0)
+                    // A description without a generation after the prefix is invalid and counts as generation 0.
+                    description.hasPrefix(prefix) && matches(UInt64(description.dropFirst(prefix.count).prefix { $0 != ":" }) ?? 0)
                 }
                 var hasRemoved = false
                 for serial in serials {
@@ -144,12 +143,12 @@ package final class KernelKeyHolder: KeyHolder {
         case gone
     }
 
-    /// What a key is found by.
+    /// The description that identifies a key.
     package func description(of slot: KeyHolderSlot) -> String {
         "\(descriptionPrefix(of: slot))\(keybag.generation):\(String(keybag.tag, radix: 16))"
     }
 
-    /// What the descriptions of all generations begin with.
+    /// The common prefix of the descriptions for all generations of the keybag.
     private func descriptionPrefix(of slot: KeyHolderSlot) -> String {
         "keychain:\(storeID.hexadecimal):\(slot.rawValue):"
     }
@@ -180,24 +179,24 @@ package final class KernelKeyHolder: KeyHolder {
         }
     }
 
-    /// What a load gives of what was read, when no lock has come since.
+    /// Returns the result of a load; nil if the store was locked since the key was held.
     private func heldSecret(
         _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
     ) throws(KeychainFailure) -> HeldSecret? {
-        // Read after the content: what was held before a lock is refused, whoever held it while the lock was at work.
+        // The epoch is read after the content, so that a key that was held during a lock is refused.
         if !slot.survivesLocks {
             guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
                 invalidate(serial)
                 return nil
             }
         }
-        if purpose == .use { arm(serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
+        if purpose == .use { restartTimeout(of: serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds
         return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds)
     }
 
-    /// Lets the key's time begin anew, when that has not just been done.
-    private func arm(_ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, timeoutSeconds: UInt32?) {
+    /// Restarts the timeout of the key, unless that was done a moment ago.
+    private func restartTimeout(of serial: KernelKeyring.Serial, in slot: KeyHolderSlot, timeoutSeconds: UInt32?) {
         let now = time.nowNanoseconds()
         let isDue = known.withLock { known in
             guard let timeoutSeconds else {
@@ -209,11 +208,11 @@ package final class KernelKeyHolder: KeyHolder {
             known[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now)
             return true
         }
-        // What was read was held then. If the key has gone since, the next load says so.
+        // Best effort: the content was valid when it was read. If the key is gone by now, the next load finds that.
         if isDue, let timeoutSeconds { try? KernelKeyring.setTimeout(serial, seconds: timeoutSeconds) }
     }
 
-    /// A key that is gone already is what was wanted.
+    /// Invalidates a key; succeeds if it is gone already.
     private func invalidate(_ serial: KernelKeyring.Serial) {
         try? KernelKeyring.invalidate(serial)
     }
@@ -223,11 +222,11 @@ package final class KernelKeyHolder: KeyHolder {
     }
 }
 
-/// The keys that this process has met, so that it need not search for them.
+/// The serial numbers of the keys that this process has used, which save searches.
 private struct KnownKeys {
     struct Key {
         let serial: KernelKeyring.Serial
-        /// When its time last began, as far as this process knows.
+        /// When this process last restarted the timeout.
         let timeoutStartedAt: UInt64
     }
 
@@ -253,9 +252,9 @@ private struct KnownKeys {
     }
 }
 
-/// What one key of the kernel's keyring holds: the secret, and what a holder must know of it.
+/// The content of a key in the kernel's keyring.
 ///
-/// format (1) = 1 ‖ timeout in seconds (4; 0: none) ‖ lock epoch (8) ‖ secret; numbers little-endian.
+/// Layout: format (1) = 1 ‖ timeout in seconds (4; 0: none) ‖ lock epoch (8) ‖ secret; numbers little-endian.
 struct KernelKeyContent: ~Copyable {
     static let format: UInt8 = 1
     static let headerByteCount = 13
@@ -266,14 +265,14 @@ struct KernelKeyContent: ~Copyable {
 
     enum Reading: ~Copyable {
         case content(KernelKeyContent)
-        /// Of a newer version's making: not for us, and not ours to remove.
+        /// Written by a newer version. It is neither used nor removed.
         case newerFormat
         case malformed
     }
 
-    /// Reads what `encoded` wrote.
+    /// Decodes the result of `encoded`.
     ///
-    /// Throws when there is no memory for the secret.
+    /// Throws if there is no memory for the secret.
     static func read(_ bytes: UnsafeRawBufferPointer) throws(KeychainFailure) -> Reading {
         guard let format = unsafe bytes.first, format <= Self.format else { return unsafe bytes.isEmpty ? .malformed : .newerFormat }
         guard format == Self.format, bytes.count > headerByteCount else { return .malformed }

@@ -2,10 +2,10 @@
 package import KeychainCore
 internal import Synchronization
 
-/// Holds keys in this process's memory: an unlock lasts as long as the process, and no other process sees it.
+/// A key holder in the memory of this process: an unlock lasts as long as the process and is invisible to other processes.
 ///
-/// For where the kernel's keyring is refused, and for tests. What is held belongs to the store: every holder of that store in
-/// this process gives it out. Each load asks the store whether it was locked since; so does a thread, for when nobody loads.
+/// It is used where the kernel refuses its keyring, and in tests. Held keys belong to the store: all holders of a store in this process
+/// share them. Each load compares the lock epoch of the store. A thread does so too, so that idle processes also drop their keys.
 package struct ProcessMemoryKeyHolder: KeyHolder {
     package var kind: KeyHolderKind { .processMemory }
 
@@ -14,10 +14,10 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     private let epochSource: LockEpochSource
     private let keys: ProcessMemoryKeys
 
-    /// Where nothing can be read from `epochSource` for some seconds, nothing stays held.
+    /// If `epochSource` fails for five seconds, the held keys are removed.
     package init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
-        keys: ProcessMemoryKeys = .ofThisProcess
+        keys: ProcessMemoryKeys = .shared
     ) {
         self.storeID = storeID
         self.keybag = keybag
@@ -62,16 +62,16 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     }
 }
 
-/// The unlocked keys in a process's memory, store by store.
+/// The unlocked keys of all stores in the memory of a process.
 package final class ProcessMemoryKeys: ExpiringSecrets {
-    /// What all holders of this process share; a thread watches it.
-    package static let ofThisProcess = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
+    /// The keys that the holders of this process share. A thread removes expired keys.
+    package static let shared = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
 
     private let time: any ContinuousTime
     private let isWatched: Bool
     private let state = Mutex(State())
 
-    /// A set of keys of its own, whose deadlines are seen by loads and by `look`.
+    /// Makes a separate set of keys. Only loads and `removeExpired` detect that keys have expired.
     package convenience init(time: any ContinuousTime) {
         self.init(time: time, isWatched: false)
     }
@@ -84,13 +84,14 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
     func load(
         _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
-        while let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) {
-            // Reading the store takes its time, so nobody waits for it. What outlasts locks is given out whatever it says.
+        for _ in 0..<Self.attemptLimit {
+            guard let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) else { return nil }
+            // Outside the lock, because reading the store takes time. Secrets that survive locks need no epoch.
             let epoch = place.slot.survivesLocks ? nil : try epochSource()
             let now = time.nowNanoseconds()
             let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
                 guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
-                // Held since, at a later count than the one read.
+                // Replaced since, possibly at a later epoch than the one that was read.
                 guard key.ticket == ticket else { return .replaced }
                 guard epoch.map({ key.lockEpoch.keeps(place.slot, at: $0) }) ?? true else {
                     state.remove(place, of: storeID)
@@ -107,8 +108,11 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
             case .replaced: continue
             }
         }
-        return nil
+        throw KeychainFailure(.notAvailable, "the keys in this process's memory change faster than they can be read")
     }
+
+    /// How often a load is repeated if another thread replaces the key while the lock epoch is read.
+    private static let attemptLimit = 8
 
     func hold(
         _ secret: borrowing SecretBytes, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
@@ -120,7 +124,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
         let now = time.nowNanoseconds()
         return try state.withLock { state throws(KeychainFailure) in
             if isWatched, !place.slot.survivesLocks, !state.isWatcherRunning {
-                // Keys that nobody watches would outlast a lock.
+                // Without the thread, the keys of an idle process would outlast a lock.
                 guard ExpiryWatcher.start(watching: self) else {
                     throw KeychainFailure(.notAvailable, "the system has no thread for watching over the unlocked keys")
                 }
@@ -131,23 +135,22 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
         }
     }
 
-    /// Lets go of exactly what has that ticket.
+    /// Removes the secret with that ticket.
     func remove(_ place: Place, of storeID: StoreID, ticket: UInt64) {
         state.withLock { $0.remove(place, of: storeID, ticket: ticket) }
     }
 
-    /// Lets go of what is held in a slot for every generation of the keybag, or for those before one.
+    /// Removes the secrets in a slot for all generations of the keybag, or for those before `keybagGeneration`.
     func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64? = nil) {
         state.withLock { $0.remove(slot, of: storeID, before: keybagGeneration) }
     }
 
-    /// Whether anything is in memory there, whatever may have happened to the store since.
+    /// Whether a secret is in memory for that slot, even if it has expired.
     package func isHolding(_ slot: KeyHolderSlot, of storeID: StoreID) -> Bool {
         state.withLock { $0.isHolding(slot, of: storeID) }
     }
 
-    /// Lets go of what has come to its end or was locked; false when nothing is held, and then the watcher is taken to end.
-    package func look() -> Bool {
+    package func removeExpired() -> Bool {
         let now = time.nowNanoseconds()
         let inventories = state.withLock { state in
             state.removeExpired(at: now)

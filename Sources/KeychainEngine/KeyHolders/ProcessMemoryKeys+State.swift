@@ -2,16 +2,16 @@
 internal import KeychainCore
 
 extension ProcessMemoryKeys {
-    /// What is held, for whoever has the lock: no reference to a secret leaves it.
+    /// The held keys. Used under the lock only; no reference to a secret leaves it.
     struct State {
-        /// For how long a store's count of locks may be unreadable before its keys go: whoever cannot see a lock is locked.
+        /// How long the lock epoch of a store may be unreadable before its keys are removed, as if the store had been locked.
         static let unreadableEpochLimitNanoseconds: UInt64 = 5_000_000_000
 
         var isWatcherRunning = false
         private var stores: [StoreID: HeldStore] = [:]
         private var lastTicket: UInt64 = 0
 
-        /// What is to be compared with each store's count of locks; nothing of what outlasts them.
+        /// The secrets to compare with the lock epoch of each store. Secrets that survive locks are not included.
         var inventories: [Inventory] {
             stores.compactMap { id, store in
                 let keys = store.keys.filter { !$0.key.slot.survivesLocks }
@@ -19,7 +19,7 @@ extension ProcessMemoryKeys {
             }
         }
 
-        /// What is held there and has not come to its end.
+        /// Returns the key at that place; removes it if it has expired.
         mutating func key(_ place: Place, of storeID: StoreID, at now: UInt64) -> HeldKey? {
             guard let key = stores[storeID]?.keys[place] else { return nil }
             guard !key.isExpired(at: now) else {
@@ -51,14 +51,14 @@ extension ProcessMemoryKeys {
             stores[storeID]?.recordEpochSource(by: epochSource)
         }
 
-        /// Lets go of what is held there; with a ticket, of exactly that.
+        /// Removes the secret at that place; with a ticket, only if the secret has it.
         mutating func remove(_ place: Place, of storeID: StoreID, ticket: UInt64? = nil) {
             if let ticket, stores[storeID]?.keys[place]?.ticket != ticket { return }
             stores[storeID]?.keys[place] = nil
             if stores[storeID]?.keys.isEmpty == true { stores[storeID] = nil }
         }
 
-        /// Lets go of what is held in a slot for every generation of the keybag, or for those before one.
+        /// Removes the secrets in a slot for all generations of the keybag, or for those before `keybagGeneration`.
         mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64?) {
             let places = stores[storeID]?.keys.keys.filter { place in
                 place.slot == slot && keybagGeneration.map { place.keybag.generation < $0 } ?? true
@@ -72,9 +72,9 @@ extension ProcessMemoryKeys {
             }
         }
 
-        /// Lets go of what a lock was meant for; a nil count: it could not be read.
+        /// Removes the secrets that a lock has made invalid. `epoch` is nil if it could not be read.
         ///
-        /// It concerns what the inventory names: what came since was held at a later count.
+        /// Only secrets in the inventory are removed: later ones may belong to a later epoch.
         mutating func apply(_ epoch: LockEpoch?, to inventory: Inventory, at now: UInt64) {
             let id = inventory.storeID
             guard let store = stores[id] else { return }
@@ -92,18 +92,18 @@ extension ProcessMemoryKeys {
         }
     }
 
-    /// None when `now` is the earlier one: whoever waited for the lock looked at the clock before, and meanwhile a key was used.
+    /// Returns 0 if `now` is before `start`: a thread may read the clock, wait for the lock, and then find a key that was used since.
     private static func elapsed(since start: UInt64, at now: UInt64) -> UInt64 {
         now > start ? now - start : 0
     }
 
-    /// Where a secret of one store is held.
+    /// The place of a secret among those of one store.
     struct Place: Hashable, Sendable {
         let slot: KeyHolderSlot
         let keybag: KeybagIdentity
     }
 
-    /// What was held for a store when its count of locks was about to be read.
+    /// The secrets that were held for a store before its lock epoch was read.
     struct Inventory: Sendable {
         let storeID: StoreID
         let epochSource: LockEpochSource
@@ -123,7 +123,7 @@ extension ProcessMemoryKeys {
         }
     }
 
-    /// A secret that a dictionary can hold; wiped with the last reference.
+    /// A reference to a secret, which a dictionary can contain. The secret is wiped with the last reference.
     final class SecretBox: Sendable {
         let secret: SecretBytes
 
@@ -141,7 +141,7 @@ extension ProcessMemoryKeys {
             self.epochSource = epochSource
         }
 
-        /// The count was just read this way: it is the way to read it from now on, since an earlier one may be closed by now.
+        /// Uses `source` from now on: it has just worked, and an earlier one may be closed by now.
         mutating func recordEpochSource(by source: @escaping LockEpochSource) {
             epochSource = source
             unreadableSince = nil

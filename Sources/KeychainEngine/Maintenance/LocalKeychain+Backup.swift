@@ -5,52 +5,51 @@ package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
 
-/// Backups: portable ones under a password of their own, and copies of the whole store for this device.
+/// Portable backups under a password of their own, and snapshots of the whole store for this device.
 extension LocalKeychain {
-    /// Writes every item that may migrate to another device into a new file, encrypted under `password` alone.
+    /// Writes every item that may migrate to another device to a new file, encrypted under `password`.
     ///
-    /// The file is there whole or not at all. Throws `.itemNotFound` where there is no keychain, `.interactionNotAllowed` unless
-    /// it is unlocked, `.parameter` for a password that is shorter than a passcode may be, and `.duplicateItem` when the file is there
-    /// and `replacing` is not said.
+    /// The file is created whole or not at all. Throws `.itemNotFound` if there is no keychain, `.interactionNotAllowed` unless it is
+    /// unlocked, `.parameter` for a password that is too short for a passcode, `.duplicateItem` if the file exists and `replacing` is
+    /// false, and `.unimplemented` for a keychain in memory.
     package func createBackup(
         atPath path: String, password: borrowing Passcode, replacing: Bool
     ) throws(KeychainFailure) -> BackupSummary {
-        let rules = try configuration.passcodePolicy()
-        guard password.characterCount >= rules.minimumLength else {
-            throw KeychainFailure(.parameter, "the password is too short: it needs at least \(rules.minimumLength) characters")
+        let policy = try backend.passcodePolicy()
+        guard password.characterCount >= policy.minimumLength else {
+            throw KeychainFailure(.parameter, "the password is too short: it needs at least \(policy.minimumLength) characters")
         }
         let file = try newFile(atPath: path)
-        return try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
-            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
-                try Self.requireUnlocked(opened)
-                var summary = BackupSummary()
-                let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
-                    let backup = try BackupWriter(
-                        password: password, cost: rules.cost, creationDate: SystemWallClock().now()
-                    ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
-                    summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
-                    try backup.finish(summary)
-                }
-                guard outcome == .created else { throw Self.alreadyThere(file.path) }
-                return summary
+        return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            // Before the key derivation, which takes a while.
+            try opened.requireUnlocked()
+            var summary = BackupSummary()
+            let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
+                let backup = try BackupWriter(
+                    password: password, cost: policy.cost, creationDate: SystemWallClock().now()
+                ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
+                summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
+                try backup.finish(summary)
             }
+            guard outcome == .created else { throw Self.alreadyThere(file.path) }
+            return summary
         }
     }
 
-    /// Checks that there is a backup at a path, as far as that can be done without its password.
+    /// Checks that there is a backup at a path, as far as that is possible without its password.
     ///
-    /// Throws `.itemNotFound` when there is no file, `.decode` for a file that is no backup or is damaged, `.notAvailable` for one
-    /// that cannot be read, or not by this version.
+    /// Throws `.itemNotFound` if there is no file, `.decode` for a file that is not a backup or is damaged, `.notAvailable` for a file
+    /// that cannot be read or has a newer version, and `.unimplemented` for a keychain in memory.
     package func checkBackup(atPath path: String) throws(KeychainFailure) {
         let file = try existingFile(atPath: path)
         _ = try BackupHeader { (offset, byteCount) throws(KeychainFailure) in try file.read(at: offset, byteCount: byteCount) }
     }
 
-    /// Puts back what a backup holds, all of it or nothing; the first write makes a keychain if there is none.
+    /// Restores all items of a backup in one transaction; creates the keychain if there is none.
     ///
-    /// The whole file is checked before anything is written. Nothing is overwritten by something older. `dryRun` only tells what would
-    /// be done. Throws as `checkBackup` does, `.authFailed` when the password is wrong, and `.interactionNotAllowed` unless the
-    /// keychain is unlocked.
+    /// The whole file is checked before anything is written. Older items never replace newer ones. With `dryRun` nothing is written.
+    /// Throws as `checkBackup` does, `.authFailed` if the password is wrong, and `.interactionNotAllowed` unless the keychain is
+    /// unlocked.
     package func restoreBackup(
         atPath path: String, password: borrowing Passcode, dryRun: Bool
     ) throws(KeychainFailure) -> RestoreSummary {
@@ -61,12 +60,10 @@ extension LocalKeychain {
         let itemCount = try reader.forEachItem { _ in }.savedCount
         guard itemCount > 0 else { return RestoreSummary() }
         do throws(KeychainFailure) {
-            return try naming(unlessAbout: path) { () throws(KeychainFailure) in
-                try access.perform(creating: !dryRun) { opened throws(KeychainFailure) in
-                    if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
-                    try Self.requireUnlocked(opened)
-                    return try Self.restore(from: reader, into: opened.keychain, dryRun: dryRun)
-                }
+            return try perform(creating: !dryRun) { opened throws(KeychainFailure) in
+                if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
+                try opened.requireUnlocked()
+                return try Self.restore(from: reader, into: opened.keychain, dryRun: dryRun)
             }
         } catch {
             guard dryRun, error.status == .itemNotFound else { throw error }
@@ -76,16 +73,14 @@ extension LocalKeychain {
         }
     }
 
-    /// Copies the whole store, as it is at one moment and however it is locked, into a new file.
+    /// Copies the whole store to a new file, in the state of one moment, locked or not.
     ///
-    /// It opens with this store's device secret alone. Throws as `SQLiteItemStore.snapshot` does, and `.itemNotFound` where there
-    /// is no keychain.
+    /// The copy opens with this store's device secret only. Throws as `SQLiteItemStore.snapshot` does, `.itemNotFound` if there is no
+    /// keychain, and `.unimplemented` for a keychain in memory.
     package func snapshot(toPath path: String, replacing: Bool) throws(KeychainFailure) {
         let file = try newFile(atPath: path)
-        try naming(unlessAbout: file.directory) { () throws(KeychainFailure) in
-            try access.perform(creating: false) { opened throws(KeychainFailure) in
-                try opened.store.snapshot(to: file.path, replacingExisting: replacing)
-            }
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try opened.fileStore().snapshot(to: file.path, replacingExisting: replacing)
         }
     }
 
@@ -98,52 +93,52 @@ extension LocalKeychain {
         return dryRun ? try keychain.previewRestore(items) : try keychain.restore(items)
     }
 
-    /// Asked before a password is derived from: that takes a while.
-    private static func requireUnlocked(_ opened: OpenKeychain<SQLiteItemStore>) throws(KeychainFailure) {
-        guard try opened.keybag.lockState() == .unlocked else {
-            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first")
-        }
-    }
-
     private func newFile(atPath path: String) throws(KeychainFailure) -> AtomicFile {
-        try ReservedPaths(of: configuration).refuse(path)
+        try ReservedPaths(of: try configuration()).refuse(path)
         return try AtomicFile(path)
     }
 
     private func existingFile(atPath path: String) throws(KeychainFailure) -> BackupFile {
-        try ReservedPaths(of: configuration).refuse(path)
+        try ReservedPaths(of: try configuration()).refuse(path)
         return try BackupFile(atPath: path)
     }
 
     private static func alreadyThere(_ path: String) -> KeychainFailure {
-        KeychainFailure(.duplicateItem, "\(path) is there already, and is left as it is")
+        KeychainFailure(.duplicateItem, "\(path) is there already, and is left as it is", path: path, subject: .backup)
     }
 }
 
-/// A backup that is read through one descriptor, as often as need be: another file put in its place meanwhile is not looked at.
+/// A backup that is read repeatedly through one descriptor. A file that replaces it in the meantime is not read.
 final class BackupFile {
     private let path: String
     private let descriptor: Int32
 
-    /// Throws `.itemNotFound` when there is no such file, `.notAvailable` when it cannot be read.
+    /// Throws `.itemNotFound` if there is no such file, `.notAvailable` if it cannot be read.
     init(atPath path: String) throws(KeychainFailure) {
-        // Not to wait for the other end of a pipe, which is then refused.
+        // O_NONBLOCK: opening a pipe must not wait for its other end. The pipe is then refused.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else {
             let code = errno
-            if code == ENOENT || code == ENOTDIR { throw KeychainFailure(.itemNotFound, "there is no backup \(path)") }
-            throw PrivateFile.readFailure(code, "the backup", path)
+            if code == ENOENT || code == ENOTDIR {
+                throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup)
+            }
+            throw Self.readFailure(code, path)
         }
         self.path = path
         self.descriptor = descriptor
         var information = stat()
         // `information` is ours and outlives the call.
         guard unsafe fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
-            throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file")
+            throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file", path: path, subject: .backup)
         }
     }
 
     deinit { close(descriptor) }
+
+    private static func readFailure(_ code: Int32, _ path: String) -> KeychainFailure {
+        let failure = PrivateFile.readFailure(code, "the backup", path)
+        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: .system(errno: code))
+    }
 
     /// A `BackupSource`.
     func read(at offset: Int64, byteCount: Int) throws(KeychainFailure) -> [UInt8] {
@@ -156,7 +151,7 @@ final class BackupFile {
             }
             if count < 0 {
                 let code = errno
-                guard code == EINTR else { throw PrivateFile.readFailure(code, "the backup", path) }
+                guard code == EINTR else { throw Self.readFailure(code, path) }
             } else if count == 0 {
                 break
             } else {
@@ -168,7 +163,7 @@ final class BackupFile {
     }
 }
 
-/// The files that a keychain consists of, which no backup may take the place of or be read from.
+/// The paths of the keychain's own files. No backup may be written to or read from them.
 struct ReservedPaths {
     private let storePath: String
     private let keyDirectory: String
@@ -178,18 +173,19 @@ struct ReservedPaths {
         keyDirectory = PrivateFile.resolved(configuration.keyDirectory)
     }
 
-    /// Throws `.parameter` for one of them.
+    /// Throws `.parameter` if `path` is one of them.
     ///
-    /// The store must not even be opened and closed: that would drop every lock that this process has on it.
+    /// The store must not even be opened and closed: closing it would drop every lock that this process has on it.
     func refuse(_ path: String) throws(KeychainFailure) {
         let resolved = PrivateFile.resolved(path)
         let isPartOfStore = ["", "-wal", "-shm", "-journal"].contains { resolved == storePath + $0 }
         guard !isPartOfStore, !isStore(path), PrivateFile.directory(of: resolved) != keyDirectory else {
-            throw KeychainFailure(.parameter, "\(path) is a file of the keychain itself; choose another place")
+            throw KeychainFailure(
+                .parameter, "\(path) is a file of the keychain itself; choose another place", path: path, cause: .isKeychainFile)
         }
     }
 
-    /// Also under another name.
+    /// Whether `path` is a name of the store's file, such as a hard link.
     private func isStore(_ path: String) -> Bool {
         var (first, second) = (stat(), stat())
         // Both structures are ours and outlive the calls.

@@ -4,37 +4,43 @@ internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 
-/// What giving a keychain's pages their checksums back comes to; counts alone.
+/// The findings of a repair that gives pages new checksums.
 package struct RepairReport: Sendable {
     package let pageCount: Int
-    /// Pages that are refused because of their checksums.
+    /// How many pages are refused because of their checksums.
     package let refusedPageCount: Int
-    /// Changes stored last that damage in the -wal file has cut off: they would be left behind.
+    /// How many of the newest changes are unreachable because of damage in the -wal file. A repair discards them.
     package let unreachableChangeCount: Int
-    /// Rows whose tag was checked.
+    /// How many rows were authenticated.
     package internal(set) var itemCount = 0
-    /// What is not as it was written: with any of them nothing is changed.
+    /// The parts that are not as they were written. If there are any, nothing is changed.
     package internal(set) var objections: [String] = []
-    /// Where the file as it was is kept; nil while nothing was changed.
+    /// The path of the original file; nil if nothing was changed.
     package internal(set) var originalPath: String?
 }
 
 extension LocalKeychain {
-    /// Gives the pages of the keychain's file new checksums if everything in them is shown to be as it was written, and goes on without
-    /// changes that damage in the -wal file has cut off.
+    /// Gives the pages of the keychain's file new checksums if their content is proved to be as it was written, and discards
+    /// changes that damage in the -wal file has made unreachable.
     ///
-    /// Shown by SQLite's own check, the keybag's authentication and every row's tag, in a copy; the device secret is needed, and no
-    /// passcode. Changes are left behind only if that is said. Unless `applying`, it is only told what would be done. Nil: nothing is refused.
+    /// The proof consists of SQLite's own check, the authentication of the keybag, and the tag of every row, in a copy of the file. It
+    /// needs the device secret and no passcode.
     ///
-    /// Throws `.itemNotFound` where there is no keychain, `.notAvailable` when another program has it open, and what opening throws when the
-    /// protector does not give the device secret.
+    /// - Parameters:
+    ///   - applying: Whether to change the file. Otherwise the report says what would be done.
+    ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
+    /// - Returns: The findings; nil if no page is refused.
+    ///
+    /// Throws `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
+    /// in memory, and what opening throws if the protector does not release the device secret.
     package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
+        let configuration = try configuration()
         let path = configuration.storePath
-        return try naming { () throws(KeychainFailure) in
+        return try addingContext { () throws(KeychainFailure) in
             guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else {
                 throw KeychainFailure(.itemNotFound, "there is no keychain yet")
             }
-            access.closeCurrent()
+            closeCurrent()
             let suffix = ".before-repair-" + Date().ISO8601Format(.init(dateSeparator: .omitted, timeSeparator: .omitted))
             var found: RepairReport?
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: suffix) {
@@ -49,7 +55,7 @@ extension LocalKeychain {
     }
 }
 
-/// Looks at a copy of a keychain as nobody but its device could have made it.
+/// Checks that only this device can have written the content of a copy of a keychain.
 private struct RepairVerification {
     let configuration: KeychainConfiguration
     let entitlements: Entitlements
@@ -84,7 +90,7 @@ private struct RepairVerification {
         if damagedCount > 0 { report.objections.append("\(damagedCount) of \(rows.checkedCount) items") }
     }
 
-    /// With no key holder: row tags need no class key.
+    /// Opens the keybag without a key holder: the tags of rows need no class key.
     private func openKeybag(_ stored: StoredKeybag, storeID: StoreID) throws(KeychainFailure) -> OpenKeybag {
         var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed", isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
@@ -100,7 +106,7 @@ private struct RepairVerification {
     }
 }
 
-/// Holds nothing: whoever looks at a copy must not touch what is held for the keychain itself.
+/// Holds nothing, so that the check of a copy does not touch the keys of the keychain itself.
 private struct NoKeyHolder: KeyHolder {
     var kind: KeyHolderKind { .processMemory }
 

@@ -32,8 +32,8 @@ package struct TerminalVerifier: PresenceVerifier {
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
         let deadline = PromptDeadline(seconds: question.timeoutSeconds)
         let terminal = try ControllingTerminal()
-        guard ControllingTerminal.use.take(untilNanoseconds: deadline.nanoseconds) else { throw .timedOut }
-        defer { ControllingTerminal.use.giveBack() }
+        guard ControllingTerminal.use.acquire(untilNanoseconds: deadline.nanoseconds) else { throw .timedOut }
+        defer { ControllingTerminal.use.release() }
         while !deadline.isOver {
             guard terminal.isForeground else { throw .promptUnavailable("the process is in the background of its terminal") }
             if let answer = try Self.answer(PresenceText(question), on: terminal, until: deadline) { return answer }

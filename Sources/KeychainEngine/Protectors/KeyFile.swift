@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 package import KeychainCore
+internal import KeychainSystem
 
-/// A device secret in a file of the user's, apart from the store.
+/// A device secret in a file of the user, apart from the store.
 ///
-/// It bears the store's id and is never overwritten.
+/// The file contains the store's identifier and is never overwritten.
 ///
 /// Layout: "KCDEVKEY" ‖ version 1 ‖ store id (16) ‖ device secret (32) ‖ path byte count (2, little-endian) ‖ the store's path.
-/// The path tells a key file whose store is gone from the key file of a store elsewhere.
+/// The path distinguishes a key file whose store is gone from the key file of a store elsewhere.
 ///
-/// A new key file is called `<id>.key.new` until its store is published, and only then `<id>.key`: what a crash in between
-/// leaves never stands for a store that once held something.
+/// A new key file is named `<id>.key.new` until its store is published, and then `<id>.key`. A provisional file that a crash leaves
+/// behind is therefore never mistaken for the key of a lost store.
 package struct KeyFile: DeviceProtector {
     private static let magic = Array("KCDEVKEY".utf8)
     private static let version: UInt8 = 1
@@ -36,96 +37,119 @@ package struct KeyFile: DeviceProtector {
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         let path = path(for: storeID)
+        do throws(KeychainFailure) {
+            return try storedSecret(for: storeID, path)
+        } catch {
+            throw error.about(.keyFile, path)
+        }
+    }
+
+    private func storedSecret(for storeID: StoreID, _ path: String) throws(KeychainFailure) -> SecretBytes {
         if !PrivateFile.exists(atPath: path), PrivateFile.exists(atPath: newPath(for: storeID)) {
             do throws(KeychainFailure) {
-                // The store was published and its maker died before the last step; the store is there, so the step is due.
+                // The creating process died between publishing the store and renaming the key file. Rename it now.
                 let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
-                // The store's name first: a power cut must not leave the final name of a key file whose store is not there.
+                // Flush the store's name first: after a power cut, a final key file name must not exist without its store.
                 if (try? PrivateFile.synchronizeDirectory(of: storePath, what: "the keychain")) != nil {
                     try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
                 }
                 return secret
             } catch {
-                // Or its maker lives and has just taken the step.
+                // The creating process may have renamed it in the meantime.
                 guard PrivateFile.exists(atPath: path) else { throw error }
             }
         }
         let secret = try contents(atPath: path).secret(of: storeID)
-        // The last step was cut off in its middle: the secret would stay behind under a name that nobody looks for.
+        // An interrupted rename leaves a second name of the file.
         try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, what: Self.what)
         return secret
     }
 
-    /// Writes the secret of a store that is about to be published.
+    /// Creates the directory of key files, if necessary.
+    func createDirectory() throws(KeychainFailure) {
+        do throws(KeychainFailure) { try PrivateDirectory.make(directory) } catch { throw error.about(.keyFile, directory) }
+    }
+
+    /// Writes the secret of a store that is about to be published, under the provisional name.
     ///
-    /// Call `confirm` afterwards, or `discard`.
+    /// Call `confirm` or `discard` afterwards.
     package func prepare(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
         let record = try Self.encode(secret, storeID: storeID, storePath: storePath)
         let path = newPath(for: storeID)
-        try PrivateFile.create(atPath: path, contents: record, what: Self.what)
-        try PrivateFile.synchronizeDirectory(of: path, what: Self.what)
+        do throws(KeychainFailure) {
+            try PrivateFile.create(atPath: path, contents: record, what: Self.what)
+            try PrivateFile.synchronizeDirectory(of: path, what: Self.what)
+        } catch {
+            throw error.about(.keyFile, path)
+        }
     }
 
-    /// The store is published: the key file gets its name.
+    /// Gives the key file its final name after its store was published.
     package func confirm(for storeID: StoreID) throws(KeychainFailure) {
         guard !PrivateFile.exists(atPath: path(for: storeID)) else { return }
         do throws(KeychainFailure) {
             try PrivateFile.rename(newPath(for: storeID), to: path(for: storeID), what: Self.what)
         } catch {
-            // A reader of the new store may have taken this step for us.
-            guard PrivateFile.exists(atPath: path(for: storeID)) else { throw error }
+            // A reader of the new store may have renamed it first.
+            guard PrivateFile.exists(atPath: path(for: storeID)) else { throw error.about(.keyFile, path(for: storeID)) }
         }
     }
 
-    /// Another process published first: this secret never protected anything.
+    /// Removes the provisional key file of a store that was not published: the secret never protected anything.
     package func discard(for storeID: StoreID) {
         _ = unsafe unlink(newPath(for: storeID))
     }
 
-    /// Writes the secret of a store that is about to be moved to this protector; `confirm` it when it was.
+    /// Writes the secret of a store that is about to move to this protector. Call `confirm` after the move.
     ///
-    /// To be called while no other process can move the store. What an earlier attempt has left goes: it opens nothing. With
-    /// `setsAside` the store's protector is a key file that is of no use; what stands under its name is kept under another.
-    package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, setsAside: Bool) throws(KeychainFailure) {
+    /// Call it only while no other process can move the store. Files of an earlier attempt are removed: they open nothing.
+    /// With `keepsUnusableFile` the store's protector is a key file that is unusable; it is kept under another name.
+    package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, keepsUnusableFile: Bool) throws(KeychainFailure) {
         discard(for: storeID)
         if PrivateFile.exists(atPath: path(for: storeID)) {
-            if setsAside { try setAside(storeID) } else { try remove(for: storeID) }
+            if keepsUnusableFile { try renameUnusable(storeID) } else { try remove(for: storeID) }
         }
         try prepare(secret, for: storeID)
     }
 
-    private func setAside(_ storeID: StoreID) throws(KeychainFailure) {
+    private func renameUnusable(_ storeID: StoreID) throws(KeychainFailure) {
         let path = path(for: storeID)
         for number in 1...99 {
             let name = "\(path).unusable\(number)"
-            if !PrivateFile.exists(atPath: name) { return try PrivateFile.rename(path, to: name, what: Self.what) }
+            guard !PrivateFile.exists(atPath: name) else { continue }
+            do throws(KeychainFailure) {
+                return try PrivateFile.rename(path, to: name, what: Self.what)
+            } catch {
+                throw error.about(.keyFile, name)
+            }
         }
-        throw KeychainFailure(.notAvailable, "too many unusable key files beside \(path): move them away")
+        throw KeychainFailure(
+            .notAvailable, "too many unusable key files beside \(path): move them away", path: path, subject: .keyFile)
     }
 
-    /// Removes the key file of a store that has another protector now, and what an attempt to come back has left.
+    /// Removes the key file of a store that has another protector now, and the provisional file of an interrupted move.
     ///
-    /// None there is success.
+    /// Succeeds if there is none.
     package func remove(for storeID: StoreID) throws(KeychainFailure) {
         discard(for: storeID)
         let path = path(for: storeID)
         guard PrivateFile.exists(atPath: path) else { return }
-        try PrivateFile.remove(path, what: Self.what)
+        do throws(KeychainFailure) { try PrivateFile.remove(path, what: Self.what) } catch { throw error.about(.keyFile, path) }
     }
 
-    /// The key file that is there though the store has another protector; nil when there is none.
-    package func leftover(of storeID: StoreID) -> String? {
+    /// Returns the path of a key file that remained although the store has another protector; nil if there is none.
+    package func leftoverPath(of storeID: StoreID) -> String? {
         [path(for: storeID), newPath(for: storeID)].first(where: PrivateFile.exists)
     }
 
-    /// The key file of a store that was once at `storePath` and is there no more.
+    /// Returns the path of the key file of a store that was at `storePath` and is gone; nil if there is none.
     ///
-    /// Throws `.notAvailable` when that cannot be said, because the directory or a key file in it cannot be read.
+    /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? {
         guard let stream = unsafe opendir(directory) else {
             let code = errno
             if code == ENOENT { return nil }
-            throw PrivateFile.readFailure(code, "the directory of key files", directory)
+            throw PrivateFile.readFailure(code, "the directory of key files", directory).about(.keyFile, directory)
         }
         defer { unsafe closedir(stream) }
         // readdir's entry is valid until the next call; the name is copied at once.
@@ -140,7 +164,11 @@ package struct KeyFile: DeviceProtector {
     }
 
     private func contents(atPath path: String) throws(KeychainFailure) -> Contents {
-        Contents(bytes: try PrivateFile.secretContents(atPath: path, byteLimit: Self.byteLimit, what: Self.what), path: path)
+        do throws(KeychainFailure) {
+            return Contents(bytes: try PrivateFile.secretContents(atPath: path, byteLimit: Self.byteLimit, what: Self.what), path: path)
+        } catch {
+            throw error.about(.keyFile, path)
+        }
     }
 
     private static func encode(
@@ -148,7 +176,7 @@ package struct KeyFile: DeviceProtector {
     ) throws(KeychainFailure) -> SecretBytes {
         let storePathBytes = Array(storePath.utf8)
         guard storePathBytes.count <= byteLimit - fixedByteCount else {
-            throw KeychainFailure(.notAvailable, "the path of the keychain is too long")
+            throw KeychainFailure(.notAvailable, "the path of the keychain is too long", path: storePath, subject: .store)
         }
         var head = magic
         head.append(version)
@@ -166,29 +194,32 @@ package struct KeyFile: DeviceProtector {
         }
     }
 
-    /// A key file's bytes, in key memory.
+    /// The bytes of a key file, in key memory.
     private struct Contents: ~Copyable {
         let bytes: SecretBytes
         let path: String
 
         func secret(of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-            let path = path
+            // Not a method: a closure cannot capture a value that cannot be copied.
+            let failure = { [path] (reason: String, cause: KeychainFailure.Cause?) in
+                KeychainFailure(.notAvailable, "\(path) \(reason)", path: path, subject: .keyFile, cause: cause)
+            }
             // Every offset is below the byte count that is checked first.
             return try unsafe bytes.withBytes { (bytes) throws(KeychainFailure) in
                 guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else {
-                    throw KeychainFailure(.notAvailable, "\(path) is not a key file")
+                    throw failure("is not a key file", .malformed)
                 }
                 guard unsafe bytes[8] == KeyFile.version else {
-                    throw KeychainFailure(.notAvailable, "\(path) was written by a newer version of this library")
+                    throw failure("was written by a newer version of this library", .newerVersion)
                 }
                 guard unsafe bytes[9..<25].elementsEqual(storeID.bytes) else {
-                    throw KeychainFailure(.notAvailable, "\(path) belongs to another store")
+                    throw failure("belongs to another store", nil)
                 }
                 return try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[25..<57]))
             }
         }
 
-        /// Whether the store it was made for is at that path, by whatever way the path leads there.
+        /// Whether the key file was created for the store at that path, also through symbolic links.
         func isFor(storePath: String) -> Bool {
             let recorded = unsafe bytes.withBytes { bytes -> String? in
                 guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else { return nil }

@@ -4,12 +4,23 @@ package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
 
+/// The keychain in a file: its configuration, its protector, and its recovery key.
 extension LocalKeychain: ProtectorManaging {
+    private func fileBackend() throws(KeychainFailure) -> FileKeychainBackend {
+        guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
+        return backend
+    }
+
+    /// Returns the location and the settings of a keychain in a file.
+    ///
+    /// Throws `.unimplemented` for a keychain in memory.
+    package func configuration() throws(KeychainFailure) -> KeychainConfiguration { try fileBackend().configuration }
+
     package func setProtector(
         _ kind: DeviceProtectorKind, passcode: borrowing Passcode?, creatingRecoveryKey: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes? {
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
+            try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 if opened.protector.kind == kind, kind != .tpm2 {
                     try removeLeftover(of: opened)
                     return nil
@@ -27,17 +38,17 @@ extension LocalKeychain: ProtectorManaging {
         passcode: borrowing Passcode?, replacing: Bool
     ) throws(KeychainFailure) -> SharedSecretBytes {
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try access.performOnCurrentKeybag { opened throws(KeychainFailure) in
+            try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 guard replacing || !opened.keybag.hasRecoveryKey else {
                     throw KeychainFailure(.duplicateItem, "this keychain has a recovery key, and a new one would make it useless")
                 }
                 let key = try RecoveryKey()
                 let text = SharedSecretBytes(try key.text())
                 let epoch = try opened.present().lockEpoch
-                let (slots, autoLock) = try held(by: opened)
+                let (slots, autoLock) = try heldSlots(of: opened)
                 let keys = try unlockedKeys(of: opened, passcode)
                 let change = try opened.keybag.settingRecoveryKey(key, keys: keys, deviceSecret: try opened.deviceSecret())
-                try access.replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch, slots: slots)
+                try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch, slots: slots)
                 return text
             }
         }
@@ -46,9 +57,7 @@ extension LocalKeychain: ProtectorManaging {
     package func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
         let key = try Self.key(typed: recoveryKey)
         return try requiringExistingKeychain { () throws(KeychainFailure) in
-            let opened = try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openForRecovery(key)
-            defer { opened.store.close() }
-            return opened.keybag.isPasscodeSet
+            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
         }
     }
 
@@ -57,30 +66,42 @@ extension LocalKeychain: ProtectorManaging {
     ) throws(KeychainFailure) {
         let key = try Self.key(typed: recoveryKey)
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            let opened = try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openForRecovery(key)
-            defer { opened.store.close() }
-            try requireProtectorLost(kind, opened.protector.kind)
-            var keys: UnlockedKeys?
-            if opened.keybag.isPasscodeSet {
-                let deviceSecret = try opened.deviceSecret()
-                switch passcode {
-                case .none: throw Self.passcodeMissing
-                case .some(let passcode):
-                    keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret, recoveryKey: key)
+            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in
+                try requireProtectorLost(kind, opened.protector.kind)
+                var keys: UnlockedKeys?
+                if opened.keybag.isPasscodeSet {
+                    let deviceSecret = try opened.deviceSecret()
+                    switch passcode {
+                    case .none: throw Self.passcodeMissing
+                    case .some(let passcode):
+                        keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret, recoveryKey: key)
+                    }
                 }
+                try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
             }
-            try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
         }
     }
 
-    /// A key file or credential that opens the keychain is not put at risk for another of its kind.
+    /// Runs `body` on the keychain, opened by a recovery key instead of its protector.
+    private func withKeychain<Result>(
+        openedBy key: RecoveryKey, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let backend = try fileBackend()
+        return try addingContext { () throws(KeychainFailure) in
+            let opened = try backend.openForRecovery(key)
+            defer { backend.close(opened) }
+            return try body(opened)
+        }
+    }
+
+    /// Refuses to replace a key file or credential that still opens the keychain by another of the same kind.
     private func requireProtectorLost(_ kind: DeviceProtectorKind, _ present: DeviceProtectorKind) throws(KeychainFailure) {
-        guard kind == present, kind != .tpm2, (try? access.current(creating: false)) != nil else { return }
+        guard kind == present, kind != .tpm2, (try? current(creating: false)) != nil else { return }
         throw KeychainFailure(.duplicateItem, "the keychain opens with its protector, \(kind.name): there is nothing to recover")
     }
 
-    /// Throws `.authFailed` for a passcode that is wrong, or missing.
-    private func unlockedKeys(of opened: Opened, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
+    /// Returns nil if no passcode is set. Throws `.authFailed` for a passcode that is wrong or missing.
+    private func unlockedKeys(of opened: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
         guard opened.keybag.isPasscodeSet else { return nil }
         switch passcode {
         case .none: throw Self.passcodeMissing
@@ -102,83 +123,77 @@ extension LocalKeychain: ProtectorManaging {
         try unsafe text.withBytes { (bytes) throws(KeychainFailure) in try unsafe RecoveryKey(typed: bytes) }
     }
 
-    /// An earlier move to this protector may have died before its last step.
-    private func removeLeftover(of opened: Opened) throws(KeychainFailure) {
-        let keyFile = ProtectorSelection(configuration: configuration).keyFile
-        let (kind, storeID) = (opened.protector.kind, opened.store.storeID)
-        guard kind != .keyFile, keyFile.leftover(of: storeID) != nil else {
+    /// Completes an earlier move to this protector that was interrupted before its last step.
+    private func removeLeftover(of opened: OpenKeychain) throws(KeychainFailure) {
+        let keyFile = try keyFile()
+        let (kind, storeID) = (opened.protector.kind, opened.keybag.storeID)
+        guard kind != .keyFile, keyFile.leftoverPath(of: storeID) != nil else {
             throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already; nothing was changed")
         }
         try keyFile.remove(for: storeID)
     }
 
     private func requiringExistingKeychain<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
-        try naming { () throws(KeychainFailure) in
-            do throws(KeychainFailure) {
-                return try body()
-            } catch {
-                guard error.status == .itemNotFound else { throw error }
-                throw KeychainFailure(
-                    .notAvailable, "there is no keychain yet: the first write makes one, with the protector that KEYCHAIN_PROTECTOR names")
-            }
+        do throws(KeychainFailure) {
+            return try body()
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            throw backend.addingContext(
+                to: KeychainFailure(
+                    .notAvailable, "there is no keychain yet: the first write makes one, with the protector that KEYCHAIN_PROTECTOR names"))
         }
     }
 }
 
-/// The way from one protector to another.
+/// Moving a keychain from one protector to another.
 ///
-/// Order: the new secret durable (a key file under its provisional name; what a chip sealed goes into the keybag itself), then one
-/// transaction that replaces the keybag, then the key file's final name, and last the old key file's end. Dying anywhere in
-/// between leaves the old protector or the new one; what else is left opens nothing, and the next move takes it away.
+/// Order: the new secret is made durable (a key file under its provisional name; a sealed secret is part of the keybag), then one
+/// transaction replaces the keybag, then the key file gets its final name, and last the old key file is removed. A crash at any
+/// point leaves the old protector or the new one. Files that it leaves open nothing, and the next move removes them.
 extension LocalKeychain {
-    typealias Opened = OpenKeychain<SQLiteItemStore>
+    private func keyFile() throws(KeychainFailure) -> KeyFile { ProtectorSelection(configuration: try configuration()).keyFile }
 
-    private var keyFile: KeyFile { ProtectorSelection(configuration: configuration).keyFile }
-
-    /// Moves what is open; `keys` and `passcode` are there exactly when a passcode is set.
-    func move(
-        _ opened: Opened, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
+    /// Moves the open keychain. `keys` and `passcode` are non-nil if and only if a passcode is set.
+    private func move(
+        _ opened: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
     ) throws(KeychainFailure) {
-        let storeID = opened.store.storeID
+        let storeID = opened.keybag.storeID
+        let keyFile = try keyFile()
         let lockEpoch = try opened.present().lockEpoch
-        let (slots, autoLock) = try held(by: opened)
+        let (slots, autoLock) = try heldSlots(of: opened)
         let deviceSecret = try opened.deviceSecret()
-        let new = try ProtectorSelection(configuration: configuration).newSecret(kind, for: storeID)
+        let new = try ProtectorSelection(configuration: try configuration()).newSecret(kind, for: storeID)
         let change = try opened.keybag.movingProtector(
             to: new.record, newDeviceSecret: new.shared.secret, deviceSecret: deviceSecret, keys: keys, passcode: passcode,
             device: new.device, recoveryKey: recoveryKey)
-        // What is held from now on opens the new keybag alone, and whoever finds that it does not discards it.
+        // From now on the held secret opens only the new keybag. A process that still has the old one discards it.
         if kind == .tpm2 { TPMProtector.hold(new.shared.secret, of: storeID, in: opened.holder) }
-        let setsAside = opened.keybag.document.protector.kind == .keyFile
-        try access.replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
-            // Nobody else writes now, and the keybag is still the one that was read: of two moves at once, one is refused here.
+        let keepsUnusableFile = opened.keybag.document.protector.kind == .keyFile
+        try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
+            // In the transaction there is no other writer, and the keybag is still the one that was read: of two concurrent moves,
+            // the second one is refused before this point.
             if kind == .keyFile {
-                try PrivateDirectory.make(configuration.keyDirectory)
-                try keyFile.prepareMove(new.shared.secret, for: storeID, setsAside: setsAside)
+                try keyFile.createDirectory()
+                try keyFile.prepareMove(new.shared.secret, for: storeID, keepsUnusableFile: keepsUnusableFile)
             }
             return false
         }
-        finish(opened, kind)
+        // The new protector is in force. If a step fails here, the next opening or the next move completes it.
+        do throws(KeychainFailure) {
+            if kind == .keyFile { try keyFile.confirm(for: storeID) } else { try keyFile.remove(for: storeID) }
+            if kind != .tpm2 { try opened.holder.remove(.device) }
+        } catch {
+            EngineLog.warn("the keychain has its new protector, but something of the old one remains: \(error)")
+        }
     }
 
-    /// The slots that are filled now, and how long they are to stay so: a move neither locks nor unlocks.
-    func held(by opened: Opened) throws(KeychainFailure) -> ([KeyHolderSlot], AutoLock) {
+    /// The slots that hold keys now, and the auto-lock time: a change of protector neither locks nor unlocks.
+    private func heldSlots(of opened: OpenKeychain) throws(KeychainFailure) -> ([KeyHolderSlot], AutoLock) {
         guard opened.keybag.isPasscodeSet else { return ([], .standard) }
         var slots: [KeyHolderSlot] = []
         let state = try opened.keybag.lockState()
         if state != .neverUnlocked { slots.append(.firstUnlock) }
         if state == .unlocked { slots.append(.unlocked) }
         return (slots, try opened.keybag.autoLock() ?? .standard)
-    }
-
-    /// The new protector is in force: what fails here is done by whoever opens the keychain, or by the next move.
-    private func finish(_ opened: Opened, _ kind: DeviceProtectorKind) {
-        do throws(KeychainFailure) {
-            let storeID = opened.store.storeID
-            if kind == .keyFile { try keyFile.confirm(for: storeID) } else { try keyFile.remove(for: storeID) }
-            if kind != .tpm2 { try opened.holder.remove(.device) }
-        } catch {
-            EngineLog.warn("the keychain has its new protector, but something of the old one stays: \(error)")
-        }
     }
 }

@@ -15,7 +15,7 @@ struct ProtectorSelection {
         SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
     }
 
-    /// The one that a keybag names.
+    /// Returns the protector that a keybag names.
     func protector(
         of record: KeybagDocument.ProtectorRecord, holder: any KeyHolder
     ) throws(KeychainFailure) -> any DeviceProtector {
@@ -27,13 +27,13 @@ struct ProtectorSelection {
         }
     }
 
-    /// A new device secret, and what the keybag is to say of it.
+    /// Returns a new device secret and the record of its protector for the keybag.
     func newSecret(_ kind: DeviceProtectorKind, for storeID: StoreID) throws(KeychainFailure) -> NewDeviceSecret {
         switch kind {
         case .keyFile:
             return NewDeviceSecret(try SecretBytes(randomByteCount: DeviceSecret.byteCount), record: .init(kind: .keyFile), device: nil)
         case .systemdCredential:
-            // The service's own: read, and never written.
+            // The service manager provides it; it is never written.
             return NewDeviceSecret(try credential.deviceSecret(for: storeID), record: .init(kind: .systemdCredential), device: nil)
         case .tpm2:
             let device = try configuration.tpm()
@@ -44,11 +44,11 @@ struct ProtectorSelection {
     }
 }
 
-/// A device secret for a keybag that has yet to be stored.
+/// A device secret for a keybag that is yet to be stored.
 struct NewDeviceSecret: Sendable {
     let shared: SharedSecretBytes
     let record: KeybagDocument.ProtectorRecord
-    /// The chip that sealed it, if one did.
+    /// The TPM that sealed the secret; nil for other protectors.
     let device: (any SealingDevice)?
 
     init(_ secret: consuming SecretBytes, record: KeybagDocument.ProtectorRecord, device: (any SealingDevice)?) {
@@ -59,9 +59,9 @@ struct NewDeviceSecret: Sendable {
 }
 
 extension KeychainConfiguration {
-    /// The chip that this configuration names; no other is looked for.
+    /// Returns the TPM that this configuration names. No other TPM is tried.
     ///
-    /// Throws `.notAvailable` where the name is none, or this build cannot talk to a TPM.
+    /// Throws `.notAvailable` if the name is invalid, or if this build has no TPM support.
     func tpm() throws(KeychainFailure) -> any SealingDevice {
         if let sealingDevice { return sealingDevice }
         guard TPMDevice.isBuilt else {
@@ -76,9 +76,9 @@ extension KeychainConfiguration {
     }
 }
 
-/// A device secret that systemd hands to a service: decrypted by the service manager, in memory only, gone with the service.
+/// A device secret that systemd passes to a service: decrypted by the service manager, in memory only, and removed with the service.
 ///
-/// Source: systemd.exec(5), "Credentials"; systemd-creds(1). The credential holds exactly 32 bytes, for instance made by
+/// Source: systemd.exec(5), "Credentials"; systemd-creds(1). The credential holds exactly 32 bytes. To create one:
 /// `head -c 32 /dev/urandom | systemd-creds encrypt --name=keychain-device-secret - FILE`.
 package struct SystemdCredential: DeviceProtector {
     package static let credentialName = "keychain-device-secret"
@@ -95,31 +95,40 @@ package struct SystemdCredential: DeviceProtector {
 
     /// Whether the service has the credential.
     ///
-    /// Throws `.notAvailable` when that cannot be said: a new keychain would otherwise get a weaker protector than was meant.
+    /// Throws `.notAvailable` if that is unknown: a new keychain would otherwise get a weaker protector than intended.
     package func isPresent() throws(KeychainFailure) -> Bool {
         guard let path else { return false }
-        return try PrivateFile.isPresent(atPath: path, what: "the systemd credential")
+        do throws(KeychainFailure) {
+            return try PrivateFile.isPresent(atPath: path, what: "the systemd credential")
+        } catch {
+            throw error.about(.credential, path)
+        }
     }
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         guard let path else {
             throw KeychainFailure(
                 .notAvailable,
-                "this keychain needs the systemd credential '\(Self.credentialName)', and this process was given no credentials"
-            )
+                "this keychain needs the systemd credential '\(Self.credentialName)', and this process was given no credentials",
+                subject: .credential)
         }
-        let secret = try PrivateFile.secretContents(
-            atPath: path, byteLimit: DeviceSecret.byteCount + 1, what: "the systemd credential", checkingPermissions: false)
-        guard secret.byteCount == DeviceSecret.byteCount else {
-            throw KeychainFailure(.notAvailable, "the systemd credential at \(path) must hold exactly \(DeviceSecret.byteCount) bytes")
+        do throws(KeychainFailure) {
+            let secret = try PrivateFile.secretContents(
+                atPath: path, byteLimit: DeviceSecret.byteCount + 1, what: "the systemd credential", checkingPermissions: false)
+            guard secret.byteCount == DeviceSecret.byteCount else {
+                throw KeychainFailure(
+                    .notAvailable, "the systemd credential at \(path) must hold exactly \(DeviceSecret.byteCount) bytes", cause: .malformed)
+            }
+            return secret
+        } catch {
+            throw error.about(.credential, path)
         }
-        return secret
     }
 }
 
-/// A device secret that a recovery key gave, for as long as the keychain is moved to another protector.
+/// A device secret from a recovery key, used while the keychain moves to another protector.
 struct RecoveredDeviceSecret: DeviceProtector {
-    /// Of the protector that is lost.
+    /// The kind of the lost protector.
     let kind: DeviceProtectorKind
     let secret: SharedSecretBytes
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A device secret that one chip alone can unseal; what it sealed stands in the keybag.
+/// A device secret that only one TPM can unseal. The sealed secret is in the keybag.
 ///
-/// Asking the chip takes up to a second, so the secret is left with the key holder until the system restarts.
+/// Unsealing takes up to a second, so the key holder keeps the secret until the system restarts.
 package struct TPMProtector: DeviceProtector {
     package let device: any SealingDevice
     private let sealedSecret: SealedObject
@@ -26,14 +26,14 @@ package struct TPMProtector: DeviceProtector {
         }
     }
 
-    /// What the holder has for this store, whether or not it is of any use; nil where it has nothing or does not answer.
+    /// Returns the secret that is held for this store, which may belong to another keybag; nil if there is none or the holder fails.
     func heldSecret(for storeID: StoreID) -> HeldSecret? {
         let held: HeldSecret?
         do throws(KeychainFailure) { held = try holder.load(.device, for: .use) } catch { return nil }
         switch consume held {
         case .none: return nil
         case .some(let held):
-            guard HeldDeviceSecret.isOne(held.secret, of: storeID) else {
+            guard HeldDeviceSecret.isDeviceSecretPayload(held.secret, of: storeID) else {
                 holder.discard(.device, ticket: held.ticket)
                 return nil
             }
@@ -41,9 +41,9 @@ package struct TPMProtector: DeviceProtector {
         }
     }
 
-    /// Whether the chip is the one that sealed the secret, and was not cleared since.
+    /// Whether the TPM is the one that sealed the secret, and was not cleared since.
     ///
-    /// Throws what asking it throws.
+    /// Throws if the TPM does not answer.
     func isOfPresentChip() throws(SealingFailure) -> Bool {
         do throws(SealingFailure) {
             return try device.rootKeyName(makingOne: false) == sealedSecret.rootKeyName
@@ -53,7 +53,7 @@ package struct TPMProtector: DeviceProtector {
         }
     }
 
-    /// What the chip gives.
+    /// Asks the TPM for the secret.
     func unsealedSecret() throws(KeychainFailure) -> SecretBytes {
         let secret: SecretBytes
         do throws(SealingFailure) {
@@ -62,12 +62,14 @@ package struct TPMProtector: DeviceProtector {
             throw KeychainFailure(error)
         }
         guard secret.byteCount == DeviceSecret.byteCount else {
-            throw KeychainFailure(.notAvailable, "what the TPM unsealed is no device secret; nothing was changed", isDamage: true)
+            throw KeychainFailure(
+                .notAvailable, "what the TPM unsealed is no device secret; nothing was changed",
+                subject: .tpm, isDamage: true)
         }
         return secret
     }
 
-    /// Leaves a secret that opened the keybag with the holder; without room there every process asks the chip.
+    /// Gives the holder a secret that opened the keybag. If the holder has no room, each process asks the TPM.
     static func hold(_ secret: borrowing SecretBytes, of storeID: StoreID, in holder: any KeyHolder) {
         do throws(KeychainFailure) {
             try holder.hold(
@@ -77,7 +79,7 @@ package struct TPMProtector: DeviceProtector {
         }
     }
 
-    /// What a keybag keeps of a new device secret.
+    /// Seals a new device secret for a keybag.
     static func seal(_ secret: borrowing SecretBytes, on device: any SealingDevice) throws(KeychainFailure) -> SealedObject {
         do throws(SealingFailure) {
             return try device.seal(secret, authorization: .none)
@@ -87,11 +89,11 @@ package struct TPMProtector: DeviceProtector {
     }
 }
 
-/// What a holder is given of a device secret.
+/// The payload of a device secret in a key holder.
 ///
 ///     format (1) = 1 ‖ store id (16) ‖ device secret (32)
 ///
-/// Whether it is the right one the keybag tells, which it authenticates.
+/// The payload does not prove that the secret is the right one: that is authenticated by opening the keybag.
 enum HeldDeviceSecret {
     private static let format: UInt8 = 1
     private static let headByteCount = 1 + StoreID.byteCount
@@ -106,15 +108,15 @@ enum HeldDeviceSecret {
         }
     }
 
-    static func isOne(_ payload: borrowing SecretBytes, of storeID: StoreID) -> Bool {
+    static func isDeviceSecretPayload(_ payload: borrowing SecretBytes, of storeID: StoreID) -> Bool {
         guard payload.byteCount == headByteCount + DeviceSecret.byteCount else { return false }
-        // The bytes that are read are none of the secret.
+        // Reads the head only, not the secret.
         return unsafe payload.withBytes { unsafe $0.prefix(headByteCount).elementsEqual(head(of: storeID)) }
     }
 
-    /// The secret of a payload that `isOne`.
+    /// Returns the secret of a payload for that store.
     static func secret(in payload: borrowing SecretBytes, of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-        guard isOne(payload, of: storeID) else { throw KeychainFailure(.internal, "a holder's payload is no device secret") }
+        guard isDeviceSecretPayload(payload, of: storeID) else { throw KeychainFailure(.internal, "a holder's payload is no device secret") }
         return try unsafe payload.withBytes { (bytes) throws(KeychainFailure) in
             try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[headByteCount...]))
         }

@@ -4,13 +4,13 @@ internal import Glibc
 internal import Keybag
 internal import KeychainCore
 
-/// Bringing every row under the current class keys, and letting go of the older ones.
-extension KeychainAccess {
-    /// Answers the keys of the keybag that is then the store's; nil when a lock, which takes these away, came before the end.
+/// Resealing rows under the current class keys, and dropping the older ones.
+extension LocalKeychain {
+    /// Reseals all rows under the current class keys.
     ///
-    /// The next unlock goes on.
+    /// Returns the keys of the keybag that is then in the store; nil if a lock interrupted the work. The next unlock continues.
     func rewrap(
-        _ opened: Opened, _ keys: UnlockedKeys, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
+        _ opened: OpenKeychain, _ keys: UnlockedKeys, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
     ) throws(KeychainFailure) -> UnlockedKeys? {
         guard opened.keybag.holdsOlderGenerations else { return keys }
         let keychain = opened.keychain.with(keys: keys)
@@ -19,9 +19,9 @@ extension KeychainAccess {
         let change = try opened.keybag.droppingGenerations(notIn: inUse, of: keys, deviceSecret: deviceSecret)
         guard let change, let remaining = change.keys else { return keys }
         try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch) { writing throws(KeychainFailure) in
-            // After a lock somebody else may have unlocked the keybag that is there, and must not lose it.
+            // After a lock, another process may have unlocked the keybag that is stored, and must not lose it.
             guard try writing.lockEpoch() == lockEpoch else { return true }
-            // Looked at again while nobody else writes: a key that is still needed must never go.
+            // Checked again within the transaction: a key that is still needed must never be dropped.
             for id in try writing.classKeysInUse() where !inUse.contains(id) {
                 guard try keys.currentGeneration(for: id.accessibility) == id.generation else { return true }
             }
@@ -30,7 +30,7 @@ extension KeychainAccess {
         return remaining
     }
 
-    /// False when a lock ended it.
+    /// Returns false if a lock interrupted the work.
     private func rewrapRows(
         of keychain: SealedKeychain, _ currentGeneration: UInt32, _ lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> Bool {
@@ -40,30 +40,30 @@ extension KeychainAccess {
             switch batch.end {
             case .finished: return true
             case .locked: return false
-            case .goesOn(let after): number = after
+            case .continues(let after): number = after
             }
             RewrappingPause.take(afterBatchFrom: batch.startNanoseconds)
         }
     }
 }
 
-/// The time between two batches in which other writers have their turn.
+/// The pause between two batches, in which other writers get the store's lock.
 ///
-/// Writers ask for the store's lock now and then and stand in no queue: without a pause, a rewrapping would nearly always be first.
+/// Writers poll for that lock instead of queueing. Without a pause, rewrapping would nearly always win.
 package enum RewrappingPause {
     private static let shortest: UInt64 = 1_000_000
     private static let longest: UInt64 = 50_000_000
 
-    /// About as long as the batch held the lock, in nanoseconds.
+    /// The pause after a batch, in nanoseconds: about as long as the batch held the lock.
     package static func length(afterNanoseconds batchLength: UInt64) -> UInt64 {
         min(max(batchLength, shortest), longest)
     }
 
-    /// Sleeps, after a batch that began then and has just ended.
+    /// Sleeps after a batch that began at `startNanoseconds` and has just ended.
     static func take(afterBatchFrom startNanoseconds: UInt64) {
         let batchLength = keychain_monotonic_nanoseconds() &- startNanoseconds
         var pause = timespec(tv_sec: 0, tv_nsec: Int(Self.length(afterNanoseconds: batchLength)))
-        // A signal may end it early, which does no harm.
+        // A signal may end the pause early, which is harmless.
         _ = unsafe nanosleep(&pause, nil)
     }
 }

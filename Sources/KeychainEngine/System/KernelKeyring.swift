@@ -40,7 +40,7 @@ enum KernelKeyring {
     /// The keys in the user's keyring whose descriptions are meant, and that can still be read.
     static func serials(where isMeant: (String) -> Bool) throws(SystemError) -> [Serial] {
         var all = [Serial](repeating: 0, count: 256)
-        while true {
+        for attempt in 1...growthLimit {
             // As many as there is room for.
             let capacity = all.count
             let answer = unsafe all.withUnsafeMutableBufferPointer { unsafe keychain_keyring_list($0.baseAddress, capacity) }
@@ -49,6 +49,7 @@ enum KernelKeyring {
                 all.removeLast(capacity - count)
                 break
             }
+            guard attempt < growthLimit else { throw SystemError(rawValue: EAGAIN) }
             all = [Serial](repeating: 0, count: count + 64)
         }
         return all.filter { description(of: $0).map(isMeant) ?? false }
@@ -70,7 +71,7 @@ enum KernelKeyring {
         of serial: Serial, _ body: (UnsafeRawBufferPointer) throws(KeychainFailure) -> Result
     ) throws(SystemError) -> Result {
         var capacity = 512
-        while true {
+        for _ in 1...growthLimit {
             var answer: Int32 = 0
             do throws(KeychainFailure) {
                 let buffer = try unsafe SecretBytes(byteCount: capacity) { buffer in
@@ -88,7 +89,11 @@ enum KernelKeyring {
             }
             capacity = Int(try checked(answer))
         }
+        throw SystemError(rawValue: EAGAIN)
     }
+
+    /// How often a buffer is enlarged if the keyring, or a key, grows while it is read.
+    private static let growthLimit = 8
 
     /// Holds `content` in the place of what bears that description, readable by every process of the user.
     static func hold(

@@ -5,30 +5,28 @@ internal import KeychainSystem
 // MARK: - Integrity of a store's file
 
 extension StoreSession {
-    /// Returns one line for each damaged page.
+    /// Returns the damaged pages and the damage of the -wal file; if there is none, the findings of SQLite's integrity check and of the attribute
+    /// index; and last the problems of the keybag.
     ///
-    /// If there is none, one line for each finding of SQLite's integrity check and of the check of
-    /// the attribute index. Then a line if the copies of the keybag differ.
-    ///
-    /// A check that damage prevents is reported as a problem, and the other checks still run.
-    func integrityProblems() throws(KeychainFailure) -> [String] {
+    /// A check that damage prevents is reported as incomplete, and the other checks still run.
+    func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try beginReadTransaction()
         // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
-        var problems = try connection.damagedPages().map { page in "page \(page) of the file is damaged\(contentOfPage(page))" }
-        if let walDamage = try connection.walDamage() { problems.append(walDamage.description) }
+        var problems = try connection.damagedPages().map { StructuralProblem.damagedPage($0, content: contentOfPage($0)) }
+        if let walDamage = try connection.walDamage() { problems.append(.damagedLog(walDamage.description)) }
         // With a damaged page the other checks would only report its consequences.
         if problems.isEmpty {
-            try note("SQLite's own check", in: &problems) { () throws(KeychainFailure) in
+            try check(.sqlite, into: &problems) { () throws(KeychainFailure) in
                 var found: [String] = []
                 try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
-                return found == ["ok"] ? [] : found
+                return found == ["ok"] ? [] : found.map { .sqlite($0) }
             }
-            try note("the search index of the attributes", in: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
+            try check(.searchIndex, into: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
         }
-        try note("the keybag", in: &problems) { () throws(KeychainFailure) in
+        try check(.keybag, into: &problems) { () throws(KeychainFailure) in
             let copies = try keybag().copies
-            return copies.count == 2 && copies.first == copies.last ? [] : [SQLiteItemStore.differingKeybagCopies]
+            return copies.count == 2 && copies.first == copies.last ? [] : [.keybagCopiesDiffer]
         }
         return problems
     }
@@ -40,33 +38,34 @@ extension StoreSession {
         return try !connection.damagedPages().isEmpty
     }
 
-    /// Returns the name, in parentheses, of the table or index whose root is the page.
-    private func contentOfPage(_ page: Int64) -> String {
-        if page == 1 { return " (the list of tables)" }
+    /// The table or index whose root page this is; nil for other pages.
+    private func contentOfPage(_ page: Int64) -> String? {
+        if page == 1 { return "the list of tables" }
         var name: String?
-        // Best effort: the name only makes the message clearer.
+        // Best effort: the schema itself may be damaged.
         try? connection.query("SELECT name FROM sqlite_schema WHERE rootpage = \(page)") { name = $0.text(at: 0) }
-        return name.map { " (\($0))" } ?? ""
+        return name
     }
 
-    private func note(
-        _ subject: String, in problems: inout [String], _ look: () throws(KeychainFailure) -> [String]
+    private func check(
+        _ part: StructuralProblem.Part, into problems: inout [StructuralProblem],
+        _ findProblems: () throws(KeychainFailure) -> [StructuralProblem]
     ) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            problems += try look()
+            problems += try findProblems()
         } catch {
             guard error.isDamage else { throw error }
-            problems.append("\(subject): the check is incomplete: \(error.reason)")
+            problems.append(.incomplete(part, error))
         }
     }
 
-    /// Returns one line for each row that a search by attribute would miss.
-    private func searchEntryProblems() throws(KeychainFailure) -> [String] {
+    /// Returns the rows that a search by attribute would miss.
+    private func searchEntryProblems() throws(KeychainFailure) -> [StructuralProblem] {
         let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
-        var problems: [String] = []
+        var problems: [StructuralProblem] = []
         try connection.query("SELECT number, attribute_digests FROM items") { row throws(KeychainFailure) in
             guard let digests = row.attributeDigests(at: 1) else {
-                problems.append("row \(row.rowNumber): its search digests cannot be read")
+                problems.append(.unreadableDigests(row: row.rowNumber))
                 return
             }
             for digest in digests {
@@ -75,7 +74,7 @@ extension StoreSession {
                 entry.bind(row.rowNumber, at: 3)
                 defer { entry.reset() }
                 guard try !entry.step() else { continue }
-                problems.append("row \(row.rowNumber) is missing from the search index of its attributes")
+                problems.append(.missingFromIndex(row: row.rowNumber))
                 return
             }
         }

@@ -62,7 +62,7 @@ struct BinaryPropertyListReader {
     private var objectCount = 0
     private var tableOffset = 0
     /// What was read already, and how many levels it has: many objects may contain the same one.
-    private var known: [Int: (node: PropertyListNode, height: Int)] = [:]
+    private var cache: [Int: (node: PropertyListNode, height: Int)] = [:]
     /// The levels of the object that was read last.
     private var height = 0
     /// How many elements and bytes may still be delivered.
@@ -102,7 +102,7 @@ struct BinaryPropertyListReader {
     }
 
     private mutating func object(_ number: Int, depth: Int) throws(LocksmithError) -> PropertyListNode {
-        if let found = known[number] {
+        if let found = cache[number] {
             guard depth + found.height < Self.maximumDepth else { throw .decode }
             height = found.height
             return found.node
@@ -110,7 +110,7 @@ struct BinaryPropertyListReader {
         guard depth < Self.maximumDepth, number < objectCount else { throw .decode }
         height = 0
         let node = try node(at: try integer(at: tableOffset + number * offsetSize, size: offsetSize), depth: depth)
-        known[number] = (node, height)
+        cache[number] = (node, height)
         return node
     }
 

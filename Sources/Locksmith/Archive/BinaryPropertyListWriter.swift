@@ -23,7 +23,7 @@ struct BinaryPropertyListWriter {
 
     /// Gives a value and what it contains their numbers.
     private mutating func add(_ node: PropertyListNode) -> Int {
-        if let text = node.string, let number = stringNumbers[text], isSame(text, entries[number]) { return number }
+        if let text = node.string, let number = stringNumbers[text], isByteEqual(text, entries[number]) { return number }
         let number = entries.count
         entries.append(.leaf(node))
         switch node {
@@ -40,7 +40,7 @@ struct BinaryPropertyListWriter {
     }
 
     /// Swift takes strings for equal that consist of other characters.
-    private func isSame(_ text: String, _ entry: Entry) -> Bool {
+    private func isByteEqual(_ text: String, _ entry: Entry) -> Bool {
         guard case .leaf(.string(let other)) = entry else { return false }
         return text.utf8.elementsEqual(other.utf8)
     }

@@ -8,7 +8,7 @@ internal import Foundation
 struct KeyedArchiveReader {
     private let objects: [PropertyListNode]
     /// What was made already, and how many levels it has: many objects may contain the same one.
-    private var known: [Int: (object: Any, height: Int)] = [:]
+    private var cache: [Int: (object: Any, height: Int)] = [:]
     /// The levels of the object that was made last.
     private var height = 0
     /// How many elements may still be delivered: in an honest archive each takes a byte of its own.
@@ -23,7 +23,7 @@ struct KeyedArchiveReader {
             return try dictionary(in: data)
         } catch {
             // The keychain has delivered it: it is no damage that it knows of.
-            throw .foreign
+            throw .unreadableValue
         }
     }
 
@@ -47,14 +47,14 @@ struct KeyedArchiveReader {
         guard let number = reference?.identifier, number > 0, number < objects.count, depth < KeyedArchive.maximumDepth else {
             throw .decode
         }
-        if let found = known[number] {
+        if let found = cache[number] {
             guard depth + found.height < KeyedArchive.maximumDepth else { throw .decode }
             height = found.height
             return found.object
         }
         height = 0
         let object = try value(of: objects[number], depth: depth)
-        known[number] = (object, height)
+        cache[number] = (object, height)
         return object
     }
 

@@ -120,7 +120,7 @@ struct ItemDescription {
     }
 
     func create(_ value: Data, with closure: PerformRequestClosureType) throws(LocksmithError) {
-        let status = SecItem.perform(additionRequest(value), with: closure)
+        let status = SecItemClient.perform(additionRequest(value), with: closure)
         guard status == errSecSuccess else { throw LocksmithError(status: status) }
     }
 
@@ -133,14 +133,14 @@ struct ItemDescription {
         // One round is enough unless somebody else adds or removes the same item between two calls.
         var isDamaged = false
         for _ in 0..<8 {
-            switch SecItem.change(identity, to: changes, with: update) {
+            switch SecItemClient.change(identity, to: changes, with: update) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
             case errSecDecode: isDamaged = true
             case errSecItemNotFound: isDamaged = false
             case let status: throw LocksmithError(status: status)
             }
-            switch SecItem.perform(addition, with: add) {
+            switch SecItemClient.perform(addition, with: add) {
             case errSecSuccess: return
             case errSecDuplicateItem: continue
             case let status: throw LocksmithError(status: status)
@@ -153,15 +153,15 @@ struct ItemDescription {
     func read(with closure: PerformRequestClosureType) throws(LocksmithError) -> FoundItem? {
         guard let attributes = try readAttributes(with: closure) else { return nil }
         guard let value = attributes[kSecValueData as String] else { return FoundItem(attributes: attributes, data: nil) }
-        guard let value = value as? Data else { throw .foreign }
+        guard let value = value as? Data else { throw .unreadableValue }
         return FoundItem(attributes: attributes, data: try KeyedArchiveReader.read(value))
     }
 
     private func readAttributes(with closure: PerformRequestClosureType) throws(LocksmithError) -> [String: Any]? {
         for search in searches {
-            switch SecItem.attributes(matching: Self.readingRequest(search), with: closure) {
+            switch SecItemClient.attributes(matching: Self.readingRequest(search), with: closure) {
             case (errSecSuccess, let attributes?): return attributes
-            case (errSecSuccess, nil): throw .foreign
+            case (errSecSuccess, nil): throw .unreadableValue
             case (errSecItemNotFound, _): continue
             case (let status, _): throw LocksmithError(status: status)
             }
@@ -171,7 +171,7 @@ struct ItemDescription {
 
     func delete(with closure: PerformRequestClosureType) throws(LocksmithError) {
         for search in searches {
-            switch SecItem.perform(search, with: closure) {
+            switch SecItemClient.perform(search, with: closure) {
             case errSecSuccess: return
             case errSecItemNotFound: continue
             case let status: throw LocksmithError(status: status)
@@ -184,7 +184,7 @@ struct ItemDescription {
 /// Every call of Keychain Services that this module makes.
 ///
 /// The calls differ between platforms in what they coerce, so they are kept together and take nothing but dictionaries with String keys.
-enum SecItem {
+enum SecItemClient {
     /// What performs the requests of types that give no closure of their own.
     // The pointers are used during the call only.
     static let add: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemAdd($0, &$1) }

@@ -51,6 +51,10 @@ public let kSecMatchCaseInsensitive: CFString = "m_CaseInsensitive"
 public let kSecMatchTrustedOnly: CFString = "m_TrustedOnly"
 /// Find only certificates that are valid on a date.
 public let kSecMatchValidOnDate: CFString = "m_ValidOnDate"
+/// Fail if a matching item cannot be read, even if others can: a Boolean, false by default.
+///
+/// Not part of Apple's API. A search for several items otherwise leaves out unreadable ones, which a migration must not.
+package let kSecMatchFailsIfUnreadable: CFString = "m_FailsIfUnreadable"
 /// How many items to find: `kSecMatchLimitOne` (the default), `kSecMatchLimitAll` or a number.
 public let kSecMatchLimit: CFString = "m_Limit"
 /// A value of `kSecMatchLimit`: the first item; the result is not an array.
@@ -67,6 +71,10 @@ public let kSecMatchLimitAll: CFString = "m_LimitAll"
 public let kSecReturnData: CFString = "r_Data"
 /// Deliver a dictionary of the item's attributes: a Boolean.
 public let kSecReturnAttributes: CFString = "r_Attributes"
+/// Return a dictionary of the item's account and no other attribute: a Boolean.
+///
+/// Not part of Apple's API. A listing of 100,000 keys then holds one attribute of each item instead of a dozen.
+package let kSecReturnAccount: CFString = "r_Account"
 /// Deliver a reference to the item: a Boolean.
 ///
 /// Passwords have none: the result is nil.

@@ -11,16 +11,15 @@ internal import Logging
 /// Adds an item.
 ///
 /// - Parameters:
-///   - attributes: What to add: the class, the attributes, the secret in `kSecValueData`, and which results to deliver. The access group
-///     must be one the program has; without one the item goes into the program's first.
-///   - result: Where the result goes: what the `kSecReturn…` keys ask for, nil if none is true. May be nil.
-/// - Returns: `errSecSuccess`; `errSecDuplicateItem` if there is one with the same primary key; `errSecParam`, `errSecNoSuchAttr` or
-///   `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access group of others;
-///   `errSecInteractionNotAllowed` while the protection class is locked; `errSecAuthFailed` for access control that nobody could satisfy
-///   here (biometry without an alternative, the person's presence while no passcode is set) and for an invalidated `LAContext`;
-///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. Nobody is asked
-///   but for the program's own password, where the access control has one and the `LAContext` has not. The item is durable when the
-///   call succeeds.
+///   - attributes: The item: the class, the attributes, the secret in `kSecValueData`, and the requested results. The access group must
+///     be one of the program's entitlements; by default it is the program's first.
+///   - result: Receives what the `kSecReturn…` keys request, or nil if none is true. May be nil.
+/// - Returns: `errSecSuccess`, after the item was written durably; `errSecDuplicateItem` if an item with the same primary key exists;
+///   `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access group
+///   that the entitlements do not list; `errSecInteractionNotAllowed` while the protection class is locked; `errSecAuthFailed` for access
+///   control that cannot be satisfied (biometry without an alternative, or user presence while no passcode is set) and for an invalidated
+///   `LAContext`; `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. The user
+///   is prompted only for an application password that the access control requires and the `LAContext` does not contain.
 @discardableResult
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, ResultPointer(result))
@@ -29,8 +28,8 @@ public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointe
 /// Adds an item described by a Foundation dictionary; see `SecItemAdd(_:_:)` for a Swift dictionary.
 ///
 /// - Parameters:
-///   - attributes: What to add. A key that is no string is `errSecParam`.
-///   - result: Where the result goes. May be nil.
+///   - attributes: The item. For a key that is not a string the status is `errSecParam`.
+///   - result: Receives the result. May be nil.
 /// - Returns: The status.
 @discardableResult
 public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
@@ -39,9 +38,9 @@ public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointe
 
 private func addItem(_ attributes: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(attributes.stringKeyed())
+        let dictionary = try ParsedItemDictionary(attributes.stringKeyed())
         let item = try DefaultKeychain.current().add(try AddRequest(dictionary))
-        var renderer = ItemRenderer(parts: dictionary.returns, verb: .add(callerNamedAccessControl: dictionary.accessControl != nil))
+        let renderer = ItemRenderer(parts: dictionary.returns, verb: .add(callerNamedAccessControl: dictionary.accessControl != nil))
         result.deliver(renderer.render(item))
     }
 }
@@ -49,17 +48,17 @@ private func addItem(_ attributes: some StringKeyedDictionary, _ result: ResultP
 /// Finds items.
 ///
 /// - Parameters:
-///   - query: Which items: the class, attributes that must be equal, or a persistent reference; how many (`kSecMatchLimit`, one by
-///     default), and which results to deliver. Without an access group all groups of the program are searched; without
-///     `kSecAttrSynchronizable` only local items are.
-///   - result: Where the result goes, nil if no `kSecReturn…` key is true; an array if the limit is not one. May be nil.
-/// - Returns: `errSecSuccess`; `errSecItemNotFound` if there is proof that there is no such item; `errSecInteractionNotAllowed` if an item
-///   matches and its protection class is locked; `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the query is not valid;
-///   `errSecMissingEntitlement` for an access group of others; `errSecDecode` if the one item asked for is damaged;
-///   where an item with access control matches, and nobody has satisfied it yet, a person is asked: `errSecUserCanceled` if they cancel,
-///   `errSecAuthFailed` after three wrong answers and for an invalidated `LAContext`, `errSecInteractionNotAllowed` if nobody may or can
-///   be asked;
-///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used.
+///   - query: The items to find: the class, attributes that must be equal, or a persistent reference; the limit (`kSecMatchLimit`, one by
+///     default), and the requested results. Without an access group the search includes all groups of the program; without
+///     `kSecAttrSynchronizable` it includes local items only.
+///   - result: Receives the result, an array if the limit is not one, or nil if no `kSecReturn…` key is true. May be nil.
+/// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecInteractionNotAllowed` if an item matches and its
+///   protection class is locked; `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the query is not valid;
+///   `errSecMissingEntitlement` for an access group that the entitlements do not list; `errSecDecode` if all matching items are damaged;
+///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. If an item with
+///   access control matches and the `LAContext` does not satisfy it yet, the user is prompted: `errSecUserCanceled` if the user cancels,
+///   `errSecAuthFailed` after three wrong answers and for an invalidated `LAContext`, `errSecInteractionNotAllowed` if prompts are forbidden
+///   or cannot be shown.
 @discardableResult
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe copyMatchingItems(query, ResultPointer(result))
@@ -68,8 +67,8 @@ public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePo
 /// Finds items by a query in a Foundation dictionary; see `SecItemCopyMatching(_:_:)` for a Swift dictionary.
 ///
 /// - Parameters:
-///   - query: Which items. A key that is no string is `errSecParam`.
-///   - result: Where the result goes. May be nil.
+///   - query: The items to find. For a key that is not a string the status is `errSecParam`.
+///   - result: Receives the result. May be nil.
 /// - Returns: The status.
 @discardableResult
 public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
@@ -78,45 +77,45 @@ public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePo
 
 private func copyMatchingItems(_ query: some StringKeyedDictionary, _ result: ResultPointer) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(query.stringKeyed())
+        let dictionary = try ParsedItemDictionary(query.stringKeyed())
         let items = try DefaultKeychain.current().copyMatching(try MatchRequest(dictionary))
-        var renderer = ItemRenderer(parts: dictionary.returns, verb: .copyMatching)
+        let renderer = ItemRenderer(parts: dictionary.returns, verb: .copyMatching)
         switch dictionary.limit {
-        case .one: result.deliver(items.first.flatMap { renderer.render($0) })
-        case .count, .all: result.deliver(all: renderer.render(items))
+        case .one: result.deliver(items.first.flatMap(renderer.render))
+        case .count, .all: result.deliver(items, renderedBy: renderer)
         }
     }
 }
 
-/// Changes every item that matches, all of them or none.
+/// Updates all items that match, atomically.
 ///
 /// - Parameters:
-///   - query: Which items, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key and without a `kSecReturn…` key that is true.
+///   - query: The items to update, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key and without a `kSecReturn…` key that is true.
 ///   - attributesToUpdate: The new values of attributes, and the new secret in `kSecValueData`.
-/// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecDuplicateItem` if an item would get the primary key of
-///   another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`, `errSecNoSuchClass`, `errSecMissingEntitlement`,
+/// - Returns: `errSecSuccess`, after the change was written durably; `errSecItemNotFound` if no item matches; `errSecDuplicateItem` if an
+///   item would have the primary key of another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`, `errSecNoSuchClass`, `errSecMissingEntitlement`,
 ///   `errSecInteractionNotAllowed`, `errSecUserCanceled`, `errSecAuthFailed`, `errSecDecode`, `errSecUnimplemented` and
-///   `errSecNotAvailable` as for the other functions. The change is durable when the call succeeds.
+///   `errSecNotAvailable` as for the other functions.
 @discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
 
-/// Changes items by dictionaries of Foundation; see `SecItemUpdate(_:_:)` for Swift dictionaries.
+/// Updates items by two Foundation dictionaries; see `SecItemUpdate(_:_:)` for Swift dictionaries.
 ///
 /// - Parameters:
-///   - query: Which items. A key that is no string is `errSecParam`.
-///   - attributesToUpdate: The new values. A key that is no string is `errSecParam`.
+///   - query: The items to update. For a key that is not a string the status is `errSecParam`.
+///   - attributesToUpdate: The new values. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
 @discardableResult
 public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
 
-/// Changes items by a query of Foundation; see `SecItemUpdate(_:_:)` for Swift dictionaries.
+/// Updates items by a query in a Foundation dictionary; see `SecItemUpdate(_:_:)` for Swift dictionaries.
 ///
 /// - Parameters:
-///   - query: Which items. A key that is no string is `errSecParam`.
+///   - query: The items to update. For a key that is not a string the status is `errSecParam`.
 ///   - attributesToUpdate: The new values.
 /// - Returns: The status.
 @discardableResult
@@ -124,11 +123,11 @@ public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: CFDiction
     updateItems(query, attributesToUpdate)
 }
 
-/// Changes items by changes of Foundation; see `SecItemUpdate(_:_:)` for Swift dictionaries.
+/// Updates items by changes in a Foundation dictionary; see `SecItemUpdate(_:_:)` for Swift dictionaries.
 ///
 /// - Parameters:
-///   - query: Which items.
-///   - attributesToUpdate: The new values. A key that is no string is `errSecParam`.
+///   - query: The items to update.
+///   - attributesToUpdate: The new values. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
 @discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
@@ -137,19 +136,18 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDiction
 
 private func updateItems(_ query: some StringKeyedDictionary, _ attributesToUpdate: some StringKeyedDictionary) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let dictionary = try ItemDictionary(query.stringKeyed())
-        let changes = try UpdateDictionary(attributesToUpdate.stringKeyed(), of: dictionary.itemClass)
+        let dictionary = try ParsedItemDictionary(query.stringKeyed())
+        let changes = try ParsedUpdateDictionary(attributesToUpdate.stringKeyed(), of: dictionary.itemClass)
         let request = try UpdateRequest(dictionary, changes: changes)
         try DefaultKeychain.current().update(request)
     }
 }
 
-/// Deletes every item that matches, all of them or none.
+/// Deletes all items that match, atomically, without prompting the user.
 ///
-/// - Parameter query: Which items, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key: there is no limit.
+/// - Parameter query: The items to delete, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key.
 /// - Returns: `errSecSuccess`; `errSecItemNotFound` if no item matches; `errSecParam`, `errSecNoSuchAttr`, `errSecNoSuchClass`,
-///   `errSecMissingEntitlement`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions. Nobody is asked, whatever the
-///   access control of the items.
+///   `errSecMissingEntitlement`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions.
 @discardableResult
 public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
     deleteItems(query)
@@ -157,7 +155,7 @@ public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
 
 /// Deletes items by a query in a Foundation dictionary; see `SecItemDelete(_:)` for a Swift dictionary.
 ///
-/// - Parameter query: Which items. A key that is no string is `errSecParam`.
+/// - Parameter query: The items to delete. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
 @discardableResult
 public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
@@ -166,26 +164,31 @@ public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
 
 private func deleteItems(_ query: some StringKeyedDictionary) -> OSStatus {
     SecItemCall.run { () throws(KeychainFailure) in
-        let request = try DeleteRequest(try ItemDictionary(query.stringKeyed()))
+        let request = try DeleteRequest(try ParsedItemDictionary(query.stringKeyed()))
         try DefaultKeychain.current().delete(request)
     }
 }
 
-/// Runs one SecItem call: turns a failure into its status and logs why.
+/// Runs one SecItem call: converts a failure to its status, and reports it to the observer or logs it.
 enum SecItemCall {
     private static let logger = Logger(label: "keychain")
 
     static func run(_ body: () throws(KeychainFailure) -> Void) -> OSStatus {
+        var failure: KeychainFailure?
         do throws(KeychainFailure) {
             try body()
-            return errSecSuccess
         } catch {
-            log(error)
-            return error.status.rawValue
+            failure = error
         }
+        if let observer = CurrentKeychain.observer {
+            observer(failure)
+        } else if let failure {
+            log(failure)
+        }
+        return failure?.status.rawValue ?? errSecSuccess
     }
 
-    /// The answers every program expects at times are not worth a line; a mistake in the call, or a keychain that cannot be used, is.
+    /// Logs a failure: at level debug if programs expect it, as error if the call is invalid, and otherwise as warning.
     private static func log(_ failure: KeychainFailure) {
         switch failure.status {
         case .itemNotFound, .duplicateItem, .userCanceled: logger.debug("\(failure)")
@@ -195,9 +198,9 @@ enum SecItemCall {
     }
 }
 
-/// A dictionary as a caller may hand one in.
+/// A dictionary argument of a SecItem function.
 protocol StringKeyedDictionary {
-    /// The dictionary with its keys as strings; other keys mean nothing to a keychain.
+    /// Returns the dictionary with its keys as strings, and throws if a key is not a string.
     func stringKeyed() throws(KeychainFailure) -> [String: Any]
 }
 
@@ -206,7 +209,7 @@ extension [String: Any]: StringKeyedDictionary {
 }
 
 extension NSDictionary: StringKeyedDictionary {
-    /// Key by key, because Foundation's cast sees nothing in a dictionary of a class that somebody derived.
+    /// Converts key by key, because Foundation's cast of a subclass's dictionary finds no entries.
     func stringKeyed() throws(KeychainFailure) -> [String: Any] {
         var dictionary: [String: Any] = [:]
         dictionary.reserveCapacity(count)

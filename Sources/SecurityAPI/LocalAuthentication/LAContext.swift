@@ -8,71 +8,72 @@ internal import KeychainCore
 internal import KeychainEngine
 internal import Synchronization
 
-/// Asks a person to prove that they are there, and carries the answer to the calls that need it (Apple: LAContext).
+/// A context that authenticates the user and passes the result to the calls that require it (Apple: LAContext).
 ///
 ///     let context = LAContext()
 ///     try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
 ///     let query = [kSecUseAuthenticationContext as String: context, …] as CFDictionary
 ///
-/// Here somebody proves to be there by typing the keychain's passcode. What the answer released (no passcode, but keys) is in the
-/// context alone and serves every call that is given the context: for one that asks for no more, nobody is asked again. It is
-/// wiped when ``touchIDAuthenticationAllowableReuseDuration`` is over, when the keychain is locked, when its passcode is changed or removed, when
-/// the context is invalidated, and with the last reference to the context.
+/// On this platform the user authenticates by entering the keychain's passcode. The context then holds the released keys, not the
+/// passcode. All calls with the same context use these keys; a call that requires no others does not prompt again. The keys are wiped when
+/// ``touchIDAuthenticationAllowableReuseDuration`` ends, when the keychain is locked, when its passcode is changed or removed, when the
+/// context is invalidated, and when the last reference to the context is released.
 ///
 /// A context can be used from any thread, and from many at once.
 open class LAContext: NSObject, @unchecked Sendable {
-    // Unchecked, since the class is open: what it keeps here is guarded, and a subclass answers for what it adds.
+    // Unchecked, since the class is open: its own variables are guarded, and a subclass is responsible for those that it adds.
 
-    /// What was released, and what the program set.
+    /// The released keys and the program's settings.
     let authentication = AuthenticationContext()
 
-    /// The title of a button that no question here has.
+    /// The title of a button that no prompt on this platform has.
     ///
-    /// Its lock guards changes of the settings too, each of which reads all of them.
+    /// Its lock also serializes changes of the settings, each of which reads and writes all of them.
     private let fallbackTitle = Mutex<String?>(nil)
 
-    /// Makes a context in which nobody was authenticated yet.
+    /// Creates a context without an authentication.
     public override init() {
         super.init()
     }
 
     // MARK: Settings
 
-    /// What the person is asked for, in the program's own words, where a call says nothing of its own; empty: nothing.
+    /// The reason that a prompt shows if the call sets none of its own; the default is empty.
     ///
-    /// It is shown beside who asks and what for, which the program cannot change.
+    /// The prompt also shows the program and the operation, which the program cannot change.
     open var localizedReason: String {
         get { authentication.settings.reason ?? "" }
         set { change { $0.reason = newValue.isEmpty ? nil : newValue } }
     }
 
-    /// The program's word for the button that cancels; nil or empty: the usual one.
+    /// The title of the Cancel button; nil or empty for the default.
     open var localizedCancelTitle: String? {
         get { authentication.settings.cancelTitle }
         set { change { $0.cancelTitle = newValue } }
     }
 
-    /// The program's word for the button that offers the passcode in place of biometry.
+    /// The title of the button that offers the passcode instead of biometric authentication.
     ///
-    /// Without effect: the passcode is what is asked for.
+    /// Has no effect: prompts always ask for the passcode.
     open var localizedFallbackTitle: String? {
         get { fallbackTitle.withLock { $0 } }
         set { fallbackTitle.withLock { $0 = newValue } }
     }
 
-    /// Whether nobody may be asked: what would have to ask fails with `LAError.notInteractive`, or `errSecInteractionNotAllowed`.
+    /// Whether prompts are forbidden.
     ///
-    /// What the context carries already serves all the same.
+    /// If true, an evaluation that requires a prompt fails with `LAError.notInteractive`, and a SecItem call with
+    /// `errSecInteractionNotAllowed`. Calls still use the keys that the context already holds.
     open var interactionNotAllowed: Bool {
         get { !authentication.settings.isInteractionAllowed }
         set { change { $0.isInteractionAllowed = !newValue } }
     }
 
-    /// How many seconds one answer serves, counted from when it was given.
+    /// The number of seconds during which an authentication can be reused, counted from the authentication.
     ///
-    /// 0, the default: as long as the context lives and the keychain is neither locked nor loses its passcode. At most
-    /// ``LATouchIDAuthenticationMaximumAllowableReuseDuration``; more counts as that. On Apple platforms the time is counted from when
-    /// the device was unlocked with Touch ID, and serves in the place of a question; nothing here unlocks with biometry.
+    /// With 0, the default, it can be reused until the context is released, the keychain is locked, or its passcode is changed or
+    /// removed. Values above ``LATouchIDAuthenticationMaximumAllowableReuseDuration`` count as that value. On Apple platforms the time is
+    /// counted from the unlock of the device with Touch ID, which replaces a prompt; no device unlocks with biometry on this platform.
     open var touchIDAuthenticationAllowableReuseDuration: TimeInterval {
         get { authentication.settings.reuseSeconds ?? 0 }
         set { change { $0.reuseSeconds = newValue > 0 ? min(newValue, LATouchIDAuthenticationMaximumAllowableReuseDuration) : nil } }
@@ -84,22 +85,22 @@ open class LAContext: NSObject, @unchecked Sendable {
 
     // MARK: Biometry
 
-    /// The biometry there is: none.
+    /// The available biometry: none on this platform.
     open var biometryType: LABiometryType { .none }
 
-    /// What changes when somebody enrolls for biometry: nil, as nobody can.
+    /// The state of biometric enrollment: nil, since this platform has no biometry.
     open var evaluatedPolicyDomainState: Data? { nil }
 
     // MARK: Credentials
 
-    /// Gives the program's own password, so that nobody is asked for it.
+    /// Sets the application password, so that no prompt asks for it.
     ///
-    /// The bytes are copied into memory for keys; the caller may wipe its own.
+    /// The bytes are copied into memory for keys; the caller may wipe its own copy.
     ///
     /// - Parameters:
-    ///   - credential: The password, at least one byte; nil takes away the one that was given.
-    ///   - type: `.applicationPassword`.
-    /// - Returns: Whether it was taken. False for another type, for an empty password, and after ``invalidate()``.
+    ///   - credential: The password, at least one byte; nil removes the password.
+    ///   - type: The type of the credential: `.applicationPassword`.
+    /// - Returns: True if the credential was set or removed; false for another type, for an empty password, and after ``invalidate()``.
     @discardableResult
     open func setCredential(_ credential: Data?, type: LACredentialType) -> Bool {
         guard type == .applicationPassword, !authentication.isInvalidated else { return false }
@@ -113,24 +114,24 @@ open class LAContext: NSObject, @unchecked Sendable {
         return !authentication.isInvalidated
     }
 
-    /// Whether the context has a credential.
+    /// Returns whether the context has a credential.
     ///
-    /// - Parameter type: The type.
-    /// - Returns: Whether one of that type was given, and neither taken away nor found to be wrong.
+    /// - Parameter type: The type of the credential.
+    /// - Returns: True if a credential of that type was set, and neither removed nor rejected since.
     open func isCredentialSet(_ type: LACredentialType) -> Bool {
         type == .applicationPassword && authentication.applicationPassword != nil
     }
 
     // MARK: Evaluation
 
-    /// Whether ``evaluatePolicy(_:localizedReason:reply:)`` could succeed, without asking anybody.
+    /// Returns whether ``evaluatePolicy(_:localizedReason:reply:)`` could succeed, without prompting the user.
     ///
     /// - Parameters:
-    ///   - policy: What is to be proved.
-    ///   - error: Where the reason for a no goes, an error of ``LAErrorDomain``: `passcodeNotSet`, `notInteractive` where there is
-    ///     nobody to ask, `biometryNotAvailable`, `companionNotAvailable`, `invalidContext`; `authenticationFailed` when the keychain
-    ///     cannot be used.
-    /// - Returns: Whether it could.
+    ///   - policy: The policy.
+    ///   - error: Receives an error of ``LAErrorDomain`` if the result is false: `passcodeNotSet`, `notInteractive` if no prompt can be
+    ///     shown, `biometryNotAvailable`, `companionNotAvailable`, `invalidContext`, or `authenticationFailed` if the keychain cannot be
+    ///     used. May be nil.
+    /// - Returns: True if the evaluation could succeed.
     @discardableResult
     open func canEvaluatePolicy(_ policy: LAPolicy, error: NSErrorPointer) -> Bool {
         do throws(LAError) {
@@ -143,48 +144,48 @@ open class LAContext: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Asks the person, unless the context carries the answer already.
+    /// Prompts the user to authenticate, unless the context already holds the authentication.
     ///
-    /// It returns at once; the question is asked, and `reply` called, on a thread of its own.
+    /// Returns immediately. The prompt runs, and `reply` is called, on another thread.
     ///
     /// - Parameters:
-    ///   - policy: What is to be proved.
-    ///   - localizedReason: What for, in the program's own words. An empty one is refused with `authenticationFailed`, where Apple's
-    ///     raises an exception.
-    ///   - reply: Gets true and nil, or false and an ``LAError``: `userCancel`, `systemCancel` when nobody answered in time,
-    ///     `authenticationFailed` after wrong answers, `appCancel` when the context was invalidated meanwhile, and what
-    ///     ``canEvaluatePolicy(_:error:)`` would tell.
+    ///   - policy: The policy.
+    ///   - localizedReason: The reason that the prompt shows. An empty reason fails with `authenticationFailed`; Apple's method raises an
+    ///     exception.
+    ///   - reply: A closure that receives true and nil, or false and an ``LAError``: `userCancel`, `systemCancel` after a timeout,
+    ///     `authenticationFailed` after wrong answers, `appCancel` if the context was invalidated in the meantime, or an error of
+    ///     ``canEvaluatePolicy(_:error:)``.
     open func evaluatePolicy(
         _ policy: LAPolicy, localizedReason: String, reply: @escaping @Sendable (Bool, (any Error)?) -> Void
     ) {
         start({ context throws(LAError) in try PolicyEvaluation(policy, in: context) }, localizedReason, reply)
     }
 
-    /// Asks the person, unless the context carries the answer already.
+    /// Prompts the user to authenticate, unless the context already holds the authentication.
     ///
-    /// No thread of Swift's own waits for the answer. A task that is cancelled does not withdraw the question; ``invalidate()`` makes its
-    /// answer void.
+    /// Does not block a thread of the cooperative thread pool. Canceling the task does not dismiss the prompt; after ``invalidate()`` its
+    /// answer has no effect.
     ///
     /// - Parameters:
-    ///   - policy: What is to be proved.
-    ///   - localizedReason: What for, in the program's own words; not empty.
+    ///   - policy: The policy.
+    ///   - localizedReason: The reason that the prompt shows; not empty.
     /// - Returns: True.
-    /// - Throws: ``LAError``, as ``evaluatePolicy(_:localizedReason:reply:)`` replies.
+    /// - Throws: The ``LAError`` that ``evaluatePolicy(_:localizedReason:reply:)`` replies with.
     @discardableResult
     open func evaluatePolicy(_ policy: LAPolicy, localizedReason: String) async throws -> Bool {
         try await FirstReply.wait { evaluatePolicy(policy, localizedReason: localizedReason, reply: $0) }
     }
 
-    /// Asks for what an item with this access control needs, unless the context carries it already.
+    /// Prompts for the authentication that an item with this access control requires, unless the context already holds it.
     ///
-    /// It returns at once; the question is asked, and `reply` called, on a thread of its own.
+    /// Returns immediately. The prompt runs, and `reply` is called, on another thread.
     ///
     /// - Parameters:
-    ///   - accessControl: The access control. One without constraints is granted without a question.
-    ///   - operation: `.useItem` asks for everything. `.createItem` asks for the program's own password alone: adding needs
-    ///     nobody to be there, only a passcode to be set. The others are refused with `authenticationFailed`.
-    ///   - localizedReason: What for, in the program's own words; not empty.
-    ///   - reply: As for ``evaluatePolicy(_:localizedReason:reply:)``.
+    ///   - accessControl: The access control. One without constraints succeeds without a prompt.
+    ///   - operation: The operation. `.useItem` prompts for all constraints. `.createItem` prompts for the application password only: adding
+    ///     an item requires that a passcode is set, but not that the user enters it. All others fail with `authenticationFailed`.
+    ///   - localizedReason: The reason that the prompt shows; not empty.
+    ///   - reply: A closure as for ``evaluatePolicy(_:localizedReason:reply:)``.
     open func evaluateAccessControl(
         _ accessControl: SecAccessControl, operation: LAAccessControlOperation, localizedReason: String,
         reply: @escaping @Sendable (Bool, (any Error)?) -> Void
@@ -192,14 +193,14 @@ open class LAContext: NSObject, @unchecked Sendable {
         start({ context throws(LAError) in try PolicyEvaluation(accessControl, operation, in: context) }, localizedReason, reply)
     }
 
-    /// Asks for what an item with this access control needs, unless the context carries it already.
+    /// Prompts for the authentication that an item with this access control requires, unless the context already holds it.
     ///
     /// - Parameters:
     ///   - accessControl: The access control.
-    ///   - operation: What is to be done, as for ``evaluateAccessControl(_:operation:localizedReason:reply:)``.
-    ///   - localizedReason: What for, in the program's own words; not empty.
+    ///   - operation: The operation, as for ``evaluateAccessControl(_:operation:localizedReason:reply:)``.
+    ///   - localizedReason: The reason that the prompt shows; not empty.
     /// - Returns: True.
-    /// - Throws: ``LAError``, as for ``evaluatePolicy(_:localizedReason:reply:)``.
+    /// - Throws: An ``LAError``, as for ``evaluatePolicy(_:localizedReason:reply:)``.
     @discardableResult
     open func evaluateAccessControl(
         _ accessControl: SecAccessControl, operation: LAAccessControlOperation, localizedReason: String
@@ -220,20 +221,20 @@ open class LAContext: NSObject, @unchecked Sendable {
         PolicyEvaluation.run(evaluation, reason: localizedReason, reply)
     }
 
-    /// Wipes what the context carries, and makes it useless for good.
+    /// Wipes the keys of the context and invalidates it permanently.
     ///
-    /// A question that a person is being asked stays until it is answered; the answer is void, and the evaluation fails with
-    /// `LAError.appCancel`. A later one fails with `LAError.invalidContext`; a `SecItem…` call with the context is answered
+    /// A prompt that is already shown stays until the user responds. The response has no effect, and the evaluation fails with
+    /// `LAError.appCancel`. Later evaluations fail with `LAError.invalidContext`, and SecItem calls with the context return
     /// `errSecAuthFailed`.
     open func invalidate() {
         authentication.invalidate()
     }
 }
 
-/// The longest time, in seconds, that ``LAContext/touchIDAuthenticationAllowableReuseDuration`` can stand for: 300.
+/// The maximum of ``LAContext/touchIDAuthenticationAllowableReuseDuration``: 300 seconds.
 public let LATouchIDAuthenticationMaximumAllowableReuseDuration: TimeInterval = 300
 
-/// Where a function that answers yes or no puts the reason for a no: `&error` of a variable of type `NSError?`, or nil.
+/// A pointer through which a function returns an error: `&error` of a variable of type `NSError?`, or nil.
 ///
-/// Apple's Foundation has it; elsewhere Foundation does not.
+/// Part of Foundation on Apple platforms only.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?

@@ -8,9 +8,9 @@
 public import Foundation
 internal import KeychainCore
 
-/// Why somebody was not authenticated (Apple: LAError).
+/// The reason why an authentication failed (Apple: LAError).
 ///
-/// It is caught by its code or by its type, and is an `NSError` of ``LAErrorDomain`` for whoever wants one:
+/// Catch it by its code or by its type. It bridges to an `NSError` of ``LAErrorDomain``.
 ///
 ///     do {
 ///         try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe")
@@ -20,39 +20,39 @@ internal import KeychainCore
 ///         …
 ///     }
 public struct LAError: Error, CustomNSError, LocalizedError, Hashable {
-    /// The domain and code, and what else the error says, as Foundation knows it.
+    /// The Foundation error with the domain, the code, and the user info.
     public let _nsError: NSError
 
-    /// Takes an error of ``LAErrorDomain``.
+    /// Creates an error from an `NSError` of ``LAErrorDomain``.
     ///
-    /// - Parameter _nsError: The error. A code that ``Code`` does not have counts as `authenticationFailed`.
+    /// - Parameter _nsError: The error. A code that is not in ``Code`` counts as `authenticationFailed`.
     public init(_nsError: NSError) {
         self._nsError = _nsError
     }
 
-    /// Makes an error.
+    /// Creates an error.
     ///
     /// - Parameters:
     ///   - code: The code.
-    ///   - userInfo: What else to say. Without a description it gets that of the code.
+    ///   - userInfo: Additional information. If it contains no description, the description of the code is added.
     public init(_ code: Code, userInfo: [String: Any] = [:]) {
         let described = userInfo.merging([NSLocalizedDescriptionKey: code.message]) { given, _ in given }
         self.init(_nsError: NSError(domain: LAErrorDomain, code: code.rawValue, userInfo: described))
     }
 
-    /// The code: what to switch over.
+    /// The code.
     public var code: Code { Code(rawValue: _nsError.code) ?? .authenticationFailed }
 
     /// The code as a number.
     public var errorCode: Int { _nsError.code }
 
-    /// What else the error says, by Foundation's keys.
+    /// Additional information, under Foundation's keys.
     public var userInfo: [String: Any] { _nsError.userInfo }
 
     /// The same as ``userInfo``.
     public var errorUserInfo: [String: Any] { _nsError.userInfo }
 
-    /// The error as a sentence for a person to read; never a secret.
+    /// A description for people; never contains a secret.
     public var errorDescription: String? { _nsError.localizedDescription }
 
     /// The same as ``LAErrorDomain``.

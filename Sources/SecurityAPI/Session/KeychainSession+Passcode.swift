@@ -6,15 +6,15 @@ internal import KeychainCore
 extension KeychainSession {
     /// Sets the first passcode, and leaves the keychain unlocked.
     ///
-    /// From then on the items of every class but `kSecAttrAccessibleAlways` and `kSecAttrAccessibleAlwaysThisDeviceOnly` are under the passcode. A keychain
-    /// that does not exist yet is made. Should the process end in between, either no passcode is set or it is.
+    /// The passcode then protects the items of all classes except `kSecAttrAccessibleAlways` and
+    /// `kSecAttrAccessibleAlwaysThisDeviceOnly`. Creates the keychain if it does not exist. The change is atomic, even if the process ends.
     ///
     /// - Parameters:
-    ///   - passcode: UTF-8 text of at least as many characters as the administrator asks for (6 unless `/etc/keychain/policy.json`
-    ///     says otherwise) and at most 1,024 bytes.
-    ///   - autoLock: When the keychain locks itself.
-    /// - Throws: ``KeychainSessionError`` with `errSecParam` for a passcode that is too short or not UTF-8, `errSecDuplicateItem`
-    ///   when one is set.
+    ///   - passcode: UTF-8 text with at least the number of characters that the administrator requires (6, unless
+    ///     `/etc/keychain/policy.json` sets another number) and at most 1,024 bytes.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: ``KeychainSessionError`` with `errSecParam` for a passcode that is too short or not UTF-8, or `errSecDuplicateItem` if a
+    ///   passcode is already set.
     public func setPasscode(_ passcode: Data, autoLock: AutoLock = .standard) throws(KeychainSessionError) {
         try call { () throws(KeychainFailure) in
             try provider.setPasscode(try Passcode(data: passcode), autoLock: autoLock.value)
@@ -25,8 +25,8 @@ extension KeychainSession {
     ///
     /// - Parameters:
     ///   - passcode: As ``setPasscode(_:autoLock:)-(Data,_)``.
-    ///   - autoLock: When the keychain locks itself.
-    /// - Throws: As ``setPasscode(_:autoLock:)-(Data,_)``.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: The errors of ``setPasscode(_:autoLock:)-(Data,_)``.
     public func setPasscode(_ passcode: String, autoLock: AutoLock = .standard) throws(KeychainSessionError) {
         try setPasscode(Data(passcode.utf8), autoLock: autoLock)
     }
@@ -34,13 +34,13 @@ extension KeychainSession {
     /// Replaces the passcode, and leaves the keychain unlocked.
     ///
     /// - Parameters:
-    ///   - current: The passcode that is set.
-    ///   - new: The one to set; the rules are those of ``setPasscode(_:autoLock:)-(Data,_)``.
-    ///   - rotatingKeys: Whether the class keys are made anew too, and every item sealed again: for when somebody else may have
-    ///     known the old passcode.
-    ///   - autoLock: When the keychain locks itself.
-    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` when `current` is wrong or none is set, `errSecParam` for a new
-    ///   one that is refused.
+    ///   - current: The current passcode.
+    ///   - new: The new passcode, with the rules of ``setPasscode(_:autoLock:)-(Data,_)``.
+    ///   - rotatingKeys: Whether to replace the class keys and encrypt every item again. Pass true if somebody else may have known the
+    ///     old passcode.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` if `current` is wrong or no passcode is set, or `errSecParam` if the new
+    ///   passcode is not valid.
     public func changePasscode(
         from current: Data, to new: Data, rotatingKeys: Bool = false, autoLock: AutoLock = .standard
     ) throws(KeychainSessionError) {
@@ -54,33 +54,33 @@ extension KeychainSession {
     /// Replaces the passcode, as text.
     ///
     /// - Parameters:
-    ///   - current: The passcode that is set.
-    ///   - new: The one to set.
-    ///   - rotatingKeys: Whether the class keys are made anew too.
-    ///   - autoLock: When the keychain locks itself.
-    /// - Throws: As ``changePasscode(from:to:rotatingKeys:autoLock:)-(Data,_,_,_)``.
+    ///   - current: The current passcode.
+    ///   - new: The new passcode.
+    ///   - rotatingKeys: Whether to replace the class keys and encrypt every item again.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: The errors of ``changePasscode(from:to:rotatingKeys:autoLock:)-(Data,_,_,_)``.
     public func changePasscode(
         from current: String, to new: String, rotatingKeys: Bool = false, autoLock: AutoLock = .standard
     ) throws(KeychainSessionError) {
         try changePasscode(from: Data(current.utf8), to: Data(new.utf8), rotatingKeys: rotatingKeys, autoLock: autoLock)
     }
 
-    /// An item that goes when the passcode goes: its accessibility is `kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`.
+    /// An item that is deleted with the passcode: its accessibility is `kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`.
     public struct PasscodeItem: Hashable, Sendable {
-        /// Its service, or its server; nil when the item cannot be read.
+        /// The service or server; nil if the item cannot be read.
         public let service: String?
-        /// Its account; nil when the item cannot be read.
+        /// The account; nil if the item cannot be read.
         public let account: String?
     }
 
-    /// Removes the passcode, and deletes the items that cannot be without one, after asking.
+    /// Removes the passcode and deletes the items that require one, after confirmation.
     ///
     /// - Parameters:
-    ///   - passcode: The passcode that is set.
-    ///   - isAgreed: Gets the items of all programs that will be deleted, perhaps none, and tells whether to go on. An item that
-    ///     comes after it was asked is not deleted: then nothing changes and an error says so.
-    /// - Returns: Whether the passcode was removed: what `isAgreed` answered.
-    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` when the passcode is wrong or none is set.
+    ///   - passcode: The current passcode.
+    ///   - isAgreed: A closure that receives the items of all programs that will be deleted, possibly none, and returns whether to
+    ///     proceed. If another such item is added after the call of the closure, nothing changes and the function throws.
+    /// - Returns: True if the passcode was removed; false if `isAgreed` returned false.
+    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` if the passcode is wrong or none is set.
     @discardableResult
     public func removePasscode(
         _ passcode: Data, deletingIf isAgreed: ([PasscodeItem]) -> Bool
@@ -94,13 +94,13 @@ extension KeychainSession {
         }
     }
 
-    /// Removes the passcode, as text, and deletes the items that cannot be without one, after asking.
+    /// Removes the passcode, given as text, and deletes the items that require one, after confirmation.
     ///
     /// - Parameters:
-    ///   - passcode: The passcode that is set.
-    ///   - isAgreed: As in ``removePasscode(_:deletingIf:)-(Data,_)``.
+    ///   - passcode: The current passcode.
+    ///   - isAgreed: A closure as in ``removePasscode(_:deletingIf:)-(Data,_)``.
     /// - Returns: Whether the passcode was removed.
-    /// - Throws: As ``removePasscode(_:deletingIf:)-(Data,_)``.
+    /// - Throws: The errors of ``removePasscode(_:deletingIf:)-(Data,_)``.
     @discardableResult
     public func removePasscode(
         _ passcode: String, deletingIf isAgreed: ([PasscodeItem]) -> Bool

@@ -3,26 +3,25 @@ public import Foundation
 internal import KeychainCore
 internal import KeychainEngine
 
-/// The lock of the keychain: whether it is unlocked, unlocking, locking, and the passcode.
+/// The lock state and the passcode of the keychain.
 ///
-/// This is not Apple's: on Apple platforms the device is locked and unlocked by its owner, and this type is not there. Elsewhere it
-/// does what the lock screen does there. Code for every platform needs none of it: it calls `SecItem…`, and is answered
-/// `errSecInteractionNotAllowed` while its items are locked.
+/// This type does not exist on Apple platforms, where the lock screen has its role. Code for all platforms does not need it: the SecItem
+/// functions return `errSecInteractionNotAllowed` while their items are locked.
 ///
 ///     let session = try KeychainSession.current()
 ///     try session.unlock(passcode: passcode)
 ///
-/// Without a passcode a keychain is always unlocked. What each protection class allows in each state is in <doc:Locking>.
+/// A keychain without a passcode is always unlocked. <doc:Locking> describes what each protection class allows in each state.
 ///
-/// Every function asks the keychain anew, so an instance can be kept and used from any thread. Deriving a key from a passcode takes
-/// time and memory on purpose (64 MiB by default): do not call what takes a passcode on a thread that must answer a person.
+/// Instances cache no state and can be used from any thread. Deriving a key from a passcode takes time and memory on purpose (64 MiB by
+/// default), so do not call functions with a passcode on the main thread of an application.
 public struct KeychainSession: Sendable {
     let provider: any KeychainSessionProviding
 
-    /// The lock of the keychain that `SecItem…` functions called here would use.
+    /// Returns the session of the keychain that SecItem functions use in the current context.
     ///
-    /// - Returns: The session of that keychain: the user's own, or under test the one of the enclosing scope.
-    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` when there is no place for a keychain.
+    /// - Returns: The session of the user's keychain, or in a test that of the enclosing scope.
+    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` if no folder for a keychain can be determined.
     public static func current() throws(KeychainSessionError) -> KeychainSession {
         let keychain = try KeychainSessionError.wrapping { () throws(KeychainFailure) in try DefaultKeychain.current() }
         guard let provider = keychain as? any KeychainSessionProviding else {
@@ -31,63 +30,63 @@ public struct KeychainSession: Sendable {
         return KeychainSession(provider: provider)
     }
 
-    /// Whether the keychain's keys are at hand.
+    /// The lock state of a keychain.
     public enum State: Hashable, Sendable {
-        /// Not unlocked since the system started, or since everything was locked: only items that are always accessible can be had.
+        /// Not unlocked since the system started or everything was locked: only items that are always accessible are available.
         case neverUnlocked
-        /// Locked after an unlock: items that are accessible after the first unlock can be had too.
+        /// Locked after an unlock: items that are accessible after the first unlock are available too.
         case locked
         /// Unlocked, or no passcode is set.
         case unlocked
     }
 
-    /// Where the keys of an unlocked keychain are.
+    /// The location of the keys of an unlocked keychain.
     public enum KeyHolder: Hashable, Sendable {
-        /// In the kernel's keyring of this user: all processes of the user see an unlock.
+        /// The kernel keyring of this user: an unlock applies to all processes of the user.
         case kernelKeyring
-        /// In the kernel's keyring of a user namespace, as in many containers: an unlock outside it is not seen here.
+        /// The kernel keyring of a user namespace, as in many containers: an unlock applies to processes in the namespace only.
         case kernelKeyringOfUserNamespace
-        /// In this process's memory, because the kernel's keyring cannot be used here: an unlock ends with the process.
+        /// The memory of this process, because the kernel keyring cannot be used: an unlock ends with the process.
         case processMemory
     }
 
-    /// The state at this moment.
+    /// The current state.
     ///
-    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` when the keychain cannot be asked.
+    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` if the keychain cannot be read.
     public var state: State {
         get throws(KeychainSessionError) { State(try status().state) }
     }
 
     /// Whether a passcode is set.
     ///
-    /// - Throws: As ``state``.
+    /// - Throws: The errors of ``state``.
     public var isPasscodeSet: Bool {
         get throws(KeychainSessionError) { try status().isPasscodeSet }
     }
 
-    /// Where the keys are while unlocked.
+    /// The location of the keys while the keychain is unlocked.
     ///
-    /// - Throws: As ``state``.
+    /// - Throws: The errors of ``state``.
     public var keyHolder: KeyHolder {
         get throws(KeychainSessionError) { KeyHolder(try status().holder) }
     }
 
-    /// Unlocks the keychain, for all processes of the user unless ``keyHolder`` says otherwise.
+    /// Unlocks the keychain for the processes that ``keyHolder`` specifies, normally all processes of the user.
     ///
     /// - Parameters:
-    ///   - passcode: The passcode. Normalised (Unicode normalisation form C), so that it is the same however it was typed.
-    ///   - autoLock: When the keychain locks itself again.
-    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` for a wrong passcode, or when none is set.
+    ///   - passcode: The passcode. It is normalized (Unicode normalization form C), so that input methods make no difference.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` if the passcode is wrong or none is set.
     public func unlock(passcode: String, autoLock: AutoLock = .standard) throws(KeychainSessionError) {
         try unlock(passcode: Data(passcode.utf8), autoLock: autoLock)
     }
 
-    /// Unlocks the keychain with a passcode as UTF-8 bytes, which the caller can wipe.
+    /// Unlocks the keychain with a passcode in UTF-8 bytes, which the caller can wipe.
     ///
     /// - Parameters:
     ///   - passcode: The passcode: UTF-8 text of 1 to 1,024 bytes.
-    ///   - autoLock: When the keychain locks itself again.
-    /// - Throws: As ``unlock(passcode:autoLock:)-(String,_)``; `errSecParam` for bytes that are not UTF-8.
+    ///   - autoLock: The rule for locking the keychain automatically.
+    /// - Throws: The errors of ``unlock(passcode:autoLock:)-(String,_)``, and `errSecParam` for bytes that are not UTF-8.
     public func unlock(passcode: Data, autoLock: AutoLock = .standard) throws(KeychainSessionError) {
         try call { () throws(KeychainFailure) in
             try provider.unlock(try Passcode(data: passcode), autoLock: autoLock.value)
@@ -96,25 +95,24 @@ public struct KeychainSession: Sendable {
 
     /// Locks the keychain for all processes of the user.
     ///
-    /// A keychain that is locked already stays so.
+    /// Does nothing if the keychain is already locked.
     ///
-    /// - Parameter includingAfterFirstUnlock: Whether items that are accessible after the first unlock are locked too, as they are by
-    ///   a restart.
-    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` when no passcode is set.
+    /// - Parameter includingAfterFirstUnlock: Whether items that are accessible after the first unlock are locked too, as after a restart.
+    /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` if no passcode is set.
     public func lock(includingAfterFirstUnlock: Bool = false) throws(KeychainSessionError) {
         try call { () throws(KeychainFailure) in try provider.lock(includingAfterFirstUnlock ? .everything : .whenUnlocked) }
     }
 
-    /// When the present unlock ends by itself; nil while locked, or when no passcode is set.
+    /// The rule for locking the keychain automatically; nil while it is locked, or if no passcode is set.
     ///
-    /// - Throws: As ``state``.
+    /// - Throws: The errors of ``state``.
     public var autoLock: AutoLock? {
         get throws(KeychainSessionError) { try status().autoLock.map(AutoLock.init) }
     }
 
-    /// Changes when the present unlock ends by itself.
+    /// Sets the rule for locking the keychain automatically.
     ///
-    /// - Parameter autoLock: When the keychain locks itself.
+    /// - Parameter autoLock: The rule.
     /// - Throws: ``KeychainSessionError`` with `errSecInteractionNotAllowed` while locked.
     public func setAutoLock(_ autoLock: AutoLock) throws(KeychainSessionError) {
         try call { () throws(KeychainFailure) in try provider.setAutoLock(autoLock.value) }
@@ -130,7 +128,7 @@ public struct KeychainSession: Sendable {
 }
 
 extension KeychainSession {
-    /// When an unlocked keychain locks itself.
+    /// The rule for locking an unlocked keychain automatically.
     public struct AutoLock: Hashable, Sendable {
         let value: KeychainCore.AutoLock
 
@@ -138,51 +136,51 @@ extension KeychainSession {
             self.value = value
         }
 
-        /// After 15 minutes in which no item was used.
+        /// Locks after 15 minutes without use of an item.
         public static let standard = AutoLock(.standard)
 
-        /// Never by itself: only ``KeychainSession/lock(includingAfterFirstUnlock:)`` or a restart locks it.
+        /// Never locks automatically: only ``KeychainSession/lock(includingAfterFirstUnlock:)`` or a restart locks the keychain.
         public static let never = AutoLock(.never)
 
-        /// After a time in which no item was used.
+        /// Locks after a time without use of an item.
         ///
-        /// - Parameter seconds: At least 1; less counts as 1.
+        /// - Parameter seconds: The time in seconds; values below 1 count as 1.
         /// - Returns: The rule.
         public static func after(seconds: Int) -> AutoLock {
             AutoLock(.after(seconds: UInt32(clamping: max(1, seconds))))
         }
 
-        /// The seconds without use; nil for ``never``.
+        /// The time without use in seconds; nil for ``never``.
         public var seconds: Int? { value.seconds.map(Int.init) }
     }
 }
 
 extension KeychainSession {
-    /// The states that the keychain goes through, whoever changes them: first the present one, then each that differs.
+    /// A sequence of the current state of the keychain and each later change, by any process.
     ///
-    /// An application waits for its items with it:
+    /// An application can use it to wait for its items:
     ///
     ///     for try await state in try KeychainSession.current().stateChanges where state == .unlocked { break }
     ///
-    /// A change is seen within half a second. A state that lasts less can be missed. Ends when the task is cancelled; throws
-    /// ``KeychainSessionError`` when the keychain cannot be asked any more.
+    /// The sequence polls the keychain and reports a change within half a second. It can miss a state of shorter duration. It ends when the
+    /// task is canceled, and throws ``KeychainSessionError`` if the keychain cannot be read.
     public var stateChanges: StateChanges { StateChanges(session: self) }
 
-    /// See ``KeychainSession/stateChanges``.
+    /// The sequence of ``KeychainSession/stateChanges``.
     public struct StateChanges: AsyncSequence, Sendable {
         /// A state of the keychain.
         public typealias Element = State
-        /// Why the keychain could not be asked.
+        /// The error if the keychain cannot be read.
         public typealias Failure = any Error
 
         let session: KeychainSession
 
-        /// Begins with the present state.
+        /// Returns an iterator that begins with the current state.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> Iterator { Iterator(session: session) }
 
-        /// Asks the keychain until its state is another one.
+        /// An iterator that polls the keychain until its state differs.
         public struct Iterator: AsyncIteratorProtocol {
             private static let interval = Duration.milliseconds(250)
 
@@ -193,9 +191,10 @@ extension KeychainSession {
                 self.session = session
             }
 
-            /// The next state; nil when the task was cancelled.
+            /// Waits for the next state.
             ///
-            /// - Throws: ``KeychainSessionError`` when the keychain cannot be asked.
+            /// - Returns: The state, or nil if the task is canceled.
+            /// - Throws: ``KeychainSessionError`` if the keychain cannot be read.
             public mutating func next() async throws -> State? {
                 while !Task.isCancelled {
                     let state = try session.state
@@ -233,16 +232,16 @@ extension KeychainSession.KeyHolder {
 
 extension Passcode {
     init(data: Data) throws(KeychainFailure) {
-        // The bytes are read within the closure.
+        // The bytes are used within the closure only.
         self = try unsafe data.bytes.withUnsafeBytes { (bytes) throws(KeychainFailure) in try unsafe Passcode(typed: bytes) }
     }
 }
 
-/// Why the keychain's lock did not do what was asked.
+/// The error of a ``KeychainSession`` call.
 public struct KeychainSessionError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
-    /// One of the status codes of Keychain Services, such as `errSecAuthFailed`.
+    /// A status code of Keychain Services, such as `errSecAuthFailed`.
     public let status: OSStatus
-    /// What is wrong, for people; never a secret.
+    /// A description for people; never contains a secret.
     public let description: String
 
     /// The same as ``description``.

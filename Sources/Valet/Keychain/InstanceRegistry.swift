@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// Gives the same arguments the same instance for as long as somebody holds it.
+/// A registry of weak references that returns the same instance for the same arguments.
 ///
 /// `@unchecked Sendable`: the lock guards both variables.
 final class InstanceRegistry<Key: Hashable & Sendable, Instance: AnyObject & Sendable>: @unchecked Sendable {
@@ -11,11 +11,12 @@ final class InstanceRegistry<Key: Hashable & Sendable, Instance: AnyObject & Sen
 
     private let lock = NSLock()
     private var references: [Key: WeakReference] = [:]
-    /// Entries of released instances are dropped when the dictionary reaches this size, so that it stays in
-    /// proportion to what is alive.
+    /// The size of the dictionary at which entries of deallocated instances are removed.
+    ///
+    /// The size stays proportional to the number of live instances.
     private var sweepThreshold = 64
 
-    /// The live instance for `key`, or the one that `make` gives.
+    /// Returns the live instance for `key`, or registers and returns the result of `make`.
     func instance(for key: Key, make: () -> Instance) -> Instance {
         lock.withLock {
             if let instance = references[key]?.instance { return instance }
@@ -30,21 +31,20 @@ final class InstanceRegistry<Key: Hashable & Sendable, Instance: AnyObject & Sen
     }
 }
 
-/// What valets of one type can be told apart by from outside.
+/// The observable properties that distinguish valets of one type.
 struct InstanceKey: Hashable, Sendable {
-    let sandbox: Sandbox
+    let namespace: KeychainNamespace
     private let identifier: ExactString
 
-    init(_ sandbox: Sandbox, _ name: ValetName) {
-        self.sandbox = sandbox
+    init(_ namespace: KeychainNamespace, _ name: ValetName) {
+        self.namespace = namespace
         identifier = ExactString(name.identifier.description)
     }
 }
 
-/// Text compared as the keychain compares it: byte by byte.
+/// Text that is compared byte by byte, as in the keychain.
 ///
-/// Swift takes "é" and "e" with a combining accent for equal, the keychain does not. What decides which item is meant
-/// must follow the keychain.
+/// In Swift, "é" and "e" with a combining accent are equal; in the keychain they are not.
 struct ExactString: Hashable, Sendable {
     let value: String
 

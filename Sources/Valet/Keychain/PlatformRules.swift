@@ -1,88 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainServices
 
-/// The rules that differ between platforms, all of them.
+/// All rules that differ between platforms.
 enum PlatformRules {
     #if os(macOS)
-    /// The prefix of an application group is the App ID prefix of the maker on macOS.
+    /// Returns whether the prefix of an application group is valid: on macOS it is the App ID prefix of the developer.
     static func isApplicationGroupPrefix(_ prefix: String) -> Bool { !prefix.isEmpty }
 
-    /// Where the items of `items` lie if they were written on macOS 10.14 or earlier: in the file-based keychain.
+    /// Returns a query for the same items in the file-based keychain, where macOS 10.14 and earlier stored them.
     ///
-    /// Nil for an iCloud valet: its items never lay there.
-    static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? {
-        guard !sandbox.isSynchronizable else { return nil }
+    /// Nil for an iCloud valet, whose items were never stored there.
+    static func itemsFromPreCatalina(_ items: QueryTemplate, of namespace: KeychainNamespace) -> QueryTemplate? {
+        guard !namespace.isSynchronizable else { return nil }
         return items.with([kSecUseDataProtectionKeychain as String: false])
     }
     #else
-    /// The prefix of an application group is always the word `group`.
+    /// Returns whether the prefix of an application group is valid: it is always the word `group`.
     static func isApplicationGroupPrefix(_ prefix: String) -> Bool { prefix == "group" }
 
-    /// Nil: no other platform ever had a second keychain.
-    static func itemsFromPreCatalina(_ items: ItemQuery, of sandbox: Sandbox) -> ItemQuery? { nil }
+    /// Returns nil: only macOS has a file-based keychain.
+    static func itemsFromPreCatalina(_ items: QueryTemplate, of namespace: KeychainNamespace) -> QueryTemplate? { nil }
     #endif
 
-    // MARK: Listing
+    // MARK: Searches for several items
 
     #if canImport(Darwin)
-    /// The accounts of all items that match `query`, which asks for no results; those that are no strings are left out.
+    /// Makes a search return the account of each item, among other attributes.
+    static var returnAccounts: [String: Any] { [kSecReturnAttributes as String: true] }
+
+    /// Makes a search for several items fail if one of them cannot be read.
     ///
-    /// Success with nil: what was delivered is not what was asked for.
-    static func accounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
-        let listing: [String: Any] = [kSecMatchLimit as String: kSecMatchLimitAll as String, kSecReturnAttributes as String: true]
-        let (status, found) = SecItem.copyAllAttributes(matching: query.merging(listing) { _, new in new })
-        return (status, found?.compactMap { $0[kSecAttrAccount as String] as? String })
-    }
+    /// Empty: Apple's keychain has no such option, and leaves unreadable items out.
+    static var failIfUnreadable: [String: Any] { [:] }
     #else
-    /// The accounts of all items that match `query`, which asks for no results; those that are no strings are left out.
-    static func accounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
-        AccountListing.accounts(matching: query)
-    }
+    /// Makes a search return the account of each item, and no other attribute.
+    static var returnAccounts: [String: Any] { [kSecReturnAccount as String: true] }
+
+    /// Makes a search for several items fail if one of them cannot be read.
+    static var failIfUnreadable: [String: Any] { [kSecMatchFailsIfUnreadable as String: true] }
     #endif
 
-    // MARK: Items that a person has to release
+    // MARK: Items with access control
 
     #if canImport(Darwin)
-    /// Whether an item that is there, and that an update may not touch without asking, is removed to be added anew.
+    /// Whether an item with access control is replaced by removing it and adding a new one.
     ///
-    /// Apple's keychain reads an item to update it, and asks for that. Removing and adding ask nobody, but they are two calls: if the
-    /// process or the machine stops between them, the key is left without a value, and the old one cannot be put back because nobody
-    /// has read it.
+    /// Apple's keychain reads an item to update it, and prompts the user for that. Removing and adding do not prompt, but they are two
+    /// calls: if the process or the machine stops between them, the key has no value, and the old value was never read and is lost.
     static let overwritesByRemoving = true
     #else
-    /// False: an update that names the item and brings a new value writes the item anew, at one stroke, and asks nobody.
+    /// False: an update that sets a new value replaces the item atomically and does not prompt the user.
     static let overwritesByRemoving = false
     #endif
 
     #if os(tvOS) || os(watchOS)
-    // LocalAuthentication lacks what is needed here, and the constants for these keys are deprecated: naming them would be a warning.
+    // LocalAuthentication lacks the API needed here, and the constants for these keys are deprecated: their use would be a warning.
 
-    /// Makes a call fail rather than ask.
+    /// Makes a call fail instead of prompting the user.
     static func withoutPromptEntries() -> [String: Any] { ["u_AuthUI": "u_AuthUIF"] }
 
-    /// Makes a call ask in the program's words.
-    static func asking(_ prompt: String) -> [String: Any] { prompt.isEmpty ? [:] : ["u_OpPrompt": prompt] }
+    /// Sets the text of the prompt.
+    static func promptEntries(_ prompt: String) -> [String: Any] { prompt.isEmpty ? [:] : ["u_OpPrompt": prompt] }
 
-    /// True: nobody can be asked about it.
+    /// Returns true: these platforms have no API to find out.
     static func hasBiometry() -> Bool { true }
     #else
-    /// Makes a call fail rather than ask.
+    /// Makes a call fail instead of prompting the user.
     static func withoutPromptEntries() -> [String: Any] {
         let context = LAContext()
         context.interactionNotAllowed = true
         return [kSecUseAuthenticationContext as String: context]
     }
 
-    /// Makes a call ask in the program's words; the empty text leaves the words to the keychain.
-    static func asking(_ prompt: String) -> [String: Any] {
+    /// Sets the text of the prompt; if it is empty, the keychain chooses the text.
+    static func promptEntries(_ prompt: String) -> [String: Any] {
         let context = LAContext()
         if !prompt.isEmpty { context.localizedReason = prompt }
         return [kSecUseAuthenticationContext as String: context]
     }
 
-    /// Whether a finger or a face can release an item now.
+    /// Returns whether biometric authentication is available now.
     static func hasBiometry() -> Bool {
-        // No pointer is given.
+        // The error pointer is nil.
         unsafe LAContext().canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
     }
     #endif

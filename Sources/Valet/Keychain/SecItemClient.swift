@@ -2,44 +2,61 @@
 internal import Foundation
 internal import KeychainServices
 
-/// Every call of Keychain Services that this module makes.
+/// All calls of this module to Keychain Services.
 ///
-/// The calls differ between platforms in what they coerce, so they are kept together and take nothing but
-/// dictionaries with String keys.
-enum SecItem {
-    /// Whether something matches: `errSecSuccess`, `errSecItemNotFound`, or why that cannot be said.
-    static func look(for query: [String: Any]) -> OSStatus {
+/// Platforms differ in the types that they coerce, so all calls are here and pass dictionaries with `String` keys only.
+enum SecItemClient {
+    /// Returns `errSecSuccess` if an item matches, `errSecItemNotFound` if none does, or the status of a failed search.
+    static func status(ofSearch query: [String: Any]) -> OSStatus {
         SecItemCopyMatching(query as CFDictionary, nil)
     }
 
-    /// The value of the one item that `query`, which asks for data, matches.
+    /// Returns the value of the item that `query`, which requests data, matches.
     ///
     /// Success with nil: the item has no value.
     static func copyData(matching query: [String: Any]) -> (OSStatus, Data?) {
         let (status, result) = copy(matching: query)
         guard let value = result as? NSData else { return (status, nil) }
-        // `as? Data` would do, but Foundation for Linux casts byte by byte: 50 ms for a mebibyte. The bytes are valid as long
-        // as `value` lives.
+        // `as? Data` is slow on Linux, where Foundation casts byte by byte: 50 ms for a mebibyte. The bytes are valid during the
+        // lifetime of `value`.
         return (status, withExtendedLifetime(value) { unsafe Data(bytes: value.bytes, count: value.length) })
     }
 
-    /// The one item that `query`, which asks for attributes, matches.
+    /// Returns the attributes of the item that `query`, which requests attributes, matches.
     static func copyAttributes(matching query: [String: Any]) -> (OSStatus, [String: Any]?) {
         let (status, result) = copy(matching: query)
         return (status, result as? [String: Any])
     }
 
-    /// All items that `query`, which asks for attributes and sets a limit other than one, matches.
+    /// Returns the attributes of all items that `query`, which requests attributes and sets a limit other than one, matches.
     static func copyAllAttributes(matching query: [String: Any]) -> (OSStatus, [[String: Any]]?) {
         let (status, result) = copy(matching: query)
         return (status, result as? [[String: Any]])
+    }
+
+    /// Returns the accounts of all items that `query` matches; accounts that are not strings are left out.
+    ///
+    /// Success with nil: the result is not an array of dictionaries.
+    static func copyAccounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
+        let listing = query.merging([kSecMatchLimit as String: kSecMatchLimitAll as String]) { _, new in new }
+            .merging(PlatformRules.returnAccounts) { _, new in new }
+        let (status, result) = copy(matching: listing)
+        guard let items = result as? NSArray else { return (status, nil) }
+        var accounts: [String] = []
+        accounts.reserveCapacity(items.count)
+        // One by one: on Linux the array makes each dictionary when it is read.
+        for index in 0..<items.count {
+            guard let attributes = items.object(at: index) as? [String: Any] else { return (status, nil) }
+            if let account = attributes[kSecAttrAccount as String] as? String { accounts.append(account) }
+        }
+        return (status, accounts)
     }
 
     static func add(_ attributes: [String: Any]) -> OSStatus {
         SecItemAdd(attributes as CFDictionary, nil)
     }
 
-    /// Adds an item; `attributes` asks for the attributes it then has.
+    /// Adds an item and returns its attributes, which `attributes` requests.
     static func addReturningAttributes(_ attributes: [String: Any]) -> (OSStatus, [String: Any]?) {
         var result: CFTypeRef?
         // The pointer is used during the call only.
@@ -55,7 +72,7 @@ enum SecItem {
         SecItemDelete(query as CFDictionary)
     }
 
-    /// The access control of items in the class that needs a passcode; nil if the system makes none.
+    /// Returns an access control of the class that requires a passcode, or nil if the system cannot create it.
     static func accessControl(_ flags: SecAccessControlCreateFlags) -> SecAccessControl? {
         SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
     }
@@ -68,48 +85,48 @@ enum SecItem {
     }
 }
 
-/// A dictionary for SecItem functions that is made once and completed for each call.
+/// A dictionary for SecItem functions that is created once and completed for each call.
 ///
-/// `@unchecked Sendable`: a dictionary of `Any` cannot show it, but this one never changes, and what is put in are
-/// strings, Booleans and what a caller gave as the values of a query; nothing of it is ever changed here.
-struct ItemQuery: @unchecked Sendable {
+/// `@unchecked Sendable`: the compiler cannot verify a dictionary of `Any`. This one is never changed. It contains strings, Booleans, and
+/// values from a caller's query, which this module does not change.
+struct QueryTemplate: @unchecked Sendable {
     let entries: [String: Any]
 
     init(_ entries: [String: Any]) {
-        // Room for what a call adds, so that completing the dictionary copies it once and never grows it.
+        // Capacity for the entries that a call adds, so that completing the dictionary copies it once and never grows it.
         var roomy = [String: Any](minimumCapacity: entries.count + 4)
         roomy.merge(entries) { _, new in new }
         self.entries = roomy
     }
 
-    func with(_ more: [String: Any]) -> ItemQuery {
-        ItemQuery(entries.merging(more) { _, new in new })
+    func with(_ more: [String: Any]) -> QueryTemplate {
+        QueryTemplate(entries.merging(more) { _, new in new })
     }
 
-    /// Which of the keychains of macOS the query is about.
+    /// The entry that selects a keychain of macOS.
     var keychainSelector: [String: Any] {
         entries.filter { $0.key == kSecUseDataProtectionKeychain as String }
     }
 
-    func forAccount(_ account: String, _ asking: PromptOptions = .unspecified) -> [String: Any] {
+    func forAccount(_ account: String, _ promptOptions: PromptOptions = .unspecified) -> [String: Any] {
         var completed = entries
         completed[kSecAttrAccount as String] = account
-        for (key, value) in asking.entries { completed[key] = value }
+        for (key, value) in promptOptions.entries { completed[key] = value }
         return completed
     }
 }
 
-/// What a call says about asking the person who has to release an item.
+/// The options of a call for prompting the user.
 struct PromptOptions {
-    /// What goes into the dictionary of the call.
+    /// The entries for the dictionary of the call.
     let entries: [String: Any]
 
-    /// Says nothing: for items that need nobody, and to be asked in the keychain's own words.
+    /// No options: for items without access control, and for prompts with the keychain's own text.
     static var unspecified: PromptOptions { PromptOptions(entries: [:]) }
 
-    /// Nobody is asked: the call answers `errSecInteractionNotAllowed` where somebody would have to be.
+    /// No prompt: a call that would need one returns `errSecInteractionNotAllowed`.
     static var never: PromptOptions { PromptOptions(entries: PlatformRules.withoutPromptEntries()) }
 
-    /// The person is asked in these words, and one answer serves every call that is given the same options.
-    static func once(_ prompt: String) -> PromptOptions { PromptOptions(entries: PlatformRules.asking(prompt)) }
+    /// One prompt with this text for all calls that use the same options.
+    static func once(_ prompt: String) -> PromptOptions { PromptOptions(entries: PlatformRules.promptEntries(prompt)) }
 }

@@ -2,34 +2,35 @@
 internal import Foundation
 internal import KeychainServices
 
-/// Brings items from one place of the keychain into a valet: all of them, or the keychain is as it was before.
+/// A migration of items into a valet, with rollback on failure.
 ///
-/// Everything is read and checked first. An item that was not read and copied is never removed.
+/// All items are read and checked first. Only items that were read and copied are removed.
 struct Migration {
     typealias Mapping = (MigratableKeyValuePair<AnyHashable>) throws -> MigratableKeyValuePair<String>?
 
     let source: MigrationQuery
     let destination: NamespaceKeychain
-    /// How somebody may be asked if copies have to go whose items only a person can release: they are removed only if nobody has
-    /// written to them, which cannot be seen otherwise.
+    /// The prompt for a rollback of copies with access control.
+    ///
+    /// Only a read shows whether another program has written to a copy, in which case it is not removed.
     var undoing = PromptOptions.unspecified
 
-    /// Copies or moves items with their keys and values as they are.
+    /// Copies or moves items with their keys and values unchanged.
     func run(removingOriginals: Bool) throws {
         let copies = try plan { pair in
-            // Items of other programs may have accounts that are no text.
+            // Items of other programs may have accounts that are not text.
             guard let key = pair.key as? String else { throw MigrationError.keyToMigrateInvalid }
             return MigratableKeyValuePair(key: key, value: pair.value)
         }
-        try carryOut(copies, removingOriginals: removingOriginals)
+        try execute(copies, removingOriginals: removingOriginals)
     }
 
-    /// Copies what `mapping` makes of the items, and leaves the items where they are.
+    /// Copies the pairs that `mapping` returns, and does not remove the original items.
     func run(_ mapping: Mapping) throws {
-        try carryOut(plan(mapping), removingOriginals: false)
+        try execute(plan(mapping), removingOriginals: false)
     }
 
-    /// What has to be written, after every check.
+    /// Reads and checks all items and returns the copies to write.
     private func plan(_ mapping: Mapping) throws -> [PlannedCopy] {
         var copies: [PlannedCopy] = []
         var keys: Set<ExactString> = []
@@ -46,7 +47,7 @@ struct Migration {
         return copies
     }
 
-    private func carryOut(_ copies: [PlannedCopy], removingOriginals: Bool) throws {
+    private func execute(_ copies: [PlannedCopy], removingOriginals: Bool) throws {
         var journal = MigrationJournal(destination: destination, undoing)
         do {
             for copy in copies { try journal.write(copy, removingOriginal: removingOriginals) }
@@ -58,45 +59,45 @@ struct Migration {
     }
 }
 
-/// A value to be written in a migration, and the item it comes from.
+/// A value to write in a migration, and its original item.
 struct PlannedCopy {
     let original: StoredItem
     let key: String
     let value: Data
 }
 
-/// Carries out a migration step by step, and knows how to undo the steps done so far.
+/// A journal of the steps of a migration that can undo the steps done so far.
 struct MigrationJournal {
     private enum Step {
         case written(StoredItem, from: StoredItem)
         case writtenAndRemoved(StoredItem, from: StoredItem)
-        /// Two items with the same primary key cannot be there at once, so the one was made into the other.
+        /// Two items with the same primary key cannot coexist, so the original was changed into the copy.
         case movedInPlace(StoredItem)
     }
 
     private let destination: NamespaceKeychain
-    /// How the copies are reached when they have to go.
+    /// The query entries to access the copies during a rollback.
     private let accessOptions: [String: Any]
     private var steps: [Step] = []
 
-    init(destination: NamespaceKeychain, _ asking: PromptOptions = .unspecified) {
+    init(destination: NamespaceKeychain, _ promptOptions: PromptOptions = .unspecified) {
         self.destination = destination
-        accessOptions = destination.items.keychainSelector.merging(asking.entries) { _, new in new }
+        accessOptions = destination.items.keychainSelector.merging(promptOptions.entries) { _, new in new }
     }
 
     /// Writes one copy.
     ///
-    /// Never over a value that somebody has stored since the check.
+    /// Does not replace a value that another program has stored since the check.
     mutating func write(_ copy: PlannedCopy, removingOriginal: Bool) throws {
         let identity = destination.items.forAccount(copy.key)
         var attributes = try destination.newItem(forKey: copy.key, value: copy.value)
         attributes[kSecReturnAttributes as String] = true
-        switch SecItem.addReturningAttributes(attributes) {
+        switch SecItemClient.addReturningAttributes(attributes) {
         case (errSecSuccess, let stored):
             let item = StoredItem(attributes: stored ?? identity, value: copy.value, accessOptions: accessOptions)
             steps.append(.written(item, from: copy.original))
         case (errSecDuplicateItem, _):
-            guard removingOriginal, copy.original.hasPrimaryKey(ofKey: copy.key, in: destination.sandbox) else {
+            guard removingOriginal, copy.original.hasPrimaryKey(ofKey: copy.key, in: destination.namespace) else {
                 throw MigrationError.keyToMigrateAlreadyExistsInValet
             }
             try changeAccessibilityInPlace(copy.original)
@@ -106,14 +107,14 @@ struct MigrationJournal {
     }
 
     private mutating func changeAccessibilityInPlace(_ item: StoredItem) throws {
-        switch item.changeAccessibilityIfUnchanged(to: destination.sandbox.accessibilityAttribute) {
+        switch item.changeAccessibilityIfUnchanged(to: destination.namespace.accessibilityAttribute) {
         case errSecSuccess: steps.append(.movedInPlace(item))
         case errSecItemNotFound: throw MigrationError.removalFailed
         case let status: throw KeychainError(statusOfWriting: status)
         }
     }
 
-    /// Removes the items that were copied, each by itself: a query for all of them would also find what was added since.
+    /// Removes the items that were copied, one by one: a query for all of them would also find items added since.
     mutating func removeOriginals() throws {
         for index in steps.indices {
             guard case .written(let copy, let original) = steps[index] else { continue }
@@ -124,7 +125,7 @@ struct MigrationJournal {
 
     /// Undoes all steps, the last one first.
     ///
-    /// A copy goes only when its original is there.
+    /// Removes a copy only if its original exists.
     func undo() {
         for step in steps.reversed() {
             switch step {

@@ -2,24 +2,24 @@
 internal import Foundation
 internal import KeychainServices
 
-/// Which items to migrate: a query known to find generic passwords, and to ask for nothing a migration decides itself.
+/// A validated query for the items to migrate: it finds generic passwords and sets no option that a migration sets itself.
 struct MigrationQuery {
-    /// Finds all items, with attributes and persistent references and without their values: asking for the values of
-    /// several items at once is not possible in every keychain of macOS.
+    /// A search for all items that returns attributes and persistent references, but not values: not every keychain of macOS can return
+    /// the values of several items at once.
     private let listing: [String: Any]
-    /// What a caller said about how to reach the items: in which of the keychains of macOS they are, and how somebody may be asked.
+    /// The entries of the query that select a keychain of macOS and control prompts.
     ///
-    /// It must be repeated when one of them is read.
+    /// The read of each item repeats them.
     private let readingOptions: [String: Any]
-    /// The part of it that goes for removing one too.
+    /// The entries that removing an item repeats too.
     private let accessOptions: [String: Any]
 
-    /// The items of a valet.
-    init(_ items: ItemQuery, _ asking: PromptOptions = .unspecified) {
-        self.init(checked: items.with(asking.entries).entries)
+    /// Creates a query for the items of a valet.
+    init(_ items: QueryTemplate, _ promptOptions: PromptOptions = .unspecified) {
+        self.init(checked: items.with(promptOptions.entries).entries)
     }
 
-    /// A query from outside.
+    /// Validates a query of a caller.
     init(_ query: [String: AnyHashable]) throws(MigrationError) {
         func flag(_ key: CFString) -> Bool? { query[key as String] as? Bool }
         let limit = query[kSecMatchLimit as String]
@@ -42,8 +42,8 @@ struct MigrationQuery {
         listing[kSecReturnPersistentRef as String] = true
         listing[kSecReturnData as String] = nil
         listing[kSecReturnRef as String] = nil
-        self.listing = listing
-        // The constant for the words is deprecated on Apple platforms: naming it would be a warning.
+        self.listing = listing.merging(PlatformRules.failIfUnreadable) { _, new in new }
+        // The constant for "u_OpPrompt" is deprecated on Apple platforms: its use would be a warning.
         let options = [kSecUseDataProtectionKeychain as String, kSecUseAuthenticationContext as String, "u_OpPrompt"]
         accessOptions = query.filter { options.contains($0.key) }
         let interaction = kSecUseAuthenticationUI as String
@@ -52,14 +52,16 @@ struct MigrationQuery {
 
     /// Reads all items that match, with their values.
     ///
-    /// An item that vanishes or turns out to be damaged meanwhile is left out, and so left alone: what is not in the
-    /// result is not touched by a migration.
+    /// An item that another process removes between the listing and its own read is left out. A migration changes only items in the
+    /// result.
+    ///
+    /// - Throws: ``KeychainError/couldNotAccessKeychain`` if an item is damaged, ``KeychainError/itemNotFound`` if nothing matches, and the
+    ///   other errors of a read.
     func readItems() throws(KeychainError) -> [StoredItem] {
-        let (status, listed) = SecItem.copyAllAttributes(matching: listing)
+        let (status, listed) = SecItemClient.copyAllAttributes(matching: listing)
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let listed else { throw .couldNotAccessKeychain }
         var items: [StoredItem] = []
-        var skippedDamagedItem = false
         for attributes in listed {
             guard let reference = attributes[kSecValuePersistentRef as String] as? Data else { throw .couldNotAccessKeychain }
             var query = readingOptions
@@ -69,17 +71,16 @@ struct MigrationQuery {
             query[kSecReturnAttributes as String] = true
             query[kSecReturnData as String] = true
             // Attributes and value are read in one call, so they are of the same version of the item.
-            switch SecItem.copyAttributes(matching: query) {
+            switch SecItemClient.copyAttributes(matching: query) {
             case (errSecSuccess, let attributes?):
                 let value = attributes[kSecValueData as String] as? Data
                 items.append(StoredItem(attributes: attributes, value: value, accessOptions: accessOptions))
             case (errSecSuccess, nil): throw .couldNotAccessKeychain
             case (errSecItemNotFound, _): continue
-            case (errSecDecode, _): skippedDamagedItem = true
             case (let status, _): throw KeychainError(status: status)
             }
         }
-        guard !items.isEmpty else { throw skippedDamagedItem ? .couldNotAccessKeychain : .itemNotFound }
+        guard !items.isEmpty else { throw .itemNotFound }
         return items
     }
 }

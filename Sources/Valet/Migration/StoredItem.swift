@@ -2,12 +2,12 @@
 internal import Foundation
 internal import KeychainServices
 
-/// One item of the keychain, known by its attributes: exactly this item, as it was when they were read.
+/// One item of the keychain, identified by its attributes as they were when it was read.
 struct StoredItem {
     private let attributes: [String: Any]
-    /// Nil: the item has none.
+    /// The value; nil if the item has none.
     let value: Data?
-    /// How it is reached: in which of the keychains of macOS it is, and how somebody may be asked for it.
+    /// The query entries that select a keychain of macOS and control prompts.
     private let accessOptions: [String: Any]
 
     init(attributes: [String: Any], value: Data?, accessOptions: [String: Any]) {
@@ -16,7 +16,7 @@ struct StoredItem {
         self.accessOptions = accessOptions
     }
 
-    /// The account: text, or whatever another program has put there.
+    /// The account: text, or another type if another program stored the item.
     var account: AnyHashable? {
         switch attributes[kSecAttrAccount as String] {
         case let text as String: AnyHashable(text)
@@ -25,10 +25,10 @@ struct StoredItem {
         }
     }
 
-    /// The item, whatever happened to it since.
+    /// Finds the item even if it was changed since it was read.
     ///
-    /// Names the primary key and not the persistent reference: the file-based keychain of macOS does not delete by the latter.
-    private var itself: [String: Any] {
+    /// Contains the primary key and not the persistent reference: the file-based keychain of macOS cannot delete by the latter.
+    private var primaryKeyQuery: [String: Any] {
         let primaryKey = [kSecAttrAccount, kSecAttrService, kSecAttrAccessGroup, kSecAttrSynchronizable].map { $0 as String }
         var query = accessOptions
         query[kSecClass as String] = kSecClassGenericPassword as String
@@ -40,54 +40,54 @@ struct StoredItem {
         (attributes[kSecAttrSynchronizable as String] as? NSNumber)?.boolValue == true
     }
 
-    /// The item, if nobody has written to it since: each write gives it a later date.
-    private var unchanged: [String: Any] {
-        var query = itself
+    /// Finds the item unless it was changed since it was read: each write sets a later modification date.
+    private var unchangedItemQuery: [String: Any] {
+        var query = primaryKeyQuery
         query[kSecAttrModificationDate as String] = attributes[kSecAttrModificationDate as String]
         return query
     }
 
     /// Removes the item unless it was changed since it was read.
     ///
-    /// - Returns: Whether it is gone; also true if somebody else removed it.
+    /// - Returns: True if the item no longer exists, even if another program removed it.
     func removeIfUnchanged() -> Bool {
-        switch SecItem.delete(unchanged) {
+        switch SecItemClient.delete(unchangedItemQuery) {
         case errSecSuccess: true
-        case errSecItemNotFound: SecItem.look(for: itself) == errSecItemNotFound
+        case errSecItemNotFound: SecItemClient.status(ofSearch: primaryKeyQuery) == errSecItemNotFound
         default: false
         }
     }
 
     /// Changes the accessibility of the item unless the item was changed since it was read.
     func changeAccessibilityIfUnchanged(to attribute: String) -> OSStatus {
-        SecItem.update(unchanged, to: [kSecAttrAccessible as String: attribute])
+        SecItemClient.update(unchangedItemQuery, to: [kSecAttrAccessible as String: attribute])
     }
 
     /// Undoes `changeAccessibilityIfUnchanged`.
     ///
-    /// Only the accessibility, so a value written since then stays.
+    /// Changes only the accessibility, so it preserves a value written since then.
     func restoreAccessibility() {
         guard let original = attributes[kSecAttrAccessible as String] else { return }
-        _ = SecItem.update(itself, to: [kSecAttrAccessible as String: original])
+        _ = SecItemClient.update(primaryKeyQuery, to: [kSecAttrAccessible as String: original])
     }
 
-    /// Puts a removed item back.
+    /// Adds a removed item again.
     ///
-    /// Its dates and its persistent reference are new ones, all else is as before.
+    /// Its dates and its persistent reference are new.
     ///
-    /// - Returns: Whether there is an item in its place.
+    /// - Returns: True if an item with this primary key exists afterwards.
     func restore() -> Bool {
-        var item = itself
+        var item = primaryKeyQuery
         for key in Self.descriptiveAttributes { item[key] = attributes[key] }
         item[kSecValueData as String] = value
-        // Attributes that were read name the protection twice where there is an access control, and only the access
-        // control says all of it. A synchronizable item cannot have one.
+        // The attributes of an item with access control contain its protection class twice; only the access control is complete. A
+        // synchronizable item cannot have one.
         if !isSynchronizable, let accessControl = attributes[kSecAttrAccessControl as String] {
             item[kSecAttrAccessControl as String] = accessControl
         } else {
             item[kSecAttrAccessible as String] = attributes[kSecAttrAccessible as String]
         }
-        let status = SecItem.add(item)
+        let status = SecItemClient.add(item)
         return status == errSecSuccess || status == errSecDuplicateItem
     }
 
@@ -98,14 +98,14 @@ struct StoredItem {
         ].map { $0 as String }
     }
 
-    /// Whether an item of `key` in `sandbox` would have the primary key of this one, so that both cannot be there.
-    func hasPrimaryKey(ofKey key: String, in sandbox: Sandbox) -> Bool {
+    /// Returns whether an item of `key` in `namespace` would have the same primary key as this one, so that both cannot coexist.
+    func hasPrimaryKey(ofKey key: String, in namespace: KeychainNamespace) -> Bool {
         func text(_ attribute: CFString) -> ExactString? {
             (attributes[attribute as String] as? String).map(ExactString.init)
         }
         return text(kSecAttrAccount) == ExactString(key)
-            && text(kSecAttrService) == sandbox.service
-            && isSynchronizable == sandbox.isSynchronizable
-            && (sandbox.accessGroup == nil || text(kSecAttrAccessGroup) == sandbox.accessGroup)
+            && text(kSecAttrService) == namespace.service
+            && isSynchronizable == namespace.isSynchronizable
+            && (namespace.accessGroup == nil || text(kSecAttrAccessGroup) == namespace.accessGroup)
     }
 }

@@ -2,40 +2,44 @@
 public import Foundation
 
 extension Valet {
-    /// Brings existing keychain items into this valet: all that match, or none.
+    /// Copies existing keychain items into this valet, all of them or none.
     ///
-    /// Everything is checked before anything is written. If writing or removing fails, what was done is undone. An item
-    /// that was added or changed by somebody else in the meantime is never removed, and neither is one that cannot be read.
+    /// All items are read and checked before any is written. If a write or a removal fails, the previous steps are rolled back. An item
+    /// that another program added or changed in the meantime is never removed.
+    ///
+    /// If an item cannot be read, nothing is migrated. On Apple platforms a search leaves out unreadable items, so there the migration
+    /// leaves them where they are.
     ///
     /// - Parameters:
-    ///   - query: Which items: `kSecClass`, which must be generic password, and any other attributes. It must not ask for
-    ///     data or references, nor for one item only, nor name an access control.
-    ///   - removeOnCompletion: Whether the items are removed from where they were.
-    /// - Throws: A ``MigrationError``, or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches. The
-    ///   keychain is as it was before, but an item put back has new dates.
+    ///   - query: The items to migrate: `kSecClass`, which must be `kSecClassGenericPassword`, and any other attributes. The query must not
+    ///     request data or references, set a limit of one, or contain an access control.
+    ///   - removeOnCompletion: Whether to remove the original items.
+    /// - Throws: A ``MigrationError`` or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches,
+    ///   ``KeychainError/couldNotAccessKeychain`` if an item cannot be read, for example because it is damaged. All changes are then
+    ///   rolled back, but a restored item has new dates.
     public func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws {
         try migration(from: MigrationQuery(query)).run(removingOriginals: removeOnCompletion)
     }
 
-    /// Brings the values of another valet into this one: all of them, or none.
+    /// Copies the values of another valet into this one, all of them or none.
     ///
     /// - Parameters:
-    ///   - valet: Where the values are.
-    ///   - removeOnCompletion: Whether they are removed from there.
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``.
+    ///   - valet: The source.
+    ///   - removeOnCompletion: Whether to remove the values from the source.
+    /// - Throws: The errors of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws {
         try migration(from: MigrationQuery(valet.keychain.items)).run(removingOriginals: removeOnCompletion)
     }
 
-    /// Brings what is made of existing keychain items into this valet.
+    /// Copies existing keychain items into this valet and transforms each one, all of them or none.
     ///
-    /// The items stay where they are.
+    /// The original items are not removed.
     ///
     /// - Parameters:
-    ///   - query: Which items, as in ``migrateObjects(matching:removeOnCompletion:)``.
-    ///   - compactMap: Makes the pair to store from the pair of each item. Nil leaves that item out; throwing ends the
-    ///     migration with nothing written.
-    /// - Throws: What `compactMap` throws, and as ``migrateObjects(matching:removeOnCompletion:)``.
+    ///   - query: The items to migrate, as in ``migrateObjects(matching:removeOnCompletion:)``.
+    ///   - compactMap: A closure that returns the pair to store for the pair of an item, or nil to leave out the item. If it throws,
+    ///     nothing is written.
+    /// - Throws: The errors of `compactMap` and of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjects(
         matching query: [String: AnyHashable],
         compactMap: (MigratableKeyValuePair<AnyHashable>) throws -> MigratableKeyValuePair<String>?
@@ -43,15 +47,14 @@ extension Valet {
         try migration(from: MigrationQuery(query)).run(compactMap)
     }
 
-    /// Brings what is made of the values of another valet into this one.
+    /// Copies the values of another valet into this one and transforms each one, all of them or none.
     ///
-    /// The values stay where they are.
+    /// The original values are not removed.
     ///
     /// - Parameters:
-    ///   - valet: Where the values are.
-    ///   - compactMap: Makes the pair to store from each pair. Nil leaves that pair out; throwing ends the migration with
-    ///     nothing written.
-    /// - Throws: What `compactMap` throws, and as ``migrateObjects(matching:removeOnCompletion:)``.
+    ///   - valet: The source.
+    ///   - compactMap: A closure that returns the pair to store for each pair, or nil to leave it out. If it throws, nothing is written.
+    /// - Throws: The errors of `compactMap` and of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjects(
         from valet: Valet,
         compactMap: (MigratableKeyValuePair<AnyHashable>) throws -> MigratableKeyValuePair<String>?
@@ -59,39 +62,36 @@ extension Valet {
         try migration(from: MigrationQuery(valet.keychain.items)).run(compactMap)
     }
 
-    /// Brings the values that an earlier version of this valet kept with the withdrawn accessibility `always`.
+    /// Copies the values that an earlier version of this valet stored with the withdrawn accessibility `always`.
     ///
-    /// - Parameter removeOnCompletion: Whether they are removed from there.
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``.
+    /// - Parameter removeOnCompletion: Whether to remove the original values.
+    /// - Throws: The errors of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjectsFromAlwaysAccessibleValet(removeOnCompletion: Bool) throws {
         try migrate(fromWithdrawn: .always, removeOnCompletion: removeOnCompletion)
     }
 
-    /// Brings the values that an earlier version of this valet kept with the withdrawn accessibility `alwaysThisDeviceOnly`.
+    /// Copies the values that an earlier version of this valet stored with the withdrawn accessibility `alwaysThisDeviceOnly`.
     ///
-    /// - Parameter removeOnCompletion: Whether they are removed from there.
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``.
+    /// - Parameter removeOnCompletion: Whether to remove the original values.
+    /// - Throws: The errors of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValet(removeOnCompletion: Bool) throws {
         try migrate(fromWithdrawn: .alwaysThisDeviceOnly, removeOnCompletion: removeOnCompletion)
     }
 
-    /// Brings the values that this valet kept on macOS 10.14 or earlier, in a keychain that later systems do not look
-    /// into.
+    /// Copies the values that this valet stored on macOS 10.14 or earlier, in the file-based keychain that later systems do not search.
     ///
-    /// The old items stay there.
+    /// The original items are not removed. Does nothing on other platforms and for iCloud valets.
     ///
-    /// There is nothing to do, and nothing is done, on other platforms and for iCloud valets.
-    ///
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``, so ``KeychainError/itemNotFound`` if there are no
-    ///   such values.
+    /// - Throws: The errors of ``migrateObjects(matching:removeOnCompletion:)``: ``KeychainError/itemNotFound`` if there are no such
+    ///   values.
     public func migrateObjectsFromPreCatalina() throws {
-        guard let items = PlatformRules.itemsFromPreCatalina(keychain.items, of: keychain.sandbox) else { return }
+        guard let items = PlatformRules.itemsFromPreCatalina(keychain.items, of: keychain.namespace) else { return }
         try migration(from: MigrationQuery(items)).run(removingOriginals: false)
     }
 
     private func migrate(fromWithdrawn accessibility: WithdrawnAccessibility, removeOnCompletion: Bool) throws {
-        let sandbox = Sandbox(name: name, kind: kind, protection: accessibility)
-        try migration(from: MigrationQuery(sandbox.items)).run(removingOriginals: removeOnCompletion)
+        let namespace = KeychainNamespace(name: name, kind: kind, protection: accessibility)
+        try migration(from: MigrationQuery(namespace.items)).run(removingOriginals: removeOnCompletion)
     }
 
     private func migration(from source: MigrationQuery) -> Migration {
@@ -99,30 +99,30 @@ extension Valet {
     }
 }
 
-/// A key with its value, on the way from one place of the keychain to another.
+/// A key and its value during a migration.
 public struct MigratableKeyValuePair<Key: Hashable>: Hashable {
     /// The key.
     ///
-    /// What is read from the keychain is a String or, for items of other programs, possibly Data or a number.
+    /// A key read from the keychain is a `String`, or possibly `Data` or a number if another program stored the item.
     public let key: Key
     /// The value, as bytes.
     public let value: Data
 
-    /// A pair with bytes for its value.
+    /// Creates a pair whose value is bytes.
     ///
     /// - Parameters:
-    ///   - key: The key; migrating into a valet needs one that is not empty.
-    ///   - value: The value; migrating into a valet needs one that is not empty.
+    ///   - key: The key. To migrate into a valet it must not be empty.
+    ///   - value: The value. To migrate into a valet it must not be empty.
     public init(key: Key, value: Data) {
         self.key = key
         self.value = value
     }
 
-    /// A pair with text for its value.
+    /// Creates a pair whose value is text.
     ///
     /// - Parameters:
-    ///   - key: The key; migrating into a valet needs one that is not empty.
-    ///   - value: The value, kept as UTF-8; migrating into a valet needs one that is not empty.
+    ///   - key: The key. To migrate into a valet it must not be empty.
+    ///   - value: The value, stored as UTF-8. To migrate into a valet it must not be empty.
     public init(key: Key, value: String) {
         self.init(key: key, value: Data(value.utf8))
     }
@@ -130,24 +130,24 @@ public struct MigratableKeyValuePair<Key: Hashable>: Hashable {
 
 extension MigratableKeyValuePair: Sendable where Key: Sendable {}
 
-/// Why values were not migrated.
+/// The reason why no values were migrated.
 ///
-/// The keychain is as it was before the call.
+/// All changes were rolled back.
 public enum MigrationError: Int, Error, CaseIterable, CustomStringConvertible, Sendable {
-    /// The query is empty, is not about generic passwords, or asks for what a migration decides itself.
+    /// The query is empty, does not find generic passwords, or sets options that a migration sets itself.
     case invalidQuery
-    /// An item has no key that can be used, or the key is empty.
+    /// The key of an item is not text, or is empty.
     case keyToMigrateInvalid
-    /// An item's value is empty.
+    /// The value of an item is empty.
     case dataToMigrateInvalid
-    /// Two items would get the same key.
+    /// Two items would have the same key.
     case duplicateKeyToMigrate
-    /// The valet migrated into already has a value for a key.
+    /// The destination already has a value for a key.
     case keyToMigrateAlreadyExistsInValet
-    /// A migrated item could not be removed from where it came from, or was changed there in the meantime.
+    /// An original item could not be removed, or was changed in the meantime.
     case removalFailed
 
-    /// The name of the type and of the case.
+    /// The names of the type and the case.
     public var description: String {
         switch self {
         case .invalidQuery: "MigrationError.invalidQuery"

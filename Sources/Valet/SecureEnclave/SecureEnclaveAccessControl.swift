@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainServices
 
-/// What a person must do before a value of a Secure Enclave valet can be read.
+/// The authentication that reading a value of a Secure Enclave valet requires.
 ///
-/// All of them need a passcode to be set.
+/// All cases require that a passcode is set.
 public enum SecureEnclaveAccessControl: Int, Sendable {
-    /// Show that they are there: by any enrolled finger or face, or by the passcode.
+    /// Any enrolled fingerprint or face, or the passcode.
     case userPresence = 1
-    /// Show any finger or face that is enrolled when the value is read.
+    /// Any fingerprint or face that is enrolled when the value is read.
     case biometricAny
-    /// Show a finger or face that was enrolled when the value was stored: enrolling another one makes the value unreadable.
+    /// A fingerprint or face that was enrolled when the value was stored. Enrolling another one makes the value unreadable.
     case biometricCurrentSet
-    /// Type the passcode.
+    /// The passcode.
     case devicePasscode
 }
 
-/// The protection of items that a person has to release: the class that needs a passcode, and an access control.
+/// The protection of items with access control: the class that requires a passcode, and the access control.
 struct SecureEnclaveProtection: ItemProtection {
     let enclaveAccessControl: SecureEnclaveAccessControl?
 
@@ -27,7 +27,7 @@ struct SecureEnclaveProtection: ItemProtection {
     var description: String {
         let name = Accessibility.whenPasscodeSetThisDeviceOnly.description
         return switch enclaveAccessControl {
-        // The oldest versions knew no other one and did not name it.
+        // The oldest versions had no other access control and wrote no name for it.
         case .userPresence, nil: name
         case .biometricAny: name + "_AccessControlTouchIDAnyFingerprint"
         case .biometricCurrentSet: name + "_AccessControlTouchIDCurrentFingerprintSet"
@@ -39,7 +39,7 @@ struct SecureEnclaveProtection: ItemProtection {
 }
 
 extension SecureEnclaveAccessControl {
-    /// The same in the words of Keychain Services.
+    /// The corresponding flags of Keychain Services.
     var flags: SecAccessControlCreateFlags {
         switch self {
         case .userPresence: .userPresence
@@ -49,30 +49,30 @@ extension SecureEnclaveAccessControl {
         }
     }
 
-    /// Whether nothing but a finger or a face will do.
+    /// Whether only biometric authentication is accepted.
     var needsBiometry: Bool { self == .biometricAny || self == .biometricCurrentSet }
 }
 
-/// The keychain as a valet sees it whose values a person has to release.
+/// The namespace of a valet with access control, and its canary.
 struct SecureEnclaveKeychain: Sendable {
     let values: NamespaceKeychain
-    /// Holds the canary: an item of the same class that anybody may read while it is unlocked, so that looking asks nobody.
+    /// The namespace of the canary: an item of the same class without access control, so that reading it does not prompt the user.
     private let canary: NamespaceKeychain
     private let accessControl: SecureEnclaveAccessControl
 
-    init(name: ValetName, sandbox: Sandbox, accessControl: SecureEnclaveAccessControl) {
-        values = NamespaceKeychain(sandbox: sandbox)
+    init(name: ValetName, namespace: KeychainNamespace, accessControl: SecureEnclaveAccessControl) {
+        values = NamespaceKeychain(namespace: namespace)
         canary = NamespaceKeychain(
-            sandbox: Sandbox(name: name, kind: .local, protection: Accessibility.whenPasscodeSetThisDeviceOnly))
+            namespace: KeychainNamespace(name: name, kind: .local, protection: Accessibility.whenPasscodeSetThisDeviceOnly))
         self.accessControl = accessControl
     }
 
-    /// Whether values can be stored now, and read by whoever shows to be the right person.
+    /// Returns whether values can be stored now, and read if the user authenticates.
     func isAccessible() -> Bool {
         (!accessControl.needsBiometry || PlatformRules.hasBiometry()) && canary.isAccessible()
     }
 
-    /// Brings items into the valet.
+    /// Returns a migration of items into the valet.
     func migration(from source: MigrationQuery) -> Migration {
         Migration(source: source, destination: values, undoing: .once(""))
     }

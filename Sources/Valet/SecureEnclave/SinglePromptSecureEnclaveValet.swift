@@ -2,166 +2,171 @@
 public import Foundation
 internal import KeychainServices
 
-/// Keeps secrets that a person has to release once: the first time a value is read, somebody is asked to show that they are there.
+/// A store of secrets that requires the user to authenticate once, for the first read.
 ///
-/// They are asked again after ``requirePromptOnNextAccess()``, after the device was locked, and by every new instance. Storing,
-/// looking and removing ask nobody. Where no passcode is set, nothing can be stored and nothing is there to be read; removing the
-/// passcode removes the values. They never leave the device. On devices with a Secure Enclave it guards the values; elsewhere they are
-/// encrypted with a key that only the passcode releases.
+/// The user must authenticate again after ``requirePromptOnNextAccess()``, after the device was locked, and for each new instance.
+/// Storing, checking, and removing values do not prompt the user. The valet requires a passcode: without one nothing can be stored, and
+/// removing the passcode removes the values. Values never leave the device. On devices with a Secure Enclave, it protects the values;
+/// elsewhere they are encrypted with a key that only the passcode releases.
 ///
-/// Instances can be used from any thread. A call that asks waits for the person, so none should be made on the main thread.
+/// Instances can be used from any thread. A call that prompts blocks until the user responds, so do not make it on the main thread.
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
 public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvertible, Sendable {
-    /// What a person must do before a value can be read.
+    /// The authentication that reading a value requires.
     public let accessControl: SecureEnclaveAccessControl
-    /// The identifier the valet was made with; without one, its access group without the prefix.
+    /// The identifier that the valet was created with; without one, its access group without the prefix.
     public let identifier: Identifier
 
     let keychain: SecureEnclaveKeychain
     let singlePrompt = ReusableAuthentication()
 
-    init(name: ValetName, accessControl: SecureEnclaveAccessControl, sandbox: Sandbox) {
+    init(name: ValetName, accessControl: SecureEnclaveAccessControl, namespace: KeychainNamespace) {
         self.accessControl = accessControl
         identifier = name.identifier
-        keychain = SecureEnclaveKeychain(name: name, sandbox: sandbox, accessControl: accessControl)
+        keychain = SecureEnclaveKeychain(name: name, namespace: namespace, accessControl: accessControl)
     }
 
-    // MARK: Which one it is
+    // MARK: Identity
 
-    /// Whether two valets see the same values.
+    /// Returns whether two valets contain the same values.
     ///
     /// - Parameters:
     ///   - lhs: A valet.
     ///   - rhs: Another valet.
-    /// - Returns: True if what one stores the other reads.
+    /// - Returns: True if each valet reads the values that the other stores.
     public static func == (lhs: SinglePromptSecureEnclaveValet, rhs: SinglePromptSecureEnclaveValet) -> Bool {
-        lhs.keychain.values.sandbox == rhs.keychain.values.sandbox
+        lhs.keychain.values.namespace == rhs.keychain.values.namespace
     }
 
-    /// Hashes what decides equality.
+    /// Hashes the properties that determine equality.
     ///
-    /// - Parameter hasher: The hasher to feed.
+    /// - Parameter hasher: The hasher to use.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(keychain.values.sandbox)
+        hasher.combine(keychain.values.namespace)
     }
 
-    /// The identifier, the accessibility with the access control, and the sort of valet.
+    /// The identifier, the accessibility with the access control, and the kind of valet.
     ///
-    /// It holds no key and no value.
+    /// Contains no key and no value.
     public var description: String { "\(identifier) \(SecureEnclaveProtection(accessControl)) (\(ValetKind.singlePrompt.label))" }
 
-    // MARK: Asking
+    // MARK: Prompting
 
-    /// Makes the next call that reads ask the person again.
+    /// Makes the next call that reads prompt the user again.
     ///
-    /// A call that has begun goes on with the answer it has, or waits for.
+    /// A call that has already begun continues with its authentication.
     public func requirePromptOnNextAccess() {
         singlePrompt.renew()
     }
 
     // MARK: Values
 
-    /// Whether values can be stored now, and read if the person agrees.
+    /// Returns whether values can be stored now, and read if the user authenticates.
     ///
-    /// An item that needs nobody is written and read for this, so nobody is asked. It is false while the device is locked, where no
-    /// passcode is set, where the entitlements do not list the valet's access group, and where only a finger or a face will do and
-    /// nothing is there to recognise one.
+    /// Writes and reads an item without access control to find out, so it never prompts the user. Returns false while the device is
+    /// locked, if no passcode is set, if the entitlements do not list the valet's access group, and if the access control requires
+    /// biometric authentication and the device has none.
     ///
     /// - Returns: True if the keychain is accessible.
     public func canAccessKeychain() -> Bool {
         keychain.isAccessible()
     }
 
-    /// Stores bytes under a key, and asks nobody.
+    /// Stores bytes under a key without prompting the user.
     ///
-    /// A value that was there is replaced without being read, at one stroke: at no moment is there none. On Apple platforms replacing
-    /// takes two steps, since the keychain there asks for anything else; if the program is stopped between them, there is no value.
+    /// Replaces an existing value atomically and without reading it. On Apple platforms, where an update would prompt the user, it removes
+    /// the old value and then adds the new one: if the program ends between the two steps, there is no value.
     ///
     /// - Parameters:
-    ///   - object: The value. It must not be empty. There is no upper limit, but the keychain is made for small secrets.
+    ///   - object: The value. It must not be empty. Its size is not limited, but the keychain is designed for small secrets.
     ///   - key: The key. It must not be empty.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/emptyValue``, ``KeychainError/missingEntitlement``, or
-    ///   ``KeychainError/couldNotAccessKeychain``, also where no passcode is set. Nothing was stored, and the value that was there is
-    ///   still there.
+    ///   ``KeychainError/couldNotAccessKeychain``, also if no passcode is set. The previous value is then still stored, except after a
+    ///   disk error while the change was flushed: then the outcome is unknown, and the program should read the value again.
     public func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         try keychain.values.setObject(object, forKey: key)
     }
 
-    /// Reads the bytes stored under a key, and asks the person unless that was done before.
+    /// Reads the bytes stored under a key, after prompting the user if the valet has not been unlocked yet.
     ///
     /// - Parameters:
     ///   - key: The key. It must not be empty.
-    ///   - userPrompt: What the person is told the value is for; the empty text leaves the words to the keychain.
+    ///   - userPrompt: The reason that the prompt shows. If it is empty, the keychain chooses the text.
     /// - Returns: The value.
-    /// - Throws: ``KeychainError/itemNotFound`` if there is none, ``KeychainError/userCancelled`` if the person does not want to or
-    ///   could not show to be the right one, ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement``, or
-    ///   ``KeychainError/couldNotAccessKeychain`` if the keychain cannot tell, for example because there is nobody to ask.
+    /// - Throws: ``KeychainError/itemNotFound`` if there is none, ``KeychainError/userCancelled`` if the user canceled or authentication
+    ///   failed, ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement``, or ``KeychainError/couldNotAccessKeychain`` if the
+    ///   lookup could not be performed, for example because no prompt can be shown.
     public func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data {
-        try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.object(forKey: key, asking) }
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in try keychain.values.object(forKey: key, promptOptions)
+        }
     }
 
-    /// Whether there is a value under a key; nobody is asked.
+    /// Returns whether there is a value under a key, without prompting the user.
     ///
     /// - Parameter key: The key. It must not be empty.
-    /// - Returns: False only if the keychain could look, and there is none. A value is seen while the device is locked, too.
+    /// - Returns: True if there is a value, also while the device is locked; false if the lookup succeeded and found none.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``.
     public func containsObject(forKey key: String) throws(KeychainError) -> Bool {
         try keychain.values.containsObject(forKey: key)
     }
 
-    /// Stores text under a key, as UTF-8, and asks nobody.
+    /// Stores text under a key, as UTF-8, without prompting the user.
     ///
     /// - Parameters:
     ///   - string: The value. It must not be empty.
     ///   - key: The key. It must not be empty.
-    /// - Throws: As ``setObject(_:forKey:)``.
+    /// - Throws: The errors of ``setObject(_:forKey:)``.
     public func setString(_ string: String, forKey key: String) throws(KeychainError) {
         try keychain.values.setObject(Data(string.utf8), forKey: key)
     }
 
-    /// Reads the text stored under a key, and asks the person unless that was done before.
+    /// Reads the text stored under a key, after prompting the user if the valet has not been unlocked yet.
     ///
     /// - Parameters:
     ///   - key: The key. It must not be empty.
-    ///   - userPrompt: What the person is told the value is for; the empty text leaves the words to the keychain.
+    ///   - userPrompt: The reason that the prompt shows. If it is empty, the keychain chooses the text.
     /// - Returns: The value.
-    /// - Throws: ``KeychainError/itemNotFound`` if there is none or the stored bytes are not UTF-8; else as
+    /// - Throws: ``KeychainError/itemNotFound`` if there is none or the stored bytes are not UTF-8, and the errors of
     ///   ``object(forKey:withPrompt:)``.
     public func string(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> String {
-        try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.string(forKey: key, asking) }
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in try keychain.values.string(forKey: key, promptOptions)
+        }
     }
 
-    /// The keys of all values; asks the person unless that was done before.
+    /// Returns the keys of all values, after prompting the user if the valet has not been unlocked yet.
     ///
-    /// - Parameter userPrompt: What the person is told it is for; the empty text leaves the words to the keychain.
-    /// - Returns: The keys; empty if there are none, and then nobody is asked.
+    /// - Parameter userPrompt: The reason that the prompt shows. If it is empty, the keychain chooses the text.
+    /// - Returns: The keys. Without values it is empty, and the user is not prompted.
     /// - Throws: ``KeychainError/userCancelled``, ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``.
     public func allKeys(userPrompt: String) throws(KeychainError) -> Set<String> {
-        try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.allKeys(asking) }
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in try keychain.values.allKeys(promptOptions) }
     }
 
-    /// As `allKeys(userPrompt:)`, for callers to whom only keys of the same bytes are the same.
-    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
-        try singlePrompt.perform(userPrompt) { asking throws(KeychainError) in try keychain.values.keyList(asking) }
-    }
-
-    /// Removes the value under a key, and asks nobody.
+    /// Returns all keys, for callers that compare keys byte by byte.
     ///
-    /// That there is none is no error.
+    /// A `Set` drops all but one of several keys that are canonically equivalent.
+    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in try keychain.values.keyList(promptOptions) }
+    }
+
+    /// Removes the value under a key without prompting the user.
+    ///
+    /// Does nothing if no value exists.
     ///
     /// - Parameter key: The key. It must not be empty.
     /// - Throws: ``KeychainError/emptyKey``, ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``. The
-    ///   value is then still there.
+    ///   value is then still stored, except after a disk error while the change was flushed: then the outcome is unknown.
     public func removeObject(forKey key: String) throws(KeychainError) {
         try keychain.values.removeObject(forKey: key)
     }
 
-    /// Removes all values, or none if it fails, and asks nobody.
+    /// Removes all values atomically, without prompting the user.
     ///
-    /// That there are none is no error.
+    /// Does nothing if there are none.
     ///
-    /// - Throws: ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``.
+    /// - Throws: ``KeychainError/missingEntitlement`` or ``KeychainError/couldNotAccessKeychain``. All values are then still stored, except
+    ///   after a disk error while the change was flushed: then the outcome is unknown.
     public func removeAllObjects() throws(KeychainError) {
         try keychain.values.removeAllObjects()
     }
@@ -170,35 +175,35 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
 extension SinglePromptSecureEnclaveValet {
-    /// A valet for this program.
+    /// Returns a valet for this program.
     ///
     /// - Parameters:
-    ///   - identifier: Names the values, see ``Identifier``.
-    ///   - accessControl: What a person must do before a value can be read.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: The name of the valet; see ``Identifier``.
+    ///   - accessControl: The authentication that reading a value requires.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func valet(with identifier: Identifier, accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
-        live(.identifier(identifier), accessControl)
+        sharedInstance(.identifier(identifier), accessControl)
     }
 
-    /// A valet shared by all programs that have an access group.
+    /// Returns a valet shared by all programs that have an access group.
     ///
     /// - Parameters:
     ///   - groupIdentifier: The access group; the program's entitlements must list it.
-    ///   - identifier: Separates several valets of one group.
-    ///   - accessControl: What a person must do before a value can be read.
-    /// - Returns: The valet; the same arguments give the same instance as long as somebody holds it.
+    ///   - identifier: A name that separates several valets of one group.
+    ///   - accessControl: The authentication that reading a value requires.
+    /// - Returns: The valet. The same arguments return the same instance while a reference to it exists.
     public class func sharedGroupValet(
         with groupIdentifier: SharedGroupIdentifier, identifier: Identifier? = nil, accessControl: SecureEnclaveAccessControl
     ) -> SinglePromptSecureEnclaveValet {
-        live(.sharedGroup(groupIdentifier, identifier), accessControl)
+        sharedInstance(.sharedGroup(groupIdentifier, identifier), accessControl)
     }
 
     private static let instances = InstanceRegistry<InstanceKey, SinglePromptSecureEnclaveValet>()
 
-    private static func live(_ name: ValetName, _ accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
-        let sandbox = Sandbox(name: name, kind: .singlePrompt, protection: SecureEnclaveProtection(accessControl))
-        return instances.instance(for: InstanceKey(sandbox, name)) {
-            SinglePromptSecureEnclaveValet(name: name, accessControl: accessControl, sandbox: sandbox)
+    private static func sharedInstance(_ name: ValetName, _ accessControl: SecureEnclaveAccessControl) -> SinglePromptSecureEnclaveValet {
+        let namespace = KeychainNamespace(name: name, kind: .singlePrompt, protection: SecureEnclaveProtection(accessControl))
+        return instances.instance(for: InstanceKey(namespace, name)) {
+            SinglePromptSecureEnclaveValet(name: name, accessControl: accessControl, namespace: namespace)
         }
     }
 }
@@ -206,43 +211,44 @@ extension SinglePromptSecureEnclaveValet {
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
 extension SinglePromptSecureEnclaveValet {
-    /// Brings existing keychain items into this valet: all that match, or none.
+    /// Copies existing keychain items into this valet, all of them or none.
     ///
-    /// As ``Valet/migrateObjects(matching:removeOnCompletion:)``. Writing asks nobody. Should copies have to go again, the person is
-    /// asked once: only so can it be seen that nobody has stored a newer value.
+    /// See ``Valet/migrateObjects(matching:removeOnCompletion:)``. Writing does not prompt the user. A rollback prompts once, because
+    /// only an authenticated read shows whether another program has stored a newer value.
     ///
     /// - Parameters:
-    ///   - query: Which items: `kSecClass`, which must be generic password, and any other attributes. It must not ask for
-    ///     data or references, nor for one item only, nor name an access control. With an `LAContext` in it, the person is asked
-    ///     once for items that have to be released, and else for each.
-    ///   - removeOnCompletion: Whether the items are removed from where they were.
-    /// - Throws: A ``MigrationError``, or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches. The
-    ///   keychain is as it was before, but an item put back has new dates.
+    ///   - query: The items to migrate: `kSecClass`, which must be `kSecClassGenericPassword`, and any other attributes. The query must not
+    ///     request data or references, set a limit of one, or contain an access control. If it contains an `LAContext`, the user is
+    ///     prompted once for items with access control; otherwise once per item.
+    ///   - removeOnCompletion: Whether to remove the original items.
+    /// - Throws: A ``MigrationError`` or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches,
+    ///   ``KeychainError/couldNotAccessKeychain`` if an item cannot be read, for example because it is damaged. All changes are then
+    ///   rolled back, but a restored item has new dates.
     public func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws {
         try keychain.migration(from: MigrationQuery(query)).run(removingOriginals: removeOnCompletion)
     }
 
-    /// Brings the values of a valet that asks nobody into this one: all of them, or none.
+    /// Copies the values of a valet without access control into this one, all of them or none.
     ///
     /// - Parameters:
-    ///   - valet: Where the values are.
-    ///   - removeOnCompletion: Whether they are removed from there.
-    /// - Throws: As ``migrateObjects(matching:removeOnCompletion:)``.
+    ///   - valet: The source.
+    ///   - removeOnCompletion: Whether to remove the values from the source.
+    /// - Throws: The errors of ``migrateObjects(matching:removeOnCompletion:)``.
     public func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws {
         try keychain.migration(from: MigrationQuery(valet.keychain.items)).run(removingOriginals: removeOnCompletion)
     }
 }
 
-/// One authentication that serves every call, until a new one is wanted.
+/// One authentication that all calls share until `renew()`.
 ///
-/// `@unchecked Sendable`: `lock` guards what changes, and a context is used by one call after another.
+/// `@unchecked Sendable`: `lock` guards the variables, and only one call at a time uses a context.
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
 final class ReusableAuthentication: @unchecked Sendable {
-    /// A context, and the calls that have it.
+    /// A context and the number of calls that use it.
     private final class Holder {
         let context = LAContext()
-        /// Calls take turns: the ones that wait while the person answers the first need not ask any more, and each has its own words.
+        /// Serializes calls: those that wait for the first prompt need none of their own, and each call sets its own reason.
         let turn = NSLock()
         var callCount = 0
         var isRetired = false
@@ -251,7 +257,7 @@ final class ReusableAuthentication: @unchecked Sendable {
     private let lock = NSLock()
     private var current = Holder()
 
-    /// Runs a call with the authentication at hand; it asks in these words if there is none.
+    /// Runs a call with the current authentication; the call prompts with this reason if there is none yet.
     func perform<Result, Failure: Error>(
         _ prompt: String, _ body: (PromptOptions) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -268,9 +274,9 @@ final class ReusableAuthentication: @unchecked Sendable {
         return try body(PromptOptions(entries: [kSecUseAuthenticationContext as String: holder.context]))
     }
 
-    /// Makes the next call ask.
+    /// Makes the next call prompt the user.
     ///
-    /// One that has begun goes on with the authentication it has.
+    /// A call that has already begun continues with its authentication.
     func renew() {
         lock.withLock {
             current.isRetired = true

@@ -6,10 +6,10 @@ import KeychainEngine
 struct BackupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Save the secrets of all programs in a file, and put them back.",
+        abstract: "Back up the secrets of all programs to a file, and restore them.",
         discussion: """
-            `create` and `restore` carry secrets to another device, under a password of their own. `snapshot` copies the keychain as it is, for this \
-            device alone.
+            `create` and `restore` use a portable file encrypted with its own password. `snapshot` copies the keychain file, for this device \
+            only.
             """,
         subcommands: [BackupCreateCommand.self, BackupRestoreCommand.self, BackupSnapshotCommand.self]
     )
@@ -18,17 +18,17 @@ struct BackupCommand: ParsableCommand {
 struct BackupCreateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Save secrets in a file that opens on any device with its password.",
+        abstract: "Write a portable backup, encrypted with a password.",
         discussion: """
-            The password is asked for twice, without echo. Whoever has the file can try passwords as long as they like, and a forgotten one cannot be \
-            brought back: choose a long one. Secrets whose accessibility ends in this-device-only stay behind.
+            The password is prompted for twice, without echo. Anyone who has the file can try passwords without limit, and a forgotten password \
+            cannot be recovered: choose a long one. Items whose accessibility ends in this-device-only are not included.
             """
     )
 
-    @Argument(help: "The file to write. It is there whole or not at all.", completion: .file())
+    @Argument(help: "The file to write, atomically.", completion: .file())
     var file: String
 
-    @Flag(help: "Replace a file of that name.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     @OptionGroup
@@ -43,23 +43,25 @@ struct BackupCreateCommand: ParsableCommand {
         let path = try BackupPath.absolute(file)
         try BackupPath.requireWritable(path, replacing: force)
         let session = try CommandSession.forWholeKeychain(passcode: unlocking)
-        // Before anybody is asked for a password.
+        // Checked before the password is prompted for.
         try session.requireUnlocked()
-        let password = try PasscodeInput.newPassword.given(given)
-        let summary = try BackupFailure.translated(to: path) { () throws(KeychainFailure) in
+        let password = try PasscodeInput.newPassword.orPrompt(given)
+        let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
             try session.keychain.createBackup(atPath: path, password: password, replacing: force)
         }
-        try StandardOutput.write(Self.lines(summary), afterAction: "the backup is written")
+        try StandardOutput.write(Self.lines(summary), afterAction: "the backup was written")
     }
 
     static func lines(_ summary: BackupSummary) -> [String] {
         func line(_ count: Int, _ one: String, _ several: String) -> String? {
-            count == 0 ? nil : count == 1 ? "1 stays behind: \(one)." : "\(count) stay behind: \(several)."
+            count == 0 ? nil : count == 1 ? "1 item not included: \(one)." : "\(count) items not included: \(several)."
         }
         return [
             summary.savedCount == 1 ? "1 item saved." : "\(summary.savedCount) items saved.",
             line(summary.thisDeviceOnlyCount, "it is for this device only", "they are for this device only"),
-            line(summary.constrainedCount, "its access control is of this device", "their access control is of this device"),
+            line(
+                summary.constrainedCount, "its access control applies to this device only",
+                "their access control applies to this device only"),
             line(summary.unreadableCount, "it cannot be read, see `valet verify`", "they cannot be read, see `valet verify`"),
         ].compactMap(\.self)
     }
@@ -68,17 +70,17 @@ struct BackupCreateCommand: ParsableCommand {
 struct BackupRestoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put back what `valet backup create` has saved.",
+        abstract: "Restore a backup written by `valet backup create`.",
         discussion: """
-            All of it is put back, or nothing if the file is damaged. What the keychain has stays, unless the backup has a newer one; what stays is \
-            listed. The backup is read more than once, so it must be a regular file and no pipe.
+            Restores everything, or nothing if the file is damaged. An existing item is replaced only by a newer one; items that are kept are \
+            listed. The backup must be a regular file, not a pipe, because it is read more than once.
             """
     )
 
     @Argument(help: "The file to read.", completion: .file())
     var file: String
 
-    @Flag(help: "Only tell what would be done.")
+    @Flag(help: "Show what would be restored, without changing anything.")
     var dryRun = false
 
     @OptionGroup
@@ -93,42 +95,44 @@ struct BackupRestoreCommand: ParsableCommand {
         let path = try BackupPath.absolute(file)
         try BackupPath.requireReadable(path)
         let session = try CommandSession.forWholeKeychain(passcode: unlocking)
-        // Before anybody is asked for a password.
-        try BackupFailure.translated(from: path) { () throws(KeychainFailure) in try session.keychain.checkBackup(atPath: path) }
+        // Checked before the password is prompted for.
+        try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in try session.keychain.checkBackup(atPath: path) }
         try session.requireUnlocked()
-        let password = try PasscodeInput.password.given(given)
-        let summary = try BackupFailure.translated(from: path) { () throws(KeychainFailure) in
+        let password = try PasscodeInput.password.orPrompt(given)
+        let summary = try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun)
         }
         try StandardOutput.write(
-            Self.lines(summary, dryRun: dryRun), afterAction: dryRun ? "nothing was changed" : "the backup is restored")
+            Self.lines(summary, dryRun: dryRun), afterAction: dryRun ? "nothing was changed" : "the backup was restored")
     }
 
     static func lines(_ summary: RestoreSummary, dryRun: Bool) -> [String] {
         var counts = "\(summary.addedCount) added, \(summary.replacedCount) replaced, \(summary.unchangedCount) unchanged"
         if !summary.conflicts.isEmpty { counts += ", \(summary.conflicts.count) kept" }
-        return summary.conflicts.map(line) + [dryRun ? "Nothing was changed. It would be: \(counts)." : "\(counts)."]
+        return summary.conflicts.map(line) + [dryRun ? "Dry run, nothing was changed: \(counts)." : "\(counts)."]
     }
 
     private static func line(_ conflict: RestoreSummary.Conflict) -> String {
         let reason =
             switch conflict.reason {
-            case .newerInKeychain: "the keychain has a newer one"
-            case .differentOfSameDate: "the keychain has another one of the same date"
-            case .protectedInKeychain: "the keychain has one with access control"
+            case .newerInKeychain: "the keychain has a newer item"
+            case .differentOfSameDate: "the keychain has a different item with the same date"
+            case .protectedInKeychain: "the keychain has an item with access control"
             }
-        return "key \(ItemListing.printable(conflict.account)) of \(ItemListing.printable(conflict.service)): kept, \(reason)"
+        let key = ItemListing.escapingUnprintable(conflict.account)
+        return "key \(key) of \(ItemListing.escapingUnprintable(conflict.service)): kept, \(reason)"
     }
 }
 
 struct BackupSnapshotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "snapshot",
-        abstract: "Copy the whole keychain as it is, for this device only.",
+        abstract: "Copy the keychain file, for this device only.",
         discussion: """
-            The copy is as locked as the keychain is, and opens only with the same key file or credential, which is not in it.
+            The copy needs the same passcode and the same key file, credential, or TPM, which it does not contain.
 
-            To put it back, end every program that uses the keychain, and then, with KEYCHAIN the path that `valet status` shows:
+            To restore it, quit every program that uses the keychain, then run these commands, where KEYCHAIN is the path shown by \
+            `valet status`:
 
               rm -f KEYCHAIN-wal KEYCHAIN-shm
               cp COPY KEYCHAIN
@@ -136,21 +140,21 @@ struct BackupSnapshotCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file to write. It is there whole or not at all.", completion: .file())
+    @Argument(help: "The file to write, atomically.", completion: .file())
     var file: String
 
-    @Flag(help: "Replace a file of that name.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     func run() throws {
         let path = try BackupPath.absolute(file)
         try BackupPath.requireWritable(path, replacing: force)
         let session = try CommandSession.forWholeKeychain()
-        try BackupFailure.translated(to: path) { () throws(KeychainFailure) in
+        try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
             try session.keychain.snapshot(toPath: path, replacing: force)
         }
         try StandardOutput.write(
-            ["The keychain is copied. The copy opens only with the protector that `valet status` names."],
-            afterAction: "the keychain is copied")
+            ["Copied the keychain. The copy opens only with the protector shown by `valet status`."],
+            afterAction: "the keychain was copied")
     }
 }

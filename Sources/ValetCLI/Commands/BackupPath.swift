@@ -2,56 +2,78 @@
 import Foundation
 import KeychainCore
 
-/// Where a backup is or will be.
+/// The path of a backup on the command line.
 enum BackupPath {
     static func absolute(_ path: String) throws(CommandFailure) -> String {
-        guard !path.isEmpty else { throw CommandFailure(.usage, "the name of the file is empty", advice: "Name a file.") }
+        guard !path.isEmpty else { throw CommandFailure(.usage, "the path is empty", advice: "Give the path of a file.") }
         if path.hasPrefix("/") { return path }
         let directory = FileManager.default.currentDirectoryPath
-        // Of one that was deleted, the system has no path.
+        // The system has no path for a deleted directory.
         guard directory.hasPrefix("/") else {
             throw CommandFailure(
-                .usage, "the working directory is not there any more, so \(ItemListing.printable(path)) is nowhere",
-                advice: "Change to another one, or name the file with its whole path.")
+                .usage, "the current directory no longer exists; cannot resolve \(ItemListing.escapingUnprintable(path))",
+                advice: "Change to another directory, or give an absolute path.")
         }
         return directory + "/" + path
     }
 
-    /// Throws if no file can be written there, before anybody is asked for a password.
+    /// Throws if the file cannot be written, before the password is prompted for.
     ///
-    /// Where that cannot be seen, writing will tell.
+    /// A problem that cannot be detected here is reported when the file is written.
     static func requireWritable(_ path: String, replacing: Bool) throws(CommandFailure) {
         var information = stat()
-        // `information` is ours and outlives the call.
-        let isThere = unsafe lstat(path, &information) == 0
+        // The pointer is used during the call only.
+        let exists = unsafe lstat(path, &information) == 0
         let kind = information.st_mode & S_IFMT
-        if path.hasSuffix("/") || (isThere && kind == S_IFDIR) { throw unsuitablePath(path, "a directory") }
-        guard isThere else { return }
+        if path.hasSuffix("/") || (exists && kind == S_IFDIR) { throw unsuitablePath(path, "a directory") }
+        guard exists else { return }
         if kind == S_IFLNK { throw unsuitablePath(path, "a symbolic link") }
         guard kind == S_IFREG else { throw unsuitablePath(path, "not a regular file") }
-        guard replacing else { throw BackupFailure.alreadyThere(path) }
+        guard replacing else { throw BackupFailure.alreadyExists(path) }
     }
 
-    /// Throws for a pipe and the like.
+    /// Throws if the file is not a regular file.
     static func requireReadable(_ path: String) throws(CommandFailure) {
         var information = stat()
-        // As above.
+        // The pointer is used during the call only.
         guard unsafe stat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
         throw CommandFailure(
-            .usage, "\(ItemListing.printable(path)) is not a regular file",
-            advice: "Nothing was restored. A backup is read more than once: save what comes from a pipe in a file first.")
+            .usage, "\(ItemListing.escapingUnprintable(path)) is not a regular file",
+            advice: "Nothing was restored. A backup is read more than once: write the output of a pipe to a file first.")
     }
 
-    private static func unsuitablePath(_ path: String, _ what: String) -> CommandFailure {
-        CommandFailure(.usage, "\(ItemListing.printable(path)) is \(what), and nothing was written", advice: "Choose the name of a file.")
+    private static func unsuitablePath(_ path: String, _ kind: String) -> CommandFailure {
+        CommandFailure(
+            .usage, "\(ItemListing.escapingUnprintable(path)) is \(kind); nothing was written",
+            advice: "Give the path of a new or regular file.")
     }
 }
 
-/// What the statuses of a keychain mean where a backup is concerned.
+/// The failures of backup commands.
 enum BackupFailure {
-    /// While a backup is written.
-    static func translated<Result>(
-        to path: String, _ body: () throws(KeychainFailure) -> Result
+    /// Runs `body`, which writes a backup or a snapshot to `path`.
+    static func translatingWriteFailures<Result>(
+        _ path: String, _ body: () throws(KeychainFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(KeychainFailure) {
+            return try body()
+        } catch {
+            switch error.status {
+            case .itemNotFound: throw CommandFailure.noKeychain
+            case .duplicateItem: throw alreadyExists(path)
+            case .parameter where error.cause == .isKeychainFile:
+                throw CommandFailure(
+                    .usage, error.reason, advice: "Nothing was written. Give a path outside the directory of the keychain.")
+            case .parameter:
+                throw CommandFailure(.usage, error.reason, advice: "No backup was written. Run the command again with a longer password.")
+            default: throw CommandFailure(error)
+            }
+        }
+    }
+
+    /// Runs `body`, which reads the backup at `path`.
+    static func translatingReadFailures<Result>(
+        _ path: String, _ body: () throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
             return try body()
@@ -59,47 +81,27 @@ enum BackupFailure {
             switch error.status {
             case .itemNotFound:
                 throw CommandFailure(
-                    .notFound, "there is no keychain yet, so there is nothing to save", advice: "The first secret that is stored makes it.")
-            case .duplicateItem: throw alreadyThere(path)
-            case .parameter: throw CommandFailure(.usage, error.reason, advice: "Nothing was written.")
-            default: throw CommandFailure(error)
-            }
-        }
-    }
-
-    /// While a backup is read.
-    static func translated<Result>(
-        from path: String, _ body: () throws(KeychainFailure) -> Result
-    ) throws(CommandFailure) -> Result {
-        do throws(KeychainFailure) {
-            return try body()
-        } catch {
-            switch error.status {
-            case .itemNotFound:
-                throw CommandFailure(.notFound, "there is no file \(ItemListing.printable(path))", advice: "Check the name.")
+                    .notFound, "the backup file \(ItemListing.escapingUnprintable(path)) does not exist", advice: "Check the path.")
             case .authFailed:
-                throw CommandFailure(.unavailable, error.reason, advice: "Nothing was restored. Run the command again with the right one.")
+                throw CommandFailure(
+                    .unavailable, error.reason, advice: "Nothing was restored. Run the command again with the backup's password.")
             case .decode where !error.isDamage:
-                throw CommandFailure(.damaged, error.reason, advice: "Nothing was restored. Take another copy of the backup.")
-            case .parameter: throw CommandFailure(.usage, error.reason, advice: "Nothing was restored.")
-            case .notAvailable where error.remedy == nil && error.reason.contains(path):
-                throw CommandFailure(.unavailable, error.reason, advice: "Nothing was restored. Check that the file can be read.")
+                throw CommandFailure(.damaged, error.reason, advice: "Nothing was restored. Use another copy of the backup.")
+            case .parameter:
+                throw CommandFailure(
+                    .usage, error.reason, advice: "Nothing was restored. Give a path outside the directory of the keychain.")
+            case .notAvailable where error.remedy == nil && error.subject == .backup:
+                throw CommandFailure(
+                    .unavailable, error.reason,
+                    advice: "Nothing was restored. Check the permissions of the file and its directories.")
             default: throw CommandFailure(error)
             }
         }
     }
 
-    static func alreadyThere(_ path: String) -> CommandFailure {
+    static func alreadyExists(_ path: String) -> CommandFailure {
         CommandFailure(
-            .alreadyThere, "\(ItemListing.printable(path)) is there already, and nothing was written",
-            advice: "Choose another name, or replace it with --force.")
-    }
-}
-
-extension CommandSession {
-    /// Throws while not every secret can be read or written.
-    func requireUnlocked() throws(CommandFailure) {
-        let state = try performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }.state
-        guard state == .unlocked else { throw CommandFailure(KeychainFailure(.interactionNotAllowed, "the keychain is locked")) }
+            .alreadyExists, "\(ItemListing.escapingUnprintable(path)) already exists; nothing was written",
+            advice: "Choose another path, or add --force to replace the file.")
     }
 }

@@ -7,7 +7,7 @@ struct GetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Write the secret of a key to standard output.",
-        discussion: "The bytes are written as they are. Only on a terminal a newline follows."
+        discussion: "Writes the bytes unchanged. A newline is added only on a terminal."
     )
 
     @Argument(help: "The key of the secret.", completion: .keys)
@@ -15,7 +15,7 @@ struct GetCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Write to a file that only you can read. It is there whole or not at all, and replaces a file of that name.", valueName: "file"),
+            "Write to this file instead, atomically and readable only by you. An existing file is replaced.", valueName: "file"),
         completion: .file()
     )
     var output: String?
@@ -33,7 +33,7 @@ struct GetCommand: ParsableCommand {
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
         var secret = try CommandSession(selected.entitlements, passcode: passcode.read()).perform {
-            try selected.valet.object(forKey: key, reason: reason)
+            try selected.valet.object(forKey: key, withPrompt: reason)
         }
         if let output {
             try WholeFile.write(secret, to: output)
@@ -47,8 +47,8 @@ struct GetCommand: ParsableCommand {
 struct ExistsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exists",
-        abstract: "Exit with 0 if there is a secret under a key, with 1 if there is none.",
-        discussion: "Nothing is printed. Any other exit code means that the keychain could not tell."
+        abstract: "Exit with 0 if a secret exists under a key, and with 1 if not.",
+        discussion: "Prints nothing. Any other exit code means that the lookup could not be performed."
     )
 
     @Argument(help: "The key to look for.", completion: .keys)

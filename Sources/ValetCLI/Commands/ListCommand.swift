@@ -8,14 +8,14 @@ struct ListCommand: ParsableCommand {
         commandName: "list",
         abstract: "Show the keys of a valet, never the secrets.",
         discussion: """
-            A table on a terminal; one key on each line elsewhere. Keys may hold line breaks: scripts that must get every key right use --json, \
-            which gives for each item its key, accessibility, dates of creation and modification, and size in bytes.
+            Prints a table on a terminal and one key per line elsewhere. Keys may contain line breaks; scripts should use --json, which prints \
+            the key, accessibility, creation and modification dates, and size in bytes of each item.
 
-            Of a Secure Enclave valet, the keys too have to be released: they can be listed with --single-prompt only.
+            Listing a Secure Enclave valet requires authentication, so it works only with --single-prompt.
             """
     )
 
-    @Flag(help: "An array of objects, on a terminal too.")
+    @Flag(help: "Print a JSON array, also on a terminal.")
     var json = false
 
     @OptionGroup
@@ -29,15 +29,16 @@ struct ListCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
-        let valet = try selected.requireListable(reason: try reason.text(for: selected))
+        let reason = try reason.text(for: selected)
+        let valet = try selected.requireListable()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         guard json || StandardOutput.isTerminal else {
-            let keys = try session.perform { try valet.allKeys() }
+            let keys = try session.perform { try valet.allKeys(userPrompt: reason) }
             return try StandardOutput.write(Data(ItemListing.lines(keys).utf8))
         }
-        let items = try session.perform { try selected.items(of: valet) }
+        let items = try session.perform { try selected.items(of: valet, reason: reason) }
         if items.contains(where: { $0.byteCount == nil }) {
-            WarningLog.add("a secret cannot be read; `valet verify` tells if it is damaged")
+            WarningLog.add("a secret cannot be read; run `valet verify` to see whether it is damaged")
         }
         try StandardOutput.write(json ? ItemListing.json(items) : Data(ItemListing.table(items).utf8))
     }

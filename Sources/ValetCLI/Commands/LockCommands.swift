@@ -6,10 +6,10 @@ struct LockCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lock",
         abstract: "Lock the keychain for all programs of this user.",
-        discussion: "A keychain that is locked already stays so. Without a passcode there is nothing to lock, and it exits with 3."
+        discussion: "Locking a locked keychain is a no-op. Without a passcode there is nothing to lock; the command exits with 3."
     )
 
-    @Flag(help: "Lock also what can be read from the first unlock on, as a restart does.")
+    @Flag(help: "Also lock items with after-first-unlock accessibility, as a restart does.")
     var all = false
 
     func run() throws {
@@ -24,8 +24,8 @@ struct UnlockCommand: ParsableCommand {
         commandName: "unlock",
         abstract: "Unlock the keychain for all programs of this user.",
         discussion: """
-            The passcode is asked for without echo. Where unlocked keys cannot be kept for other programs, as in many containers, it exits \
-            with 3; there, give the passcode to each command with --passcode-fd.
+            The passcode is prompted for without echo. If the kernel keyring is not available, as in many containers, the command exits with \
+            3; pass the passcode to each command with --passcode-fd instead.
             """
     )
 
@@ -39,14 +39,14 @@ struct UnlockCommand: ParsableCommand {
         let given = try passcodeDescriptor.read()
         let session = try CommandSession.forWholeKeychain()
         let status = try session.requirePasscode()
-        // Before anybody is asked for a passcode that would be of no use.
+        // Checked before the passcode is prompted for.
         guard status.holder != .processMemory else {
             throw CommandFailure(
-                .unavailable, "unlocked keys cannot be kept for other programs here: the system refuses the use of its keyring",
-                advice: "Give the passcode to each command with --passcode-fd, or use KeychainSession.unlock in the program."
+                .unavailable, "the keychain cannot stay unlocked: the kernel keyring is not available",
+                advice: "Pass the passcode to each command with --passcode-fd, or call `KeychainSession.unlock` in your program."
             )
         }
-        let passcode = try PasscodeInput.passcode.given(given)
+        let passcode = try PasscodeInput.passcode.orPrompt(given)
         try session.performSessionCall { keychain throws(KeychainFailure) in
             try keychain.unlock(passcode, autoLock: unlock.autoLock)
         }

@@ -9,8 +9,8 @@ struct MigrateCommand: ParsableCommand {
         commandName: "migrate",
         abstract: "Copy or move secrets from another valet, or from any items with one service.",
         discussion: """
-            All secrets of the source go into the valet that the other options choose, or none: if one key is already there, or one item cannot be \
-            read, the keychain stays as it was.
+            Copies all secrets of the source to the valet selected by the other options, or none: if a key already exists or an item cannot be \
+            read, nothing is changed.
             """
     )
 
@@ -24,31 +24,31 @@ struct MigrateCommand: ParsableCommand {
     var fromGroup: String?
 
     @Option(
-        help: ArgumentHelp("The source is a Secure Enclave valet, whose items a person has to release in this way.", valueName: "way"))
+        help: ArgumentHelp("The source is a Secure Enclave valet with this kind of authentication.", valueName: "kind"))
     var fromSecureEnclave: SecureEnclaveOption?
 
-    @Flag(help: "With --from-secure-enclave: the valet that asks once.")
+    @Flag(help: "With --from-secure-enclave: the source is a single-prompt valet.")
     var fromSinglePrompt = false
 
     @Option(
         help: ArgumentHelp(
-            "Not from a valet, but from all generic passwords with this service; their accounts become keys.", valueName: "service"))
+            "Migrate all generic passwords with this service instead of a valet; their accounts become keys.", valueName: "service"))
     var fromService: String?
 
-    @Flag(help: "Remove the originals once all of them are copied.")
+    @Flag(help: "Remove the originals after all of them are copied.")
     var remove = false
 
-    @Flag(help: "Only show the keys that would go, and exit with 5 if one of them is already there.")
+    @Flag(help: "Show the keys that would be migrated, without changing anything; exit with 5 if one already exists.")
     var dryRun = false
 
     @Option(
-        help: ArgumentHelp("What the person who has to release the secrets of the source is told; they are asked once.", valueName: "text"))
+        help: ArgumentHelp("The reason shown in the authentication prompt for the source, which is shown once.", valueName: "text"))
     var reason: String?
 
     @OptionGroup
     var passcode: PasscodeOption
 
-    @OptionGroup(title: "Which valet they go into")
+    @OptionGroup(title: "Destination valet")
     var selection: ValetOptions
 
     func validate() throws {
@@ -56,12 +56,12 @@ struct MigrateCommand: ParsableCommand {
         if namesValet == (fromService != nil) {
             throw ValidationError(
                 """
-                Say where from: --from-identifier, --from-accessibility, --from-group and --from-secure-enclave name a valet, --from-service \
-                any items.
+                Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-secure-enclave) or items \
+                (--from-service).
                 """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {
-            throw ValidationError("--from-accessibility does not go with --from-secure-enclave.")
+            throw ValidationError("--from-accessibility cannot be combined with --from-secure-enclave.")
         }
     }
 
@@ -74,13 +74,12 @@ struct MigrateCommand: ParsableCommand {
                 try showPlan(session, from: source, to: destination)
             } else {
                 try session.perform {
-                    try source.requireReadable()
                     try source.migrate(into: destination.valet, removingOriginals: remove)
                 }
             }
         } catch let failure as CommandFailure where failure.status == .notFound {
             throw CommandFailure(
-                .notFound, "there is nothing to move", advice: "Check the options that say where from; see `valet help migrate`.")
+                .notFound, "the source has no items to migrate", advice: "Check the --from options; see `valet help migrate`.")
         }
     }
 
@@ -92,30 +91,33 @@ struct MigrateCommand: ParsableCommand {
             identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: false,
             isExplicit: false, enclave: enclave, application: destination.application
         )
-        if reason != nil, !source.valet.asks {
+        if reason != nil, !source.requiresAuthentication {
             throw CommandFailure(
-                .usage, "nobody is asked for the items of the source, so there is nobody to tell a reason",
-                advice: "Leave out --reason, or add --from-secure-enclave.")
+                .usage, "--reason has no effect: reading the source does not require authentication",
+                advice: "Omit --reason, or add --from-secure-enclave.")
         }
-        guard source.valet != destination.valet else {
+        guard AnyHashable(source.valet) != AnyHashable(destination.valet) else {
             throw CommandFailure(
-                .usage, "source and destination are the same valet", advice: "Choose another one with --identifier or --accessibility.")
+                .usage, "source and destination are the same valet",
+                advice: "Choose another destination with --identifier or --accessibility.")
         }
         return .valet(source.valet, reason: reason ?? "", destination.entitlements(alsoReaching: source))
     }
 
     private func showPlan(_ session: CommandSession, from source: MigrationSource, to destination: SelectedValet) throws {
-        let (keys, present) = try session.perform {
+        let (keys, existingKeys) = try session.perform {
             let keys = try source.keys()
             return (keys, try keys.filter { try destination.valet.containsObject(forKey: $0) })
         }
-        if keys.isEmpty { throw CommandFailure(.itemNotFound, because: nil) }
+        if keys.isEmpty { throw CommandFailure(.itemNotFound, cause: nil) }
         for key in keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
-            let note = present.contains(key) ? "\t(already there)" : ""
-            try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.printable(key) : key) + note)
+            let note = existingKeys.contains(key) ? "\t(already exists)" : ""
+            try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.escapingUnprintable(key) : key) + note)
         }
-        if !present.isEmpty {
-            throw CommandFailure(.alreadyThere, "nothing would be moved", advice: "Remove what is already there, or choose another valet.")
+        if !existingKeys.isEmpty {
+            throw CommandFailure(
+                .alreadyExists, "some keys already exist in the destination, so nothing would be migrated",
+                advice: "Remove these keys, or choose another destination.")
         }
     }
 }

@@ -4,41 +4,41 @@ import KeychainCore
 import KeychainServices
 import Valet
 
-/// Where `valet migrate` takes secrets from.
+/// The source of `valet migrate`.
 enum MigrationSource {
     case valet(Valet, Entitlements)
-    /// Whatever a query finds, and one answer of a person serves for all of it.
+    /// The items that match a query. A person authenticates once for all of them.
     case items([String: AnyHashable], Entitlements)
 
-    /// The items with one service; `reason` is what a person is told who has to release them.
+    /// The items with one service; the authentication prompt shows `reason`.
     static func service(_ service: String, reason: String, _ entitlements: Entitlements) -> MigrationSource {
         let query: [String: AnyHashable] = [
             kSecClass as String: kSecClassGenericPassword as String,
             kSecAttrService as String: service,
         ]
-        return .items(asking(reason, in: query), entitlements)
+        return .items(withAuthentication(reason, in: query), entitlements)
     }
 
-    /// The items of a valet.
-    static func valet(_ valet: ChosenValet, reason: String, _ entitlements: Entitlements) -> MigrationSource {
-        if case .plain(let valet) = valet { return .valet(valet, entitlements) }
-        return .items(asking(reason, in: valet.itemQuery.compactMapValues { $0 as? AnyHashable }), entitlements)
+    /// The items of a valet; the authentication prompt shows `reason`.
+    static func valet(_ valet: any ValetProtocol, reason: String, _ entitlements: Entitlements) -> MigrationSource {
+        if let valet = valet as? Valet { return .valet(valet, entitlements) }
+        return .items(withAuthentication(reason, in: valet.itemQuery.compactMapValues { $0 as? AnyHashable }), entitlements)
     }
 
-    private static func asking(_ reason: String, in query: [String: AnyHashable]) -> [String: AnyHashable] {
+    private static func withAuthentication(_ reason: String, in query: [String: AnyHashable]) -> [String: AnyHashable] {
         let context = LAContext()
         context.localizedReason = reason
         return query.merging([kSecUseAuthenticationContext as String: context]) { _, new in new }
     }
 
-    /// What reading the source and writing the destination needs.
+    /// The entitlements for reading the source and writing the destination.
     var entitlements: Entitlements {
         switch self {
         case .valet(_, let entitlements), .items(_, let entitlements): entitlements
         }
     }
 
-    func migrate(into destination: ChosenValet, removingOriginals: Bool) throws {
+    func migrate(into destination: any ValetProtocol, removingOriginals: Bool) throws {
         switch self {
         case .valet(let valet, _):
             try destination.migrateObjects(from: valet, removeOnCompletion: removingOriginals)
@@ -51,23 +51,6 @@ enum MigrationSource {
         switch self {
         case .valet(let valet, _): return try valet.allKeys()
         case .items(let query, _): return try Self.accounts(query)
-        }
-    }
-
-    /// A search for all values passes over those that cannot be read; a migration must not.
-    func requireReadable() throws {
-        let query: [String: Any] =
-            switch self {
-            case .valet(let valet, _): valet.itemQuery
-            case .items(let query, _): query
-            }
-        let all = try Self.find(query)
-        let readable = try Self.find(query.merging([kSecReturnData as String: true]) { _, new in new })
-        guard readable.count == all.count else {
-            throw CommandFailure(
-                .damaged, "an item cannot be read, and nothing was moved",
-                advice: "`valet verify` lists what is damaged. Put back a backup, or remove it with `valet remove`."
-            )
         }
     }
 

@@ -6,10 +6,10 @@ import KeychainCore
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "passcode",
-        abstract: "Set, change or remove the passcode of the keychain.",
+        abstract: "Set, change, or remove the passcode of the keychain.",
         discussion: """
-            With a passcode the keychain can be locked: then its secrets cannot be read without it, not even by who has all of its files. \
-            Nobody can bring back a forgotten passcode, nor what is kept under it.
+            With a passcode, the keychain can be locked: its secrets cannot be read without the passcode, even by someone who has all its \
+            files. A forgotten passcode, and everything protected by it, cannot be recovered.
             """,
         subcommands: [PasscodeSetCommand.self, PasscodeChangeCommand.self, PasscodeRemoveCommand.self]
     )
@@ -19,7 +19,7 @@ struct PasscodeSetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
         abstract: "Set the first passcode, and leave the keychain unlocked.",
-        discussion: "On a terminal it is asked for twice, without echo. Exits with 5 if a passcode is set already."
+        discussion: "On a terminal it is prompted for twice, without echo. Exits with 5 if a passcode is already set."
     )
 
     @OptionGroup
@@ -31,26 +31,24 @@ struct PasscodeSetCommand: ParsableCommand {
     func run() throws {
         let given = try passcodeDescriptor.read(.firstPasscode)
         let session = try CommandSession.forWholeKeychain()
-        let status = try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.sessionStatus() }
-        // Before anybody is asked for one.
-        guard !status.isPasscodeSet else {
-            throw CommandFailure(.alreadyThere, "a passcode is set already", advice: "Change it with `valet passcode change`.")
-        }
-        let passcode = try PasscodeInput.firstPasscode.given(given)
+        let status = try session.status()
+        // Checked before the passcode is prompted for.
+        guard !status.isPasscodeSet else { throw CommandFailure.passcodeAlreadySet }
+        let passcode = try PasscodeInput.firstPasscode.orPrompt(given)
         try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.setPasscode(passcode, autoLock: unlock.autoLock) }
         try StandardOutput.write(
-            ["The passcode is set. \(status.holder.afterwards(unlock.autoLock))"], afterAction: "the passcode is set")
+            ["Set the passcode. \(status.holder.unlockNotice(unlock.autoLock))"], afterAction: "the passcode was set")
     }
 }
 
 extension KeyHolderKind {
-    /// What becomes of an unlock that a command has made.
-    fileprivate func afterwards(_ autoLock: AutoLock) -> String {
+    /// A sentence about how long the keychain stays unlocked after the command.
+    fileprivate func unlockNotice(_ autoLock: AutoLock) -> String {
         switch self {
         case .kernelKeyring, .kernelKeyringOfUserNamespace:
-            "The keychain is unlocked, and \(autoLock.phrase)."
+            "The keychain is unlocked and \(autoLock.phrase)."
         case .processMemory:
-            "Unlocked keys cannot be kept here: from now on, give it to each command with --passcode-fd."
+            "The kernel keyring is not available, so the keychain cannot stay unlocked: pass the passcode to each command with --passcode-fd."
         }
     }
 }
@@ -60,14 +58,14 @@ struct PasscodeChangeCommand: ParsableCommand {
         commandName: "change",
         abstract: "Replace the passcode, and leave the keychain unlocked.",
         discussion: """
-            Copies of the keychain from before still open with the old passcode. If somebody may have both, use --rotate: with new keys, \
-            nothing that is stored from now on can be opened with what they have.
+            Existing copies of the keychain still open with the old passcode. If someone may have a copy and the passcode, use --rotate: items \
+            stored from now on cannot be opened with them.
             """
     )
 
     @Option(
         name: .customLong("passcode-fd"),
-        help: ArgumentHelp("Read the present passcode from the first line of this file descriptor.", valueName: "number"))
+        help: ArgumentHelp("Read the current passcode from the first line of this file descriptor.", valueName: "number"))
     var descriptor: Int32?
 
     @Option(
@@ -77,7 +75,7 @@ struct PasscodeChangeCommand: ParsableCommand {
             valueName: "number"))
     var newDescriptor: Int32?
 
-    @Flag(help: "Make new keys too, and seal every item anew under them.")
+    @Flag(help: "Also create new keys and re-encrypt every item.")
     var rotate = false
 
     @OptionGroup
@@ -88,72 +86,64 @@ struct PasscodeChangeCommand: ParsableCommand {
         let givenNew = try PasscodeInput.newPasscode.read(from: newDescriptor, after: descriptor)
         let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()
-        let current = try PasscodeInput.passcode.given(givenCurrent)
-        let new = try PasscodeInput.newPasscode.given(givenNew)
+        let current = try PasscodeInput.passcode.orPrompt(givenCurrent)
+        let new = try PasscodeInput.newPasscode.orPrompt(givenNew)
         try session.performSessionCall { keychain throws(KeychainFailure) in
             try keychain.changePasscode(from: current, to: new, rotatingKeys: rotate, autoLock: unlock.autoLock)
         }
-        try StandardOutput.write(["The passcode is changed."], afterAction: "the passcode is changed")
+        try StandardOutput.write(["Changed the passcode."], afterAction: "the passcode was changed")
     }
 }
 
 struct PasscodeRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Remove the passcode, and delete the items that cannot be without one.",
+        abstract: "Remove the passcode, and delete the items that require one.",
         discussion: """
-            Names what will be deleted, of all programs, and asks on the terminal. Elsewhere, without --yes, nothing is removed and the \
-            names show what would be. Items that are not deleted can then be read without a passcode.
+            Lists the items of all programs that will be deleted, and asks for confirmation on the terminal. Without a terminal and without \
+            --yes, only lists them. The remaining items can then be read without a passcode.
             """
     )
 
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
 
-    @Flag(help: "Do not ask.")
+    @Flag(help: "Do not ask for confirmation.")
     var yes = false
 
     func run() throws {
         let given = try passcodeDescriptor.read()
         let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()
-        let passcode = try PasscodeInput.passcode.given(given)
+        let passcode = try PasscodeInput.passcode.orPrompt(given)
         let removal = try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.passcodeRemoval(passcode) }
         try Self.show(removal)
-        guard try isWanted(removal) else {
-            throw CommandFailure(.unavailable, "the passcode was not removed", advice: "Answer y to remove it.")
-        }
+        try Confirmation.require(
+            "Remove the passcode\(removal.items.isEmpty ? "" : " and delete \(Self.count(removal))")?", isGiven: yes, "removal",
+            otherwise: "the passcode was not removed")
         try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.removePasscode(passcode, deleting: removal) }
         try StandardOutput.write(
-            ["The passcode is removed, and \(Self.count(removal)) deleted."],
-            afterAction: "the passcode is removed, and \(Self.count(removal)) deleted")
+            ["Removed the passcode and deleted \(Self.count(removal))."],
+            afterAction: "removed the passcode and deleted \(Self.count(removal))")
     }
 
     private static func show(_ removal: PasscodeRemoval) throws(CommandFailure) {
         guard !removal.items.isEmpty else { return }
-        try StandardOutput.writeLine("\(count(removal)) cannot be without a passcode:")
+        try StandardOutput.writeLine(
+            "\(count(removal)) \(removal.items.count == 1 ? "requires" : "require") a passcode and will be deleted:")
         for item in removal.items {
             guard let name = item.name else {
-                try StandardOutput.writeLine("  one that cannot be read")
+                try StandardOutput.writeLine("  an item that cannot be read")
                 continue
             }
-            try StandardOutput.writeLine("  \(ItemListing.printable(name.account)) of \(ItemListing.printable(name.service))")
+            try StandardOutput.writeLine(
+                "  \(ItemListing.escapingUnprintable(name.account)) of \(ItemListing.escapingUnprintable(name.service))")
         }
-    }
-
-    private func isWanted(_ removal: PasscodeRemoval) throws(CommandFailure) -> Bool {
-        if yes { return true }
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw CommandFailure(
-                .usage, "there is no terminal on standard input to ask on, and the passcode was not removed",
-                advice: "Add --yes if you mean it.")
-        }
-        return try Terminal().confirm("Remove the passcode\(removal.items.isEmpty ? "" : ", and delete \(Self.count(removal))")?")
     }
 
     private static func count(_ removal: PasscodeRemoval) -> String {
         switch removal.items.count {
-        case 0: "no item"
+        case 0: "no items"
         case 1: "1 item"
         case let count: "\(count) items"
         }

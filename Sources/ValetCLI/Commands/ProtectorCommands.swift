@@ -7,8 +7,8 @@ import KeychainEngine
 struct ProtectorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "protector",
-        abstract: "Choose what holds the secret that opens the keychain's file.",
-        discussion: "`valet status` tells which protector the keychain has, and what that protects from.",
+        abstract: "Choose what protects the keychain file: a key file, a systemd credential, or a TPM.",
+        discussion: "`valet status` shows the current protector and what it protects against.",
         subcommands: [ProtectorSetCommand.self]
     )
 }
@@ -16,20 +16,22 @@ struct ProtectorCommand: ParsableCommand {
 struct ProtectorSetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Move the keychain to another protector, with all its items.",
+        abstract: "Change the protector of the keychain.",
         discussion: """
-            tpm2: a TPM 2.0 chip, the one that KEYCHAIN_TPM_TCTI names; the keychain opens on this machine alone, and with a passcode set \
-            the chip limits guesses. keyFile: a file beside the keychain. systemdCredential: the credential keychain-device-secret of a \
-            service. The old protector opens the keychain no longer; copies made before stay as they were.
+            The protectors are:
+              keyFile            a file in the directory of the keychain
+              systemdCredential  the credential keychain-device-secret of a systemd service
+              tpm2               the TPM 2.0 that KEYCHAIN_TPM_TCTI names
 
-            For tpm2 a recovery key is made, unless there is one: it goes to standard output, once.
+            With tpm2, the keychain opens on this machine only, and the TPM limits guesses of the passcode. tpm2 also creates a recovery key \
+            unless one exists. It is written once, to standard output. Existing copies of the keychain keep their old protector.
             """
     )
 
-    @Argument(help: ArgumentHelp("keyFile, systemdCredential or tpm2.", valueName: "protector"))
+    @Argument(help: ArgumentHelp("keyFile, systemdCredential, or tpm2.", valueName: "protector"))
     var protector: ProtectorOption
 
-    @Flag(help: "Make no recovery key: if the TPM is cleared or lost, so is the keychain.")
+    @Flag(help: "Do not create a recovery key. If the TPM is cleared or lost, the keychain is lost.")
     var withoutRecovery = false
 
     @OptionGroup
@@ -46,15 +48,17 @@ struct ProtectorSetCommand: ParsableCommand {
         let done = "The protector of the keychain is now \(protector.rawValue)."
         if protector == .tpm2 { warn(session) }
         guard let key else {
-            if protector == .tpm2, !withoutRecovery { StandardError.write("The recovery key that there was before is still the one.") }
-            try StandardOutput.write([done], afterAction: "the protector is set")
+            if protector == .tpm2, !withoutRecovery { StandardError.write("The existing recovery key remains valid.") }
+            try StandardOutput.write([done], afterAction: "the protector was set")
             return
         }
         StandardError.write(done)
-        try RecoveryKeyOutput.write(key, afterAction: "the protector is set")
+        try RecoveryKeyOutput.write(key, afterAction: "the protector was set")
     }
 
-    /// What the chip says is of no weight for what was done.
+    /// Shows warnings about the TPM.
+    ///
+    /// Best effort: the protector is already set.
     private func warn(_ session: CommandSession) {
         let chip: KeychainReport.Chip?
         do throws(KeychainFailure) { chip = try session.keychain.report(asksChip: true).store?.chip } catch { return }
@@ -63,7 +67,7 @@ struct ProtectorSetCommand: ParsableCommand {
     }
 }
 
-/// What can hold the device secret, as it is named on the command line.
+/// The protector of the device secret, as on the command line.
 enum ProtectorOption: String, CaseIterable, ExpressibleByArgument {
     case keyFile
     case systemdCredential

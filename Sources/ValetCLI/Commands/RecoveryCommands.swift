@@ -7,10 +7,10 @@ import KeychainEngine
 struct RecoveryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recovery",
-        abstract: "Make a recovery key, or open the keychain with it when its protector is lost.",
+        abstract: "Create a recovery key, or use it when the protector of the keychain is lost.",
         discussion: """
-            A recovery key takes the place of the protector, and not of the passcode: while one is set, that is needed too. Whoever has it \
-            and the keychain's file needs nothing else of this machine.
+            A recovery key replaces the protector, not the passcode: if a passcode is set, both are needed. Anyone with the recovery key and \
+            the keychain file needs nothing else from this machine.
             """,
         subcommands: [RecoveryCreateCommand.self, RecoveryUseCommand.self]
     )
@@ -19,11 +19,11 @@ struct RecoveryCommand: ParsableCommand {
 struct RecoveryCreateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Make a recovery key and write it to standard output, once.",
-        discussion: "Nothing else goes to standard output. The keychain itself cannot show the key again."
+        abstract: "Create a recovery key and write it to standard output, once.",
+        discussion: "Nothing else is written to standard output. The key cannot be shown again."
     )
 
-    @Flag(help: "Make one though there is one already; that opens nothing afterwards.")
+    @Flag(help: "Replace the existing recovery key, which stops working.")
     var replace = false
 
     @OptionGroup
@@ -39,21 +39,21 @@ struct RecoveryCreateCommand: ParsableCommand {
         } catch {
             throw CommandFailure(recovery: error)
         }
-        try RecoveryKeyOutput.write(key, afterAction: "it is made")
+        try RecoveryKeyOutput.write(key, afterAction: "the keychain was changed")
     }
 }
 
 struct RecoveryUseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "use",
-        abstract: "Open the keychain with its recovery key, and give it a new protector.",
+        abstract: "Open the keychain with its recovery key, and set a new protector.",
         discussion: """
-            For when the TPM was cleared or replaced, or the key file is lost. No item is changed. The recovery key stays what it is; it is \
-            asked for without echo, and never an argument.
+            Use this if the TPM was cleared or replaced, or the key file is lost. No item is changed, and the recovery key remains valid. It is \
+            prompted for without echo and is never an argument.
             """
     )
 
-    @Option(help: ArgumentHelp("The new protector: keyFile, systemdCredential or tpm2.", valueName: "protector"))
+    @Option(help: ArgumentHelp("The new protector: keyFile, systemdCredential, or tpm2.", valueName: "protector"))
     var protector = ProtectorOption.keyFile
 
     @Option(
@@ -68,34 +68,43 @@ struct RecoveryUseCommand: ParsableCommand {
         let givenKey = try PasscodeInput.recoveryKey.read(from: keyDescriptor)
         let givenPasscode = try passcodeDescriptor.read(after: keyDescriptor)
         let session = try CommandSession.forWholeKeychain()
-        let key = try PasscodeInput.recoveryKey.given(givenKey)
-        let isPasscodeSet = try session.performProtectorCall { keychain throws(KeychainFailure) in
-            try keychain.recoveryNeedsPasscode(key.bytes)
+        let key = try PasscodeInput.recoveryKey.orPrompt(givenKey)
+        let isPasscodeSet: Bool
+        do throws(KeychainFailure) {
+            isPasscodeSet = try session.keychain.recoveryNeedsPasscode(key.bytes)
+        } catch {
+            guard error.status == .authFailed, error.refusal == nil, error.remedy == nil else { throw CommandFailure(protector: error) }
+            throw CommandFailure(
+                .unavailable, error.reason, advice: "Nothing was changed. Run the command again with the correct recovery key.")
         }
-        let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.given(givenPasscode) : nil
+        let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.orPrompt(givenPasscode) : nil
         try session.performProtectorCall { keychain throws(KeychainFailure) in
             try keychain.useRecoveryKey(key.bytes, protector: protector.kind, passcode: passcode)
         }
         try StandardOutput.write(
-            ["The keychain opens again. Its protector is now \(protector.rawValue)."], afterAction: "access is restored")
+            ["Restored access to the keychain. Its protector is now \(protector.rawValue)."], afterAction: "access was restored")
     }
 }
 
-/// A recovery key on its one way out: alone on standard output, and what is to be said of it on standard error.
+/// Writes a recovery key to standard output, and the instructions to standard error.
 enum RecoveryKeyOutput {
-    static func write(_ key: SharedSecretBytes, afterAction done: String) throws(CommandFailure) {
-        StandardError.write("This recovery key restores access when what protects the keychain is lost. Write it down and keep it apart:")
-        // Whoever was to read it may be gone, and that must be said.
+    static func write(_ key: SharedSecretBytes, afterAction action: String) throws(CommandFailure) {
+        StandardError.write(
+            "This recovery key restores access if the keychain's protector is lost. Write it down and store it separately; it is shown only once:"
+        )
+        // If the reader of a pipe is gone, the write must fail instead of ending the process.
         _ = signal(SIGPIPE, SIG_IGN)
         guard let errorNumber = write(key) else { return }
         throw CommandFailure(
-            .unavailable, "\(done), but its recovery key cannot be written out: \(FileDescriptor.message(errorNumber))",
-            advice: "Nobody has that key. Make another with `valet recovery create --replace`.")
+            .unavailable, "\(action), but the recovery key could not be written to standard output: \(FileDescriptor.message(errorNumber))",
+            advice: "The key was lost. Create another with `valet recovery create --replace`.")
     }
 
-    /// Nil when all of it was written; the bytes go out of the memory for keys, and nowhere else.
+    /// Writes the key without copying it out of the memory for keys.
+    ///
+    /// Returns the error number of a failure, else nil.
     private static func write(_ key: SharedSecretBytes) -> Int32? {
-        // The bytes are read within the closure.
+        // The pointer is used within the closure only.
         let failure = unsafe key.secret.withBytes { bytes -> Int32? in
             var written = 0
             while written < bytes.count {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import Foundation
 import KeychainCore
 import Valet
 
@@ -8,19 +7,19 @@ struct RemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Remove the secret of a key, or all of them.",
-        discussion: "There is no way to get a removed secret back."
+        discussion: "A removed secret cannot be recovered."
     )
 
     @Argument(help: "The key of the secret.", completion: .keys)
     var key: String?
 
-    @Flag(help: "Remove every secret of the valet. Asks on a terminal; else needs --yes.")
+    @Flag(help: "Remove every secret of the valet. Asks for confirmation on a terminal; otherwise requires --yes.")
     var all = false
 
-    @Flag(help: "With --all: do not ask.")
+    @Flag(help: "With --all: do not ask for confirmation.")
     var yes = false
 
-    @Flag(help: "A secret that is not there counts as removed.")
+    @Flag(help: "Succeed if the secret does not exist.")
     var force = false
 
     @OptionGroup
@@ -31,7 +30,7 @@ struct RemoveCommand: ParsableCommand {
 
     func validate() throws {
         if all == (key != nil) { throw ValidationError("Give a key, or --all to remove everything.") }
-        if yes, !all { throw ValidationError("--yes goes with --all.") }
+        if yes, !all { throw ValidationError("--yes requires --all.") }
     }
 
     func run() throws {
@@ -39,27 +38,18 @@ struct RemoveCommand: ParsableCommand {
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         if let key {
             try remove(key, selected, session)
-        } else if try isWanted() {
-            try session.perform { try selected.valet.removeAllObjects() }
         } else {
-            throw CommandFailure(.unavailable, "nothing was removed", advice: "Answer y to remove everything.")
+            try Confirmation.require(
+                "Remove every secret of this valet?", isGiven: yes, "removal", otherwise: "nothing was removed")
+            try session.perform { try selected.valet.removeAllObjects() }
         }
     }
 
     private func remove(_ key: String, _ selected: SelectedValet, _ session: CommandSession) throws {
         try session.perform {
             try selected.valet.removeObject(forKey: key)
-            // A valet takes "not there" for "removed"; the keychain below it has told.
+            // A valet ignores that the item does not exist. Keychain Services reported it.
             if !force, let failure = session.lastFailure, failure.status == .itemNotFound { throw failure }
         }
-    }
-
-    private func isWanted() throws(CommandFailure) -> Bool {
-        if yes { return true }
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw CommandFailure(
-                .usage, "there is no terminal on standard input to ask on, and nothing was removed", advice: "Add --yes if you mean it.")
-        }
-        return try Terminal().confirm("Remove every secret of this valet?")
     }
 }

@@ -8,18 +8,19 @@ import Valet
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
-        abstract: "Run a command that is given secrets.",
+        abstract: "Run a command with secrets.",
         usage: "valet run [--fd <name=key>] ... [--env <name=key>] ... [<options>] -- <command> ...",
         discussion: """
-            The command takes the place of valet, so its exit code and signals are its own; 127 if it is not found, 126 if it cannot be executed.
+            The command replaces valet, so its exit code and signals are its own. Exits with 127 if the command is not found and 126 if it \
+            cannot be executed.
 
-            --fd is the better way: the command finds the secret in a sealed memory file, and NAME in its environment is the number of the \
-            descriptor. A shell reads it with: cat <&"$NAME". --env puts the secret itself into the environment, where every \
-            program of the same user can read it, and all children inherit it. Every other descriptor from 3 on is closed.
+            Prefer --fd: the secret is in a sealed memory file, and NAME holds the number of its descriptor. A shell reads it with: \
+            cat <&"$NAME". --env puts the secret into the environment, which every process of the same user can read and every child \
+            inherits. All other descriptors from 3 up are closed.
             """
     )
 
-    @Option(help: ArgumentHelp("Give the secret of KEY as a file descriptor, whose number is in NAME.", valueName: "name=key"))
+    @Option(help: ArgumentHelp("Pass the secret of KEY as a file descriptor, whose number is in NAME.", valueName: "name=key"))
     var fd: [SecretAssignment] = []
 
     @Option(help: ArgumentHelp("Put the secret of KEY into the environment as NAME.", valueName: "name=key"))
@@ -49,7 +50,7 @@ struct RunCommand: ParsableCommand {
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
         let passcode = try self.passcode.read()
-        // Before the keychain is opened, so that they get the lowest numbers.
+        // Created before the keychain is opened, so that they get the lowest numbers.
         let files = try fd.map { _ in try SealedMemoryFile() }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
@@ -60,7 +61,9 @@ struct RunCommand: ParsableCommand {
             try setEnvironment(assignment.name, try text(of: assignment, selected, session, reason))
         }
         guard keychain_close_on_exec_from(3) else {
-            throw CommandFailure(.unavailable, "open files cannot be kept from the command", advice: "Nothing was run.")
+            throw CommandFailure(
+                .unavailable, "open file descriptors cannot be closed for the command",
+                advice: "The command was not run. On kernels before 5.11, /proc must be mounted.")
         }
         for file in files { try file.keepAcrossExec() }
         WarningLog.report()
@@ -71,21 +74,22 @@ struct RunCommand: ParsableCommand {
         of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession, _ reason: String
     ) throws(CommandFailure) -> Data {
         do {
-            return try session.perform { try selected.valet.object(forKey: assignment.key, reason: reason) }
+            return try session.perform { try selected.valet.object(forKey: assignment.key, withPrompt: reason) }
         } catch {
-            throw CommandFailure(error.status, "\(error.problem) (for \(assignment.name)); nothing was run", advice: error.advice)
+            throw CommandFailure(error.status, "\(error.problem) (for \(assignment.name)); the command was not run", advice: error.advice)
         }
     }
 
-    /// The environment holds C strings, so a secret with a NUL would be cut short there.
+    /// Returns a secret for the environment, where a NUL byte would end it.
     private func text(
         of assignment: SecretAssignment, _ selected: SelectedValet, _ session: CommandSession, _ reason: String
     ) throws(CommandFailure) -> Data {
         let secret = try secret(of: assignment, selected, session, reason)
         guard !secret.contains(0) else {
             throw CommandFailure(
-                .usage, "the secret for \(assignment.name) holds a NUL, which the environment cannot; nothing was run",
-                advice: "Use --fd for it.")
+                .usage,
+                "the secret for \(assignment.name) contains a NUL byte, which an environment variable cannot hold; the command was not run",
+                advice: "Use --fd.")
         }
         return secret
     }
@@ -97,30 +101,34 @@ struct RunCommand: ParsableCommand {
     private func setEnvironment(_ name: String, _ value: Data) throws(CommandFailure) {
         var characters = [UInt8](value) + [0]
         defer { characters.wipe() }
-        // The C library copies both; the buffer is used during the call only.
+        // The C library copies both strings. The buffer is used during the call only.
         let result = unsafe characters.withUnsafeBytes { buffer in
             guard let value = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return Int32(-1) }
             return unsafe setenv(name, value, 1)
         }
         guard result == 0 else {
-            throw CommandFailure(.unavailable, "the environment could not be changed; nothing was run", advice: "Use --fd.")
+            throw CommandFailure(.unavailable, "the environment could not be changed; the command was not run", advice: "Use --fd.")
         }
     }
 
-    /// Does not return unless it fails.
+    /// Replaces this process with the command.
+    ///
+    /// Returns only by throwing an error.
     private func execute() throws(CommandFailure) {
         ProcessHardening.restoreCoreFileLimit()
+        TPMLibraryLog.restore()
         let errorNumber = ArgumentText.executeCommandAfterTerminator()
         let isMissing = errorNumber == ENOENT
         throw CommandFailure(
             isMissing ? .commandNotFound : .notExecutable,
             isMissing ? "the command was not found" : "the command cannot be executed: \(FileDescriptor.message(errorNumber))",
-            advice: isMissing ? "Check its name and PATH." : "Check that it is an executable file, and how large its arguments are."
+            advice: isMissing
+                ? "Check its name and PATH." : "Check that the file is executable and that its arguments are not too large."
         )
     }
 }
 
-/// `NAME=KEY`: which secret a command gets under which name of its environment.
+/// `NAME=KEY`: the environment variable and the key of its secret.
 struct SecretAssignment: ExpressibleByArgument {
     let name: String
     let key: String
@@ -132,7 +140,7 @@ struct SecretAssignment: ExpressibleByArgument {
         key = parts[1]
     }
 
-    /// What every shell takes for the name of a variable.
+    /// Whether every shell accepts the text as the name of a variable.
     private static func isName(_ text: String) -> Bool {
         guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
         return text.utf8.allSatisfy { byte in

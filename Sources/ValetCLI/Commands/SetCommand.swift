@@ -9,15 +9,15 @@ struct SetCommand: ParsableCommand {
         commandName: "set",
         abstract: "Store a secret under a key.",
         discussion: """
-            The secret is what standard input holds, byte for byte; a newline at its end is part of it, so use printf and not echo. \
-            On a terminal it is asked for twice, without echo. A secret that is already there is replaced.
+            The secret is read from standard input byte for byte, including a final newline, so use printf instead of echo. On a terminal it \
+            is prompted for twice, without echo. An existing secret is replaced.
             """
     )
 
     @Argument(help: "The key to store the secret under.")
     var key: String
 
-    @Flag(help: "Leave a secret that is already there as it is, and exit with 5.")
+    @Flag(help: "Do not replace an existing secret; exit with 5.")
     var noOverwrite = false
 
     @OptionGroup
@@ -29,8 +29,8 @@ struct SetCommand: ParsableCommand {
     func run() throws {
         let selected = try selection.resolve()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
-        // Before anybody is asked for a secret that cannot be stored.
-        guard !key.isEmpty else { throw CommandFailure(.emptyKey, because: nil) }
+        // Checked before the secret is prompted for.
+        guard !key.isEmpty else { throw CommandFailure(.emptyKey, cause: nil) }
         if SecretInput.isInteractive { try session.requireUnlocked(for: selected.accessibility) }
         let secret = try SecretInput.read()
         try session.perform {
@@ -43,17 +43,15 @@ struct SetCommand: ParsableCommand {
     }
 }
 
-/// Where `valet set` takes the secret from: standard input as it is, or the person at the terminal, twice and without echo.
+/// The secret for `valet set`: standard input, or two prompts on the terminal without echo.
 enum SecretInput {
-    /// A secret is small.
-    ///
-    /// The limit keeps an endless input from filling the memory.
+    /// The limit keeps endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
     static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 }
 
     static func read() throws(CommandFailure) -> Data {
-        isInteractive ? try ask() : try readStandardInput()
+        isInteractive ? try prompt() : try readStandardInput()
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {
@@ -62,20 +60,20 @@ enum SecretInput {
             secret = try FileDescriptor.readToEnd(of: STDIN_FILENO, limit: maximumByteCount)
         } catch {
             throw CommandFailure(
-                .usage, "standard input cannot be read: \(FileDescriptor.message(error.number))",
-                advice: "Nothing was stored. Give the secret through a pipe, or run `valet set` on a terminal."
+                .usage, "cannot read standard input: \(FileDescriptor.message(error.number))",
+                advice: "Nothing was stored. Pipe the secret to `valet set`, or run it in a terminal."
             )
         }
         guard let secret else {
             throw CommandFailure(
-                .usage, "the secret is larger than \(maximumByteCount >> 20) MiB, and nothing was stored",
-                advice: "Keep large files elsewhere, encrypted, and store their key here."
+                .usage, "the secret is larger than \(maximumByteCount >> 20) MiB; nothing was stored",
+                advice: "Store large files elsewhere, encrypted, and their key in the keychain."
             )
         }
         return secret
     }
 
-    private static func ask() throws(CommandFailure) -> Data {
+    private static func prompt() throws(CommandFailure) -> Data {
         let terminal = Terminal()
         var secret = try terminal.readWithoutEcho(prompt: "Secret: ")
         var again = try terminal.readWithoutEcho(prompt: "Again:  ")
@@ -84,7 +82,7 @@ enum SecretInput {
             again.wipe()
         }
         guard secret == again else {
-            throw CommandFailure(.usage, "the two entries differ, and nothing was stored", advice: "Run the command again.")
+            throw CommandFailure(.usage, "the two entries do not match; nothing was stored", advice: "Run the command again.")
         }
         return Data(secret)
     }

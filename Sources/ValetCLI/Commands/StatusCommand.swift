@@ -7,11 +7,11 @@ import KeychainEngine
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Tell where the keychain is and what really protects it.",
-        discussion: "Looks only: makes nothing and changes nothing."
+        abstract: "Show where the keychain is and what protects it.",
+        discussion: "Creates and changes nothing."
     )
 
-    @Flag(help: "Tell also what helps to find a fault: identifiers, generations, access groups.")
+    @Flag(help: "Also show identifiers, access groups, and the state of the TPM.")
     var verbose = false
 
     func run() throws {
@@ -20,20 +20,22 @@ struct StatusCommand: ParsableCommand {
             let report = try session.perform { try session.keychain.report(asksChip: verbose) }
             try show(KeychainDescription(report).lines(verbose: verbose))
         } catch {
-            // Where it should be is what somebody needs to know first when it cannot be used.
-            try show([("Keychain", session.keychain.configuration.storePath)])
-            throw CommandFailure(error.status, error.problem, advice: "Nothing was changed. Put that right, then try again.")
+            // The path helps to find the problem.
+            try show([("Keychain", session.keychain.configuration().storePath)])
+            guard error.advice == CommandFailure.statusAdvice else { throw error }
+            throw CommandFailure(error.status, error.problem, advice: "Nothing was changed. Solve the problem, then run the command again.")
         }
     }
 
     private func show(_ lines: [(title: String, text: String)]) throws(CommandFailure) {
         for (title, text) in lines {
-            try StandardOutput.writeLine((title + ":").padding(toLength: 14, withPad: " ", startingAt: 0) + ItemListing.printable(text))
+            try StandardOutput.writeLine(
+                (title + ":").padding(toLength: 14, withPad: " ", startingAt: 0) + ItemListing.escapingUnprintable(text))
         }
     }
 }
 
-/// What `valet status` says about a keychain, in plain words.
+/// The output of `valet status`.
 struct KeychainDescription {
     private let report: KeychainReport
 
@@ -43,12 +45,12 @@ struct KeychainDescription {
 
     func lines(verbose: Bool) -> [(title: String, text: String)] {
         guard let store = report.store else {
-            return [("Keychain", "\(report.storePath), not made yet: the first secret that is stored makes it")]
+            return [("Keychain", "\(report.storePath), does not exist yet; `valet set` creates it")]
                 + (verbose ? program : [])
         }
         var lines = [
             ("Keychain", report.storePath),
-            ("Items", "\(store.itemCount), of all programs"),
+            ("Items", "\(store.itemCount) (all programs)"),
             ("Protector", Self.protector(store)),
             ("Protection", Self.protection(store)),
             ("Lock state", Self.lockState(store.session)),
@@ -58,27 +60,30 @@ struct KeychainDescription {
         ]
         if let path = store.leftoverKeyFile {
             lines.append(
-                ("Left over", "the key file \(path) opens old copies only; `valet protector set \(store.protector.name)` removes it"))
+                (
+                    "Left over",
+                    "the key file \(path) opens only old copies of the keychain; remove it with `valet protector set \(store.protector.name)`"
+                ))
         }
         if store.damagedKeybagCopyCount > 0 {
-            lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.repairOfKeybagCopy))
+            lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.damagedKeybagCopyAdvice))
         }
         if !report.isKeyMemoryLocked {
-            lines.append(("Memory", "the system does not let keys be locked in memory: they may be written to swap"))
+            lines.append(("Memory", "the system does not allow locking keys in memory, so they may be written to swap; raise `ulimit -l`"))
         }
         if verbose {
             lines += TPMDescription.lines(store.chip)
             lines.append(
-                ("Recovery", store.hasRecoveryKey ? "there is a recovery key" : "no recovery key: `valet recovery create` makes one"))
+                ("Recovery", store.hasRecoveryKey ? "set" : "none; create a recovery key with `valet recovery create`"))
             lines.append(("Store", store.id.hexadecimal))
             lines += program
         }
         return lines
     }
 
-    static let damagedKeybagCopy = "one copy of the keybag is damaged; the other one serves"
-    static let repairOfKeybagCopy =
-        "Make a backup, and look after the disk. `valet passcode change` (or set, where none is) writes both copies anew."
+    static let damagedKeybagCopy = "one of the two copies of the keybag is damaged; the other is in use"
+    static let damagedKeybagCopyAdvice =
+        "Make a backup and check the disk. `valet passcode change` (or `valet passcode set` if none is set) rewrites both copies."
 
     private var program: [(title: String, text: String)] {
         [("Program", report.applicationIdentifier), ("Groups", report.accessGroups.joined(separator: ", "))]
@@ -92,62 +97,74 @@ struct KeychainDescription {
         }
     }
 
-    /// What is really in force: no more than the protector and the passcode give.
+    /// The protection that the protector and the passcode provide together.
     private static func protection(_ store: KeychainReport.Store) -> String {
         switch (store.protector, store.session.isPasscodeSet) {
-        case (.keyFile, false): "the keychain file alone tells no name and no secret; whoever has the key file too can open it"
+        case (.keyFile, false):
+            "the keychain file alone reveals no names or secrets; anyone who also has the key file can open it"
         case (.keyFile, true):
-            "the keychain file alone tells no name and no secret; whoever has the key file too can guess names, and needs the passcode for secrets"
-        case (.systemdCredential, false): "the keychain file tells no name and no secret to anyone who cannot open the credential"
+            "the keychain file alone reveals no names or secrets; anyone who also has the key file can guess names, but needs the passcode to read secrets"
+        case (.systemdCredential, false): "the keychain file reveals no names or secrets without the systemd credential"
         case (.systemdCredential, true):
-            "the keychain file tells no name and no secret to anyone who cannot open the credential; secrets need the passcode too"
-        case (.tpm2, false): "the keychain file tells no name and no secret without this machine's TPM; on this machine it can be opened"
+            "the keychain file reveals no names or secrets without the systemd credential; secrets also need the passcode"
+        case (.tpm2, false):
+            "the keychain file reveals no names or secrets without this machine's TPM; here, every process that may use the TPM and read the file can open it"
         case (.tpm2, true):
-            "the keychain file tells no name and no secret without this machine's TPM; secrets need the passcode too, and the TPM limits guesses"
+            "the keychain file reveals no names or secrets without this machine's TPM; secrets also need the passcode, and the TPM limits guesses"
         }
     }
 
     private static func lockState(_ session: SessionStatus) -> String {
-        guard session.isPasscodeSet else { return "unlocked, always: no passcode is set" }
+        guard session.isPasscodeSet else { return "always unlocked (no passcode is set); set one with `valet passcode set`" }
         switch session.state {
         case .unlocked: return "unlocked; " + ((session.autoLock ?? .never).phrase)
-        case .locked: return "locked; what is accessible after the first unlock can be read"
-        case .neverUnlocked: return "locked, and not unlocked since the system started or everything was locked"
+        case .locked: return "locked; items with after-first-unlock accessibility can still be read"
+        case .neverUnlocked: return "locked, and not unlocked since the last restart or `valet lock --all`"
         }
     }
 
     private static func keyHolder(_ holder: KeyHolderKind) -> String {
         switch holder {
-        case .kernelKeyring: "the kernel's keyring: an unlock holds for all programs of this user"
+        case .kernelKeyring: "kernel keyring: an unlock applies to all programs of this user"
         case .kernelKeyringOfUserNamespace:
-            "the kernel's keyring of this user namespace: an unlock outside of it does not hold here, nor one here outside"
-        case .processMemory: "each program's own memory, since the system refuses its keyring: an unlock ends with the program"
+            "kernel keyring of this user namespace: unlocks are not shared with processes outside it"
+        case .processMemory:
+            "process memory, because the kernel keyring is not available: an unlock ends with the program; use --passcode-fd"
         }
     }
 
     private static func pending(_ store: KeychainReport.Store) -> String {
         var parts: [String] = []
-        if store.isScrubPending { parts.append("old bytes are to be wiped from the file's log once no other program uses it") }
+        if store.isScrubPending {
+            parts.append("old data will be erased from the write-ahead log when no other program has the keychain open")
+        }
         if store.pendingRewrapCount > 0 {
-            parts.append("\(store.pendingRewrapCount) under earlier keys: the next unlock seals anew what is not damaged")
+            parts.append("\(Self.items(store.pendingRewrapCount)) under earlier keys; the next unlock re-encrypts those that are intact")
         }
         if store.quarantinedCount > 0 {
-            parts.append("\(store.quarantinedCount) damaged in quarantine: see `valet verify`")
+            parts.append("\(Self.items(store.quarantinedCount)) in quarantine, damaged; see `valet verify`")
         }
         return parts.isEmpty ? "nothing" : parts.joined(separator: "; ")
     }
+
+    private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
 }
 
-/// What `valet status --verbose` says about a TPM, in plain words.
+/// The lines of `valet status --verbose` about the TPM.
 enum TPMDescription {
     static func lines(_ chip: KeychainReport.Chip?) -> [(title: String, text: String)] {
         switch chip {
         case nil: return []
         case .silent(let reason):
-            return [("TPM", "\(reason). The keychain is open because its secret is held until the system restarts")]
+            return [
+                (
+                    "TPM",
+                    "\(reason). The keychain still opens because its secret is cached until the next restart. Restore access to the TPM, or run `valet protector set keyFile`"
+                )
+            ]
         case .other(let status):
             let warning =
-                "this is not the TPM that the keychain was moved to, or it was cleared since: after the next restart the keychain does not open. Now it does: move it with `valet protector set`"
+                "this TPM is not the one that protects the keychain, or it was cleared: the keychain will not open after the next restart. Run `valet protector set keyFile` (or tpm2) now"
             return [("TPM", status.name), ("Warning", warning)]
         case .status(let status):
             return [("TPM", status.name), ("TPM lockout", lockout(status))] + warnings(status).map { ("Warning", $0) }
@@ -156,15 +173,15 @@ enum TPMDescription {
 
     private static func lockout(_ status: SealingDeviceStatus) -> String {
         let count =
-            "\(status.failedTryCount) of \(status.largestFailedTryCount) wrong tries counted, one forgiven every \(status.recoverySeconds) s"
+            "\(status.failedTryCount) of \(status.largestFailedTryCount) failed attempts counted; one is cleared every \(status.recoverySeconds) s"
         return status.isLockedOut ? "locked out; " + count : count
     }
 
-    /// What weakens the chip's protection against guessing.
+    /// Settings that weaken the TPM's protection against guessing.
     static func warnings(_ status: SealingDeviceStatus) -> [String] {
         guard !status.isLockoutAuthorizationSet else { return [] }
         return [
-            "the TPM's lockout authorization is not set, so whoever may use the TPM can reset its count of wrong passcodes; `tpm2_changeauth -c lockout` sets it"
+            "the TPM's lockout authorization is not set, so anyone with access to the TPM can reset its failed-attempt counter; set it with `tpm2_changeauth -c lockout`"
         ]
     }
 }

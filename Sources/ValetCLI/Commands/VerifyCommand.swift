@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import ArgumentParser
 import KeychainCore
 import KeychainEngine
@@ -7,14 +6,14 @@ import KeychainEngine
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check that every item is as it was written.",
+        abstract: "Check the integrity of every item.",
         discussion: """
-            Looks at the items of all programs, and exits with 4 if one is damaged. Nothing is changed or removed. A damaged item can be \
-            replaced with `valet set` or removed with `valet remove`; what is left of it then goes into a quarantine.
+            Checks the items of all programs and exits with 4 if one is damaged. Does not change them. Replace a damaged item with `valet set` or \
+            delete it with `valet remove`; its data then moves to the quarantine.
             """
     )
 
-    @Flag(help: "Empty the quarantine. What was in it is gone for good.")
+    @Flag(help: "Empty the quarantine, permanently.")
     var purge = false
 
     @OptionGroup
@@ -23,22 +22,24 @@ struct VerifyCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
         guard let report = try Self.report(session, purgingQuarantine: purge) else {
-            return try StandardOutput.writeLine("There is no keychain yet, so nothing is damaged.")
+            return try StandardOutput.writeLine("No keychain exists yet.")
         }
         for finding in report.findings { try StandardOutput.writeLine(Self.line(finding)) }
         if report.damagedPageRowCount > 0 {
-            try StandardOutput.writeLine("\(report.damagedPageRowCount) in damaged pages of the file: not even a name can be read")
+            try StandardOutput.writeLine("\(Self.items(report.damagedPageRowCount)) in damaged pages; names cannot be read")
         }
         for problem in report.structuralProblems { try StandardOutput.writeLine("keychain: \(problem)") }
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
-                "\(report.quarantinedCount) in quarantine\(purge ? ", removed" : "; --purge removes what is in it")")
+                "\(Self.items(report.quarantinedCount)) in quarantine\(purge ? ", removed" : "; remove with --purge")")
         }
         if report.lockedCount > 0 {
-            try StandardOutput.writeLine("\(report.lockedCount) locked: undamaged as far as that can be seen without their keys")
+            try StandardOutput.writeLine(
+                "\(Self.items(report.lockedCount)) locked: intact as far as can be checked without keys; unlock the keychain for a full check"
+            )
         }
-        let checked = report.checkedCount == 1 ? "1 item checked" : "\(report.checkedCount) items checked"
+        let checked = "\(Self.items(report.checkedCount)) checked"
         if let failure = Self.failure(report, checked) { throw failure }
         try StandardOutput.writeLine("\(checked), none damaged.")
     }
@@ -47,28 +48,32 @@ struct VerifyCommand: ParsableCommand {
         let damagedCount = report.findings.count + report.damagedPageRowCount
         if !report.structuralProblems.isEmpty {
             let items =
-                damagedCount == 0 ? "none damaged, but the keychain's file is" : "\(damagedCount) damaged, and so is the keychain's file"
+                damagedCount == 0
+                ? "no items damaged, but the keychain file is damaged" : "\(damagedCount) damaged, and the keychain file is damaged"
             return CommandFailure(
-                .damaged, "\(checked), \(items); it is kept as it is",
+                .damaged, "\(checked), \(items); nothing was changed",
                 advice: report.hasRefusedPages
-                    ? "`valet repair` tells whether it can be mended: nothing is changed unasked. \(Self.recoveryAdvice)"
+                    ? "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise: \(Self.recoveryAdvice)"
                     : Self.recoveryAdvice
             )
         }
         if damagedCount > 0 {
             return CommandFailure(
-                .damaged, "\(checked), \(damagedCount) damaged, and kept as it is",
-                advice: "Put back a backup, or replace what is damaged with `valet set` or `valet remove`.")
+                .damaged, "\(checked), \(damagedCount) damaged; nothing was changed",
+                advice: "Restore a backup, replace the damaged items with `valet set`, or delete them with `valet remove`.")
         }
         guard report.damagedKeybagCopyCount > 0 else { return nil }
         return CommandFailure(
-            .damaged, "\(checked), none damaged, but one copy of the keybag is", advice: KeychainDescription.repairOfKeybagCopy)
+            .damaged, "\(checked), none damaged, but \(KeychainDescription.damagedKeybagCopy)",
+            advice: KeychainDescription.damagedKeybagCopyAdvice)
     }
 
-    static let recoveryAdvice =
-        "Save what can be read with `valet backup create`, then put back a sound copy of the file, or begin anew with that backup."
+    private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
 
-    /// Nil: there is no keychain yet.
+    static let recoveryAdvice =
+        "Save what is readable with `valet backup create`, then restore an intact copy of the file, or start over from that backup."
+
+    /// Returns nil if no keychain exists yet.
     private static func report(_ session: CommandSession, purgingQuarantine: Bool) throws -> VerificationReport? {
         do {
             return try session.perform { try session.keychain.verify(purgingQuarantine: purgingQuarantine) }
@@ -78,11 +83,11 @@ struct VerifyCommand: ParsableCommand {
         }
     }
 
-    /// The item by its key, if that can still be read; else by its reference, which at least counts.
+    /// Names the item by its key, or by its reference if the key cannot be read.
     private static func line(_ finding: VerificationReport.Finding) -> String {
         let name =
             if let account = finding.account {
-                "key \(ItemListing.printable(account)) of \(ItemListing.printable(finding.service ?? "-"))"
+                "key \(ItemListing.escapingUnprintable(account)) of \(ItemListing.escapingUnprintable(finding.service ?? "-"))"
             } else {
                 "item \(finding.reference.data.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
             }

@@ -2,7 +2,7 @@
 import ArgumentParser
 import KeychainCore
 
-/// Auto-lock as it is written on the command line: `15m`, `none`.
+/// The time of inactivity after which the keychain locks itself, as on the command line: `15m`, `none`.
 struct AutoLockOption {
     let autoLock: AutoLock
 
@@ -13,41 +13,41 @@ struct AutoLockOption {
             autoLock = .never
             return
         }
-        // A number without a unit could mean seconds or minutes: it is not guessed.
+        // A number without a unit is ambiguous.
         guard let unit = argument.last.flatMap({ Self.secondsOfUnit[$0] }) else {
-            throw ValidationError("Give a number with its unit, s, m, h or d, such as 15m; or none.")
+            throw ValidationError("Give a whole number and a unit (s, m, h, or d), such as 15m, or `none`.")
         }
         let digits = argument.dropLast()
         guard !digits.isEmpty, digits.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains) else {
-            throw ValidationError("Give a whole number before the unit, such as 15m; or none.")
+            throw ValidationError("Give a whole number before the unit, such as 15m, or `none`.")
         }
         guard let number = UInt32(digits) else { throw Self.tooLong }
-        guard number > 0 else { throw ValidationError("The shortest time is 1s.") }
+        guard number > 0 else { throw ValidationError("The minimum is 1s.") }
         let (seconds, isTooLong) = number.multipliedReportingOverflow(by: unit)
         guard !isTooLong else { throw Self.tooLong }
         autoLock = .after(seconds: seconds)
     }
 
-    private static let tooLong = ValidationError("The longest time is 49710d; none is without end.")
+    private static let tooLong = ValidationError("The maximum is 49710d. Use `none` to disable automatic locking.")
 }
 
 extension AutoLock {
-    /// In words, such as "locks itself after 15 minutes without use".
+    /// A phrase for messages, such as "locks automatically after 15 minutes of inactivity".
     var phrase: String {
-        guard let seconds else { return "stays so until `valet lock` or a restart" }
+        guard let seconds else { return "stays unlocked until `valet lock` or a restart" }
         let units: [(seconds: UInt32, name: String)] = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")]
-        // The largest unit that tells it exactly.
+        // The largest unit of which the time is a multiple.
         let unit = units.first { seconds.isMultiple(of: $0.seconds) } ?? (1, "second")
         let number = seconds / unit.seconds
-        return "locks itself after \(number) \(unit.name)\(number == 1 ? "" : "s") without use"
+        return "locks automatically after \(number) \(unit.name)\(number == 1 ? "" : "s") of inactivity"
     }
 }
 
-/// How long an unlock lasts.
+/// The option that sets how long an unlock lasts.
 struct UnlockTimeOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Lock after so long without use: a number with s, m, h or d, such as 15m, up to 49710d; or none. (default: 15m)",
+            "Lock after this period of inactivity: a number with s, m, h, or d, such as 15m (maximum 49710d), or none. (default: 15m)",
             valueName: "time"),
         transform: AutoLockOption.init(parsing:))
     var timeout: AutoLockOption?

@@ -2,60 +2,60 @@
 import ArgumentParser
 import KeychainCore
 
-/// The option that unlocks the keychain for one command, and answers its questions: for containers and scripts.
+/// The option that unlocks the keychain for one command and answers its prompts, for containers and scripts.
 struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
         help: ArgumentHelp(
             """
-            Unlock for this command alone, with the passcode in the first line of this file descriptor; it is the answer too where one is \
-            asked for.
+            Unlock the keychain for this command only, with the passcode on the first line of this file descriptor. It also answers \
+            prompts for the passcode.
             """, valueName: "number"))
     var descriptor: Int32?
 
-    /// The passcode that was given; nil if none was.
+    /// Reads the passcode; returns nil without the option.
     ///
-    /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
+    /// Call this before opening any file: otherwise a descriptor that the caller did not open could be one of this process.
     func read() throws(CommandFailure) -> Passcode? {
         try PasscodeInput.passcode.read(from: descriptor)
     }
 }
 
-/// The option of commands that are about the passcode or need it themselves; it unlocks nothing.
+/// The option that passes the passcode to commands that manage it.
+///
+/// It does not unlock the keychain.
 struct PasscodeDescriptorOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
         help: ArgumentHelp("Read the passcode from the first line of this file descriptor.", valueName: "number"))
     var descriptor: Int32?
 
-    /// The passcode that was given; nil if none was.
+    /// Reads the passcode; returns nil without the option.
     ///
-    /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
+    /// Call this before opening any file: otherwise a descriptor that the caller did not open could be one of this process.
     func read(_ input: PasscodeInput = .passcode, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
         try input.read(from: descriptor, after: earlier)
     }
 }
 
-/// The option that gives the password of a backup where there is no terminal.
-///
-/// It is not the passcode of the keychain, so its option has a name of its own.
+/// The option that passes the password of a backup, which is not the passcode of the keychain.
 struct BackupPasswordOption: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
-        help: ArgumentHelp("Read the password of the backup from the first line of this file descriptor.", valueName: "number"))
+        help: ArgumentHelp("Read the backup password from the first line of this file descriptor.", valueName: "number"))
     var descriptor: Int32?
 
-    /// The password that was given; nil if none was.
+    /// Reads the password; returns nil without the option.
     ///
-    /// To be called before anything else is opened: a descriptor that the caller did not open could be ours.
+    /// Call this before opening any file: otherwise a descriptor that the caller did not open could be one of this process.
     func read(_ input: PasscodeInput, after passcode: PasscodeOption) throws(CommandFailure) -> Passcode? {
         try input.read(from: descriptor, after: passcode.descriptor)
     }
 }
 
-/// Answers with the passcode from a descriptor, in the place of a person.
+/// Answers prompts with the passcode from a descriptor.
 ///
-/// Each question once: an answer that was wrong stays wrong.
+/// It answers each prompt once: after a wrong answer, the same answer would be wrong again.
 final class DescriptorPasscodeVerifier: PresenceVerifier {
     let passcode: Passcode
 
@@ -66,10 +66,13 @@ final class DescriptorPasscodeVerifier: PresenceVerifier {
     var canAsk: Bool { true }
 
     func ask(_ question: borrowing PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        guard question.secret == .passcode else { throw .promptUnavailable("--passcode-fd gives the passcode, and no other password") }
-        guard question.triesLeft == nil else { throw .promptUnavailable("the passcode from --passcode-fd is wrong") }
+        guard question.secret == .passcode else {
+            throw .promptUnavailable(
+                "--passcode-fd provides the keychain passcode, but an application password is required; run the command in a terminal")
+        }
+        guard question.triesLeft == nil else { throw .promptUnavailable("the passcode from --passcode-fd is incorrect") }
         do throws(KeychainFailure) {
-            // The bytes are read within the closure.
+            // The pointer is used within the closure only.
             let copy = try unsafe passcode.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
             return .secret(copy)
         } catch {

@@ -3,7 +3,7 @@ import ArgumentParser
 import KeychainServices
 import Valet
 
-/// What a person must do to release an item, as it is written on the command line.
+/// The kind of authentication that an item requires, as on the command line.
 enum SecureEnclaveOption: String, CaseIterable, ExpressibleByArgument {
     case userPresence = "user-presence"
     case devicePasscode = "device-passcode"
@@ -19,8 +19,8 @@ enum SecureEnclaveOption: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    /// Throws where nothing could ever release the items.
-    func requirePossible() throws(CommandFailure) {
+    /// Throws if this platform does not support the authentication, so that the items could never be read.
+    func requireSupported() throws(CommandFailure) {
         switch self {
         case .userPresence, .devicePasscode: return
         case .biometricAny, .biometricCurrentSet:
@@ -29,43 +29,43 @@ enum SecureEnclaveOption: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-/// A Secure Enclave valet in place of a plain one.
+/// The options that select a Secure Enclave valet.
 struct SecureEnclaveSelection: Equatable {
     let option: SecureEnclaveOption
-    /// Whether one answer serves the whole command.
+    /// Whether the person authenticates once for the whole command.
     let isSinglePrompt: Bool
 
-    /// Nil: a plain valet is meant.
+    /// Creates the selection; nil if the options select a plain valet.
     ///
-    /// The names are those of the two options, for messages.
+    /// `names` are the names of the two options in messages.
     init?(_ option: SecureEnclaveOption?, isSinglePrompt: Bool, names: (enclave: String, singlePrompt: String)) throws(CommandFailure) {
         guard let option else {
             if isSinglePrompt {
                 throw CommandFailure(
-                    .usage, "\(names.singlePrompt) goes with \(names.enclave)",
-                    advice: "Add \(names.enclave) user-presence, or leave out \(names.singlePrompt).")
+                    .usage, "\(names.singlePrompt) requires \(names.enclave)",
+                    advice: "Add \(names.enclave) user-presence, or omit \(names.singlePrompt).")
             }
             return nil
         }
-        try option.requirePossible()
+        try option.requireSupported()
         self.option = option
         self.isSinglePrompt = isSinglePrompt
     }
 }
 
-/// The option that tells the person who is asked what for.
+/// The option for the reason in the authentication prompt.
 struct ReasonOption: ParsableArguments {
     @Option(
-        help: ArgumentHelp("What the person who has to release the secret is told. Goes with a Secure Enclave valet.", valueName: "text"))
+        help: ArgumentHelp("The reason shown in the authentication prompt. Only with --secure-enclave.", valueName: "text"))
     var reason: String?
 
-    /// The words; none where nothing was said.
+    /// The reason; empty without the option.
     func text(for selected: SelectedValet) throws(CommandFailure) -> String {
         guard let reason else { return "" }
-        guard selected.valet.asks else {
+        guard selected.requiresAuthentication else {
             throw CommandFailure(
-                .usage, "nobody is asked for the items of this valet, so there is nobody to tell a reason",
-                advice: "Leave out --reason, or add --secure-enclave.")
+                .usage, "--reason has no effect: reading this valet does not require authentication",
+                advice: "Omit --reason, or add --secure-enclave.")
         }
         return reason
     }

@@ -3,34 +3,34 @@ import ArgumentParser
 import Foundation
 import Valet
 
-/// The options that say which valet is meant.
+/// The options that select a valet.
 struct ValetOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The valet's identifier. (default: default; with --group: none)", valueName: "name"))
     var identifier: String?
 
-    @Option(help: ArgumentHelp("When its items can be read. (default: when-unlocked)", valueName: "class"))
+    @Option(help: ArgumentHelp("The accessibility of its items: when they can be read. (default: when-unlocked)", valueName: "class"))
     var accessibility: AccessibilityOption?
 
     @Option(help: ArgumentHelp("The access group of a shared group valet.", valueName: "prefix.group"))
     var group: String?
 
-    @Flag(help: "The iCloud valet: its items are marked to be synchronised.")
+    @Flag(help: "Use the iCloud valet, whose items are marked as synchronizable.")
     var cloud = false
 
-    @Flag(help: "The valet whose items have the identifier, or the group, as their service and nothing else.")
+    @Flag(help: "Use the valet whose items have exactly the identifier (or group) as their service.")
     var explicit = false
 
     @Option(
-        help: ArgumentHelp("The valet whose items a person has to release: in this way, each time one is read.", valueName: "way"))
+        help: ArgumentHelp("Use a Secure Enclave valet: reading an item requires this kind of authentication.", valueName: "kind"))
     var secureEnclave: SecureEnclaveOption?
 
-    @Flag(help: "With --secure-enclave: the valet for which one answer serves the whole command.")
+    @Flag(help: "With --secure-enclave: authenticate once for the whole command.")
     var singlePrompt = false
 
-    @Option(help: ArgumentHelp("Look into the items of the program with this application identifier. (default: valet)", valueName: "id"))
+    @Option(help: ArgumentHelp("Use the items of the program with this application identifier. (default: valet)", valueName: "id"))
     var app: String?
 
-    /// The valet that the options name, completed from the environment.
+    /// Returns the valet that the options select, with defaults from the environment.
     func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
         let group = group ?? defaults.group
@@ -39,7 +39,7 @@ struct ValetOptions: ParsableArguments {
         if enclave != nil { try requireOptionsCompatibleWithSecureEnclave() }
         var chosen = accessibility
         if chosen == nil, enclave == nil { chosen = try defaults.accessibility }
-        // A default from the environment gives way where it has no meaning; what was typed does not.
+        // A default from the environment is ignored where it cannot apply. An option on the command line is an error there.
         let usesIdentifier = !(group != nil && explicit)
         return try SelectedValet(
             identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
@@ -49,25 +49,26 @@ struct ValetOptions: ParsableArguments {
     }
 
     private func requireOptionsCompatibleWithSecureEnclave() throws(CommandFailure) {
-        let advice = "Leave one of them out."
+        let advice = "Omit one of the two options."
         if accessibility != nil {
             throw CommandFailure(
                 .usage,
-                "--accessibility does not go with --secure-enclave: such items are there when a passcode is set, on this device only",
+                "--accessibility cannot be combined with --secure-enclave: its items always use when-passcode-set-this-device-only",
                 advice: advice)
         }
         if cloud {
             throw CommandFailure(
-                .usage, "--cloud does not go with --secure-enclave: such items never leave this device", advice: advice)
+                .usage, "--cloud cannot be combined with --secure-enclave: its items never leave this device", advice: advice)
         }
         if explicit {
             throw CommandFailure(
-                .usage, "--explicit does not go with --secure-enclave: such valets always name themselves in the service", advice: advice)
+                .usage, "--explicit cannot be combined with --secure-enclave: Secure Enclave valets always use the standard service name",
+                advice: advice)
         }
     }
 }
 
-/// Accessibility as it is written on the command line.
+/// The accessibility of items, as on the command line.
 enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
     case whenUnlocked = "when-unlocked"
     case afterFirstUnlock = "after-first-unlock"
@@ -85,7 +86,7 @@ enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    /// Nil: such items never leave the device, so no iCloud valet has them.
+    /// The accessibility of an iCloud valet; nil for items that never leave the device.
     var cloudAccessibility: CloudAccessibility? {
         switch self {
         case .whenUnlocked: .whenUnlocked
@@ -97,7 +98,7 @@ enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
 
 /// Defaults of options from the environment.
 ///
-/// An empty variable counts as absent.
+/// An empty variable is ignored.
 struct EnvironmentDefaults {
     private let environment: [String: String]
 

@@ -28,6 +28,10 @@ enum {
     DISK_RECORDER_TRANSFERS = 16, /* read, pread, write, pwrite: what can be cut short */
 };
 
+/* From this call on, counts the flushes of files and directories whose path matches `pattern`, as fnmatch(3) has it without flags,
+   from one, and lets the one of that number fail with EIO. */
+void disk_recorder_fail_flush(const char *pattern, uint64_t number);
+
 /* Flushes of files and directories whose name ends so fail with EIO, every one; `ending` must outlive the recording. */
 void disk_recorder_fail_flushes(const char *ending);
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What makes a process poorer than it is, to see how the code bears it. For tests alone. */
+/* Functions of the C library and the kernel that only tests call, and faults that they plant. */
 #ifndef CKEYCHAINTESTSHIMS_H
 #define CKEYCHAINTESTSHIMS_H
 
 #include "planted_faults.h"
 
-/* From now on the kernel answers EPERM, in every thread, when this process asks for its keyring, as in most containers.
+#include <stdbool.h>
+#include <stddef.h>
+
+/* From this call on the kernel answers EPERM to every thread of the process that uses a keyring, as in most containers.
    Returns 0 or an errno value. */
 int keychain_test_refuse_keyring(void);
+
+/* Whether the sought bytes occur in others. */
+bool keychain_test_contains(const void *bytes, size_t byte_count, const void *sought, size_t sought_byte_count);
 
 #endif

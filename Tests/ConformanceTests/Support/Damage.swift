@@ -33,7 +33,7 @@ enum Damage: CaseIterable, Sendable {
 /// The rows of the keychain that the test runs on.
 enum StoredRows {
     private static func store() throws -> any ItemStore {
-        try #require(InMemoryKeychain.current).keychain.store
+        try #require(InMemoryKeychain.current).store
     }
 
     /// Changes the row behind a persistent reference in the store, past every rule.

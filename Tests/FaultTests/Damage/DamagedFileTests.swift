@@ -12,8 +12,8 @@ struct DamagedImages: Sendable {
     /// One way to damage the file.
     struct Damage: Sendable {
         let name: String
-        /// What verifying has to say: a page's number in words, or nothing in particular.
-        var mention: String?
+        /// The page that verification must report; nil: none in particular.
+        var page: Int64?
         let apply: @Sendable (inout [UInt8]) -> Void
     }
 
@@ -38,8 +38,8 @@ struct DamagedImages: Sendable {
     }
 
     static let pageByteCount = 4_096
-    /// `KEYCHAIN_FULL_DAMAGE=1` makes the suites try every byte instead of every nineteenth.
-    static let byteStep = ProcessInfo.processInfo.environment["KEYCHAIN_FULL_DAMAGE"] == nil ? 19 : 1
+    /// One byte in so many is damaged.
+    static let byteStep = Scale.isExhaustive ? 1 : Scale.pick(190, full: 19)
 
     private static let accounts = (1...4).map { "account \($0)" }
 
@@ -151,8 +151,8 @@ struct DamagedImages: Sendable {
     private func isNamed(_ damage: Damage, by keychain: LocalKeychain, isRefused: Bool) -> Bool {
         do throws(KeychainFailure) {
             let report = try keychain.verify(purgingQuarantine: false)
-            guard let mention = damage.mention else { return !isRefused || !report.isSound }
-            return report.structuralProblems.contains { $0.contains(mention) }
+            guard let page = damage.page else { return !isRefused || !report.isSound }
+            return report.structuralProblems.contains { $0.damagedPage == page }
         } catch {
             // It cannot be opened, and the reason says so.
             return error.status == .notAvailable
@@ -168,7 +168,7 @@ extension LocalKeychain {
     }
 }
 
-@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there")
+@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there", .blocking)
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
@@ -179,14 +179,15 @@ struct DamagedPageTests {
         #expect(tally.refusedCount > 0)
     }
 
-    private static func mention(_ page: Int) -> String { "page \(page + 1) of the file" }
+    /// The number of the page that begins so many pages into the file.
+    private static func pageNumber(_ index: Int) -> Int64 { Int64(index + 1) }
 
     /// One bit in each of the bytes, another one in each.
     private static func flips(_ images: DamagedImages, step: Int) -> [Damage] {
         let offset = Int.random(in: 0..<step)
         return stride(from: offset, to: images.bytes.count, by: step).map { position in
             let bit = Int.random(in: 0..<8)
-            return Damage(name: "bit \(bit) of byte \(position)", mention: mention(position / DamagedImages.pageByteCount)) { bytes in
+            return Damage(name: "bit \(bit) of byte \(position)", page: pageNumber(position / DamagedImages.pageByteCount)) { bytes in
                 bytes[position] ^= 1 << bit
             }
         }
@@ -204,7 +205,7 @@ struct DamagedPageTests {
     @Test("Planted fault: flipped bits under recomputed checksums make items vanish")
     func flippedWithoutChecksums() async throws {
         let images = try DamagedImages(hidesDamage: true)
-        let tally = try await images.tally(Self.flips(images, step: 41))
+        let tally = try await images.tally(Self.flips(images, step: Scale.pick(190, full: 41)))
         #expect(!tally.silent.isEmpty)
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
@@ -216,8 +217,8 @@ struct DamagedPageTests {
             ("zeros", { 0 }), ("ones", { 0xFF }), ("chance", { UInt8.random(in: 0 ... .max) }),
         ]
         let damages = (0..<images.pageCount).flatMap { page in
-            contents.map { name, byte in
-                Damage(name: "page \(page + 1): \(name)", mention: Self.mention(page)) { bytes in
+            (Scale.isFull ? contents : [contents[page % contents.count]]).map { name, byte in
+                Damage(name: "page \(page + 1): \(name)", page: Self.pageNumber(page)) { bytes in
                     let start = page * DamagedImages.pageByteCount
                     for index in start..<start + DamagedImages.pageByteCount { bytes[index] = byte() }
                 }
@@ -240,7 +241,7 @@ struct DamagedPageTests {
             try handle.close()
             let problems = try LocalKeychain(home: home).verify(purgingQuarantine: false).structuralProblems
             for page in 1...10 as ClosedRange<UInt64> {
-                #expect(problems.contains { $0.contains("page \(page) of the file") } == pages.contains(page), "\(page): \(problems)")
+                #expect(problems.contains { $0.damagedPage == Int64(page) } == pages.contains(page), "\(page): \(problems)")
             }
         }
     }
@@ -249,8 +250,8 @@ struct DamagedPageTests {
     func swapped() async throws {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
-        let damages = pairs.map { first, second in
-            Damage(name: "pages \(first + 1) and \(second + 1)", mention: Self.mention(second)) { bytes in
+        let damages = pairs.shuffled().prefix(Scale.pick(20, full: .max)).map { first, second in
+            Damage(name: "pages \(first + 1) and \(second + 1)", page: Self.pageNumber(second)) { bytes in
                 for index in 0..<DamagedImages.pageByteCount {
                     bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
                 }
@@ -262,7 +263,7 @@ struct DamagedPageTests {
     @Test("A file that ends early, or goes on")
     func cut() async throws {
         let images = try DamagedImages()
-        let step = DamagedImages.byteStep == 1 ? 1 : 97
+        let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
         let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
         Self.expectNoSilentLoss(
@@ -275,7 +276,7 @@ struct DamagedPageTests {
     }
 }
 
-@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored")
+@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored", .blocking)
 struct DamagedLogTests {
     private static let frameByteCount = 24 + 4_096
 
@@ -288,7 +289,7 @@ struct DamagedLogTests {
         try #require(commits.count == 5)
         let end = commits[3] + Self.frameByteCount
         // There are several times as many bytes as in the database.
-        let step = DamagedImages.byteStep == 1 ? 1 : 5 * DamagedImages.byteStep
+        let step = Scale.isExhaustive ? 1 : 5 * DamagedImages.byteStep
         let flips = stride(from: Int.random(in: 0..<step), to: end, by: step).map { position in
             let bit = Int.random(in: 0..<8)
             return DamagedImages.Damage(name: "bit \(bit) of byte \(position)") { $0[position] ^= 1 << bit }

@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Repairing a keychain whose pages lost their checksums")
+@Suite("Repairing a keychain whose pages lost their checksums", .blocking)
 struct RepairTests {
     private static let accounts = (1...6).map { "account \($0)" }
     private static let path = "/keychain.db"
@@ -63,7 +63,7 @@ struct RepairTests {
             try FileManager.default.copyItem(atPath: home, toPath: original)
             let byteCount = try Data(contentsOf: URL(filePath: home + Self.path)).count
             var (refusedCount, repairedCount) = (0, 0)
-            for _ in 0..<60 {
+            for _ in 0..<Scale.pick(15, full: 60) {
                 try FileManager.default.removeItem(atPath: home)
                 try FileManager.default.copyItem(atPath: original, toPath: home)
                 let offset = Int.random(in: 100..<byteCount)
@@ -107,7 +107,7 @@ struct RepairTests {
 
     @Test("Killed at any moment of it, the keychain is as it was, or repaired, and can be repaired then")
     func killed() throws {
-        let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: 8, callCount: 40)
+        let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: Scale.pick(3, full: 8), callCount: Scale.pick(8, full: 40))
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }

@@ -6,11 +6,11 @@ import KeychainTestSupport
 import Testing
 
 /// Durable means: on the disk before anybody is told so.
-@Suite("A write is flushed before it is acknowledged", .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
+@Suite("A write is flushed before it is acknowledged", .blocking, .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"))
 struct FlushTests {
-    private let setCount = 100
+    private let setCount = Scale.pick(20, full: 100)
 
-    @Test("Between each of 100 writes and its acknowledgement the log is flushed, while another process has the keychain open")
+    @Test("The log is flushed between each write and its acknowledgement, while another process has the keychain open")
     func flushes() throws {
         let trace = try trace(synchronous: "full")
         #expect(trace.acknowledgementCount == setCount)
@@ -92,9 +92,9 @@ struct FlushTests {
     }
 }
 
-@Suite("Many threads share a flush, and none is answered before it", .timeLimit(.minutes(5)))
+@Suite("Many threads share a flush, and none is answered before it", .blocking, .timeLimit(.minutes(Scale.pick(5, full: 60))))
 struct SharedFlushTests {
-    private static let (threadCount, count) = (8, 25)
+    private static let (threadCount, count) = (8, Scale.pick(5, full: 25))
 
     private func trace(_ mode: String) throws -> SharedFlushTrace {
         try withTemporaryDirectory { directory in
@@ -123,7 +123,7 @@ struct SharedFlushTests {
 
     @Test(
         "The same check finds what is answered too early, and what is not flushed at all",
-        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: ["early", "normal"])
+        .enabled(if: FlushTrace.obstacle == nil, "\(FlushTrace.obstacle ?? "")"), arguments: Scale.pick(["normal"], full: ["early", "normal"]))
     func findsViolations(_ mode: String) throws {
         let trace = try trace(mode)
         #expect(trace.violations.count > trace.acknowledged.count / 2)

@@ -4,23 +4,24 @@ import KeychainTestSupport
 import PowerCutSimulation
 import Testing
 
-@Suite("A power cut loses nothing that was acknowledged")
+@Suite("A power cut loses nothing that was acknowledged", .blocking)
 struct PowerCutTests {
-    /// Beside two for every moment of a run.
-    private static let arbitraryImageCount = 400
+    private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
+    /// In addition to the two images of each moment.
+    private static let arbitraryImageCount = Scale.pick(100, full: 400)
 
     @Test(
         "After a power cut at any moment every acknowledged write is there, whole, and nothing else is",
-        arguments: [1, UInt64.random(in: 0..<1_000_000_000)])
+        arguments: Scale.pick([], full: [1]) + [UInt64.random(in: 0..<1_000_000_000)])
     func nothingLost(seed: UInt64) throws {
-        let report = try PowerCutSimulation(seed: seed, size: .medium).run(arbitraryImageCount: Self.arbitraryImageCount)
+        let report = try PowerCutSimulation(seed: seed, size: Self.size).run(arbitraryImageCount: Self.arbitraryImageCount)
         #expect(
             report.losses.isEmpty,
-            "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size medium --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
+            "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size \(Self.size.rawValue) --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
         )
         // The run was one, and came to all its parts.
-        #expect(report.judgedCount > 1_000 && report.openedCount > 500, "\(report)")
-        #expect(report.absentCount > 0 && report.withPasscodeCount > 100, "\(report)")
+        #expect(report.judgedCount > Scale.pick(300, full: 1_000) && report.openedCount > Scale.pick(100, full: 500), "\(report)")
+        #expect(report.absentCount > 0 && report.withPasscodeCount > Scale.pick(30, full: 100), "\(report)")
         #expect(report.refusals.isEmpty)
     }
 
@@ -29,7 +30,7 @@ struct PowerCutTests {
         arguments: [false, true])
     func nameOfAnother(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
-        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: 200)
+        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(50, full: 200))
         #expect(report.losses.isEmpty, "\(report.lossCount) losses")
         #expect(report.refusals.isEmpty != failsDirectory, "\(report.refusals)")
     }
@@ -41,16 +42,18 @@ struct PowerCutTests {
             .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
         ])
     func detectsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
-        let report = try PowerCutSimulation(seed: 1, size: .medium, fault: fault)
-            .run(arbitraryImageCount: 800, endsAtFirstLoss: true)
+        // Only values so large that the -wal file is emptied in the midst of the work show a checkpoint without its flush.
+        let size = fault == .noFlush(ending: ".db") ? .medium : Self.size
+        let report = try PowerCutSimulation(seed: 1, size: size, fault: fault)
+            .run(arbitraryImageCount: Scale.pick(400, full: 800), endsAtFirstLoss: true)
         #expect(report.lossCount > 0, "\(report)")
     }
 }
 
-@Suite("A disk that fails is said to fail, and takes nothing that was acknowledged")
+@Suite("A disk that fails is said to fail, and takes nothing that was acknowledged", .blocking)
 struct FailingDiskTests {
-    /// `FAILING_CALLS=all swift test --filter FailingDiskTests` lets every call fail instead of every so many.
-    private static let stride = ProcessInfo.processInfo.environment["FAILING_CALLS"] == "all" ? 1 : 5
+    /// One call in so many fails.
+    private static let stride = Scale.pick(25, full: 1)
 
     @Test(
         "Each call fails in turn: the answer is a clear one, the keychain opens afterwards, and what was acknowledged is there",
@@ -76,16 +79,16 @@ struct FailingDiskTests {
         "A flush that fails, and then seems to succeed without having written anything, takes nothing that is acknowledged afterwards",
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
-        // Which of the flushes of a run: the first 13 make the keychain, and some that are always taken belong to its first writes. The
-        // 63rd is that of the last write: whoever comes after it closes the keychain without having written. The 88th is that of the
-        // -wal file's name after the format was upgraded, which SQLite does not say has failed.
-        let numbers = endsProcess ? 1..<64 : 1..<93
-        let chosen = [11, 14, 17, endsProcess ? 63 : 88, Int.random(in: 1..<11), Int.random(in: numbers.dropFirst(17))]
+        let points = try PowerCutSimulation(seed: 3, size: .small).flushPoints(withBystander: endsProcess)
+        let directory = try #require(points.first { $0.operation == 0 && $0.file == "*/home" })
+        let writes = points.filter { $0.operation > 0 && $0.file.hasSuffix("-wal") && $0.occurrence == 1 }
+        // After the last write another process closes the keychain without having written anything.
+        let write = try #require(endsProcess ? writes.last : writes.first)
         var refusalCount = 0
-        for number in Self.stride == 1 ? Array(numbers) : chosen {
-            let fault = PowerCutSimulation.PlantedFault.failingFlush(number: number, endsProcess: endsProcess)
-            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: 50)
-            #expect(report.losses.isEmpty, "flush \(number) failed: \(report.lossCount) losses")
+        for point in Scale.pick([directory, write], full: points) {
+            let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
+            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(20, full: 50))
+            #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")
             refusalCount += report.refusals.count
         }
         // The flush of a checkpoint may fail unnoticed: the next checkpoint does it again.

@@ -9,10 +9,9 @@ import Synchronization
 import Testing
 import Valet
 
-@Suite("A process that is killed loses nothing it was told is stored")
+@Suite("A process that is killed loses nothing it was told is stored", .blocking)
 struct KillTests {
-    /// `KILL_ROUNDS=1000 swift test --filter KillTests` takes more.
-    private let roundCount = ProcessInfo.processInfo.environment["KILL_ROUNDS"].flatMap { Int($0) } ?? 100
+    private let roundCount = Scale.pick(10, full: 1_000)
 
     @Test("Killed at random, round after round on one keychain, every acknowledged write is there")
     func acknowledgedWritesSurvive() throws {
@@ -62,10 +61,10 @@ struct KillTests {
     }
 }
 
-@Suite("A change of passcode or keys that is killed is done wholly or not at all, and can be finished")
+@Suite("A change of passcode or keys that is killed is done wholly or not at all, and can be finished", .blocking)
 struct LockKillTests {
-    /// Over all operations: more than 200 kills at points of time alone.
-    private static let pointCount = 42
+    /// At full scale more than 200 kills at points of time alone, over all operations.
+    private static let pointCount = Scale.pick(6, full: 42)
 
     @Test(
         "Killed at any moment, every item is there and readable, with the one passcode or the other",
@@ -80,7 +79,7 @@ struct LockKillTests {
     }
 
     private func expectAtomic(_ scenario: any KillScenario) throws {
-        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: 14)
+        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(5, full: 14))
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
@@ -113,7 +112,7 @@ struct LockKillTests {
     }
 }
 
-@Suite("A move to another protector that is killed leaves the old one or the new one")
+@Suite("A move to another protector that is killed leaves the old one or the new one", .blocking)
 struct ProtectorKillTests {
     private static let withoutChip: [ProtectorOperation] = [
         ProtectorOperation(origin: .keyFile, target: .systemdCredential, passcode: nil),
@@ -122,7 +121,8 @@ struct ProtectorKillTests {
         ProtectorOperation(origin: .systemdCredential, target: .keyFile, passcode: "Druidia"),
     ]
 
-    @Test("Killed at any moment, every item is there and readable, and the move can be finished", arguments: withoutChip)
+    @Test("Killed at any moment, every item is there and readable, and the move can be finished",
+        arguments: Scale.pick([withoutChip[2]], full: withoutChip))
     func killed(_ operation: ProtectorOperation) throws {
         try expectAtomic(operation)
     }
@@ -142,7 +142,7 @@ struct ProtectorKillTests {
     }
 
     private func expectAtomic(_ operation: any KillScenario) throws {
-        let tally = try KillHarness(scenario: operation).run(pointCount: 12, callCount: 20)
+        let tally = try KillHarness(scenario: operation).run(pointCount: Scale.pick(4, full: 12), callCount: Scale.pick(6, full: 20))
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }

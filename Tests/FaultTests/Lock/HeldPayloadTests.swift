@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What a holder gives is used only if it is exactly this keybag's")
+@Suite("What a holder gives is used only if it is exactly this keybag's", .blocking)
 struct HeldPayloadTests {
     private static let passcode = "swordfish"
 
@@ -54,7 +54,7 @@ struct HeldPayloadTests {
         let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
         // The bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
-        let ofPresentKeybag = try opened.holder(holder).forKeybag(opened.keybag.mark)
+        let ofPresentKeybag = try opened.holder(holder).forKeybag(opened.keybag.identity)
         try ofPresentKeybag.hold(secret, in: slot, timeoutSeconds: nil, lockEpoch: epoch)
     }
 

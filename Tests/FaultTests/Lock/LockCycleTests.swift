@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("While one process locks and unlocks, others are answered rightly")
+@Suite("While one process locks and unlocks, others are answered rightly", .blocking)
 struct LockCycleTests {
     /// Of one process: how often which operation was answered with what.
     private static func tally(_ process: ChildProcess) throws -> [String: Int] {
@@ -19,7 +19,7 @@ struct LockCycleTests {
     }
 
     @Test(
-        "Eight processes that read during 1,000 locks and unlocks see success or 'locked', and nothing else",
+        "Eight processes that read while another one locks and unlocks see success or 'locked', and nothing else",
         .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func eightReaders() throws {
         try withLocalKeychain { keychain, home in
@@ -32,8 +32,9 @@ struct LockCycleTests {
             }
             for reader in readers { #expect(try reader.readLine() == "ready") }
 
-            let locker = try ChildProcess(program, ["lock-cycles", "1000", "swordfish"], environment: environment)
-            #expect(try Self.tally(locker) == ["lock 0": 1_000, "unlock 0": 1_000])
+            let cycleCount = Scale.pick(40, full: 1_000)
+            let locker = try ChildProcess(program, ["lock-cycles", String(cycleCount), "swordfish"], environment: environment)
+            #expect(try Self.tally(locker) == ["lock 0": cycleCount, "unlock 0": cycleCount])
             for reader in readers {
                 reader.closeInput()
                 let tally = try Self.tally(reader)
@@ -44,7 +45,7 @@ struct LockCycleTests {
     }
 
     @Test(
-        "Processes that read and look during 100 changes of keys and passcode never find the unlocked keychain locked",
+        "Processes that read during changes of keys and passcode never find the unlocked keychain locked",
         .enabled(if: KernelKeyringTool.keyringUnavailabilityReason == nil, "\(KernelKeyringTool.keyringUnavailabilityReason ?? "")"))
     func readersDuringChanges() throws {
         try withLocalKeychain { keychain, home in
@@ -56,7 +57,7 @@ struct LockCycleTests {
             }
             for reader in readers { #expect(try reader.readLine() == "ready") }
             let changer = try SessionProcess(home: home)
-            for round in 0..<100 {
+            for round in 0..<Scale.pick(8, full: 100) {
                 let change = ["rotate swordfish swordfish", "change swordfish swordfish", "unlock swordfish", "remove swordfish"][round % 4]
                 #expect(try changer.status(of: change) == .success)
                 if round % 4 == 3 { #expect(try changer.status(of: "set swordfish") == .success) }
@@ -105,7 +106,7 @@ struct LockCycleTests {
     }
 }
 
-@Suite("Two processes change the passcode at the same time")
+@Suite("Two processes change the passcode at the same time", .blocking)
 struct SimultaneousChangeTests {
     @Test(
         "One of them succeeds, and the keychain is unlocked afterwards for everybody", .enabled(if: KernelKeyHolder.isPossible),
@@ -116,7 +117,7 @@ struct SimultaneousChangeTests {
             try keychain.addItem("item", "secret of item", .whenUnlocked)
             let processes = [try SessionProcess(home: home), try SessionProcess(home: home)]
             var passcode = "start"
-            for round in 0..<25 {
+            for round in 0..<Scale.pick(4, full: 25) {
                 let candidates = ["left \(round)", "right \(round)"].map { $0.replacing(" ", with: "-") }
                 for (process, candidate) in zip(processes, candidates) { process.send("\(operation) \(passcode) \(candidate)") }
                 let statuses = try processes.map { KeychainStatus(rawValue: try $0.answer().status) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Glibc
+import KeychainTestSupport
 
 /// Searches the memory of another process, from outside, for secrets that must not be there.
 struct MemorySearch {
@@ -114,19 +115,9 @@ struct MemorySearch {
     }
 
     private static func contains(_ secret: [UInt8], _ window: [UInt8], _ count: Int) -> Bool {
-        // Most memory is zeros: a byte that is none is rarely met by chance.
-        guard secret.count <= count, let anchor = secret.firstIndex(where: { $0 != 0 && $0 != 0xff }) else { return false }
-        // Every access is within the first `count` bytes of the window.
-        return unsafe window.withUnsafeBytes { window in
-            guard let base = window.baseAddress else { return false }
-            var position = anchor
-            let last = count - secret.count + anchor
-            while position <= last, let hit = unsafe memchr(base + position, Int32(secret[anchor]), last - position + 1) {
-                let offset = unsafe base.distance(to: UnsafeRawPointer(hit))
-                if unsafe memcmp(base + (offset - anchor), secret, secret.count) == 0 { return true }
-                position = offset + 1
-            }
-            return false
+        // Both buffers outlive the call, which reads the first `count` bytes of the window.
+        unsafe window.withUnsafeBytes { window in
+            unsafe UnsafeRawBufferPointer(rebasing: window[..<count]).contains(bytes: secret)
         }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Keybag
 
-@Suite("What a program can reach that never had the passcode")
+@Suite("What a program can reach that never had the passcode", .blocking)
 struct ReachableKeysTests {
     private static let passcode = "swordfish"
 
@@ -79,7 +79,7 @@ struct ReachableKeysTests {
             }
             for key in try opened.classKeys(of: unlocked).values { reach.add(everyStretchOf: key) }
             for slot in KeyHolderSlot.allCases {
-                let held = try holder.forKeybag(opened.keybag.mark).load(slot, for: .inspection)
+                let held = try holder.forKeybag(opened.keybag.identity).load(slot, for: .inspection)
                 guard let held else { continue }
                 reach.add(held.secret)
             }
@@ -96,7 +96,7 @@ struct ReachableKeysTests {
     }
 }
 
-@Suite("A copy of store and key file that was taken before a passcode was set")
+@Suite("A copy of store and key file that was taken before a passcode was set", .blocking)
 struct OldCopyTests {
     /// What became of rows that somebody tried to open.
     private struct Attempt {

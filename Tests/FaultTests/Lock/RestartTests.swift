@@ -6,7 +6,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("Beyond one process and one session")
+@Suite("Beyond one process and one session", .blocking)
 struct RestartTests {
     @Test(
         "Keys that a restart has cleared from the keyring: never unlocked",
@@ -18,7 +18,7 @@ struct RestartTests {
             let process = try SessionProcess(home: home)
             #expect(try process.status(of: "read ck") == .success)
             let opened = try OpenedStore(home: home)
-            let (storeID, mark) = (opened.store.storeID, opened.keybag.mark)
+            let (storeID, mark) = (opened.store.storeID, opened.keybag.identity)
             for slot in KeyHolderSlot.ofClassKeys {
                 let tag = String(mark.tag, radix: 16)
                 let description = "keychain:\(storeID.hexadecimal):\(slot.rawValue):\(mark.generation):\(tag)"

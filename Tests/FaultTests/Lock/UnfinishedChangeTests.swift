@@ -56,7 +56,7 @@ final class StoreWithConcurrentLock: ItemStore {
 
 extension OpenedStore {
     /// The store with the keybag that it has now, over another way to it.
-    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain<StoreWithConcurrentLock> {
+    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain {
         let holder = try holder(.processMemory)
         let keybag = try OpenKeybag(
             copies: try other.read { reading throws(KeychainFailure) in try reading.keybag().copies }, storeID: store.storeID,
@@ -67,7 +67,22 @@ extension OpenedStore {
     }
 }
 
-@Suite("What a change of passcode or policy leaves to do is done by the next unlock")
+/// A keychain over a store that is locked in the middle of a change.
+private struct BackendWithConcurrentLock: KeychainBackend {
+    let opened: OpenedStore
+    let store: StoreWithConcurrentLock
+    let entitlements = Entitlements(applicationIdentifier: "test")
+    let promptSettings = PromptSettings(verifier: ScriptedPresenceVerifier(), requester: "test")
+    let newKeychainHolder = KeyHolderKind.processMemory
+
+    func passcodePolicy() -> PasscodePolicy {
+        PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
+    }
+
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store) }
+}
+
+@Suite("What a change of passcode or policy leaves to do is done by the next unlock", .blocking)
 struct UnfinishedChangeTests {
     private static func pendingRewrapCount(_ home: String) throws -> Int? {
         try LocalKeychain(home: home).report().store?.pendingRewrapCount
@@ -82,16 +97,16 @@ struct UnfinishedChangeTests {
             try operation.prepare(home: home)
             let total = try #require(try Self.pendingRewrapCount(home))
             #expect(total > 128, "more than one batch")
-            // Killed at the flushes of its batches: something is done, and something is left.
-            var left = total
-            for flush in 1...20 where left == total {
-                let killed = try SessionProcess(
-                    home: home,
-                    under: ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:signal=KILL:when=\(flush)"])
-                killed.send(operation.request)
-                try killed.end()
-                left = try Self.pendingRewrapCount(home) ?? 0
-            }
+            // Killed at the second flush of the -wal file, which is that of the second batch: the first batch is done.
+            let killed = try SessionProcess(
+                home: home,
+                under: [
+                    "strace", "-f", "-o", "/dev/null", "-P", home + "/keychain.db-wal", "-e", "trace=fdatasync", "-e",
+                    "inject=fdatasync:signal=KILL:when=2",
+                ])
+            killed.send(operation.request)
+            try killed.end()
+            let left = try Self.pendingRewrapCount(home) ?? 0
             #expect(left > 0 && left < total, "\(left) of \(total)")
             #expect(try OpenedStore(home: home).keybag.holdsOlderGenerations)
             _ = try operation.check(home: home, "resumed")
@@ -168,11 +183,8 @@ struct UnfinishedChangeTests {
             let opened = try OpenedStore(home: home)
             // The first write is the passcode, the second the first batch of rows.
             let store = StoreWithConcurrentLock(base: opened.store, lockAfterWrite: 2)
-            let access = KeychainAccess<StoreWithConcurrentLock>(
-                passcodePolicy: { PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard) },
-                prompting: Prompting(verifier: ScriptedPresenceVerifier(), requester: "test"),
-                opening: { _ throws(KeychainFailure) in try opened.reopened(over: store) }, closing: { _ in })
-            try access.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
+            let locked = LocalKeychain(backend: BackendWithConcurrentLock(opened: opened, store: store))
+            try locked.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
             let left = try #require(try Self.pendingRewrapCount(home))
             #expect(left > 0 && left < 300)
             #expect(left == store.rowCountAtLock)
@@ -198,12 +210,8 @@ struct UnfinishedChangeTests {
             under: ["strace", "-f", "-o", log, "-e", "trace=add_key", "-e", "inject=add_key:signal=STOP:when=\(number + 1)"])
         let processID = try #require(pid_t(unlocking.ask("process").text))
         unlocking.send(request)
-        var lookCount = 0
-        while lookCount < 30_000, try !String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") {
-            lookCount += 1
-            usleep(1_000)
-        }
-        #expect(lookCount < 30_000, "it never came there")
+        let isStopped = try waitUntil { try String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") }
+        #expect(isStopped, "it never came there")
         try body()
         kill(processID, SIGCONT)
         #expect(try unlocking.answer().status == 0)
@@ -214,7 +222,8 @@ struct UnfinishedChangeTests {
         "A lock that comes while an unlock is still at work stays, and the next unlock finishes what that one has begun",
         .enabled(
             if: (FlushTrace.obstacle ?? KernelKeyringTool.keyringUnavailabilityReason) == nil, "strace and the kernel's keyring are needed"),
-        arguments: 1...4, ["lock", "lock-all"])
+        arguments: Scale.pick(
+            [(1, "lock"), (4, "lock"), (1, "lock-all")], full: (1...4).flatMap { number in ["lock", "lock-all"].map { (number, $0) } }))
     func lockDuringUnlock(keyNumber: Int, lock: String) throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in

@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What cannot be unlocked")
+@Suite("What cannot be unlocked", .blocking)
 struct WrongPasscodeTests {
     /// Everything that takes a passcode, with a wrong one.
     enum Operation: CaseIterable {
@@ -115,7 +115,7 @@ struct WrongPasscodeTests {
         try withLocalKeychain(holder: holder) { keychain, home in
             try keychain.set("swordfish")
             let opened = try OpenedStore(home: home)
-            let held = try opened.holder(holder).forKeybag(opened.keybag.mark)
+            let held = try opened.holder(holder).forKeybag(opened.keybag.identity)
             for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) != nil) }
             if missing == "keybag" {
                 try RawDatabase(home + "/keychain.db").execute("UPDATE keybag SET bytes = x''; UPDATE keybag_copy SET bytes = x''")

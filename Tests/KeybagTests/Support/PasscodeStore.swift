@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import KeychainCore
-import KeychainTesting
+import KeychainTestSupport
 import Synchronization
 import Testing
 
 @testable import Keybag
 
-/// A store with a passcode, and everything that is known of it.
+/// A store with a passcode, and all of its secrets.
 final class PasscodeStore: Sendable {
     static let passcode = "12345"
-    /// The least that is allowed: these tests derive often.
+    /// The lowest permitted cost, because these tests derive often.
     static let cost = PasscodeCost(roundsExponent: 10, blockSize: 1, parallelism: 1) ?? .standard
 
     let storeID = StoreID.random()
     let deviceSecret: SecretBytes
-    /// Before a passcode was set.
+    /// The keybag before a passcode was set.
     let original: OpenKeybag
     let change: KeybagChange
     let keybag: OpenKeybag
@@ -55,14 +56,14 @@ final class PasscodeStore: Sendable {
 }
 
 extension KeyProvider {
-    /// A copy of a class key, to be compared.
+    /// A copy of a class key for comparisons.
     func copiedKey(_ accessibility: Accessibility, _ generation: UInt32) throws(KeychainFailure) -> [UInt8] {
         try withClassKey(for: accessibility, generation: generation) { (key: borrowing ClassKey) throws(KeychainFailure) in
             key.copiedBytes()
         }
     }
 
-    /// All keys that can be had.
+    /// All available keys.
     func copiedKeys(of document: KeybagDocument) throws(KeychainFailure) -> [ClassKeyID: [UInt8]] {
         var keys: [ClassKeyID: [UInt8]] = [:]
         for entry in document.classKeys { keys[entry.id] = try copiedKey(entry.id.accessibility, entry.id.generation) }
@@ -70,7 +71,7 @@ extension KeyProvider {
     }
 }
 
-/// A store with the protector tpm2 and a passcode, over a chip in memory.
+/// A store with the protector tpm2 and a passcode, with a simulated TPM.
 struct ChipStore {
     let storeID = StoreID.random()
     let chip = InMemorySealingDevice()
@@ -102,7 +103,7 @@ struct ChipStore {
 }
 
 extension PasscodeKey {
-    /// The key where no chip has a part of it.
+    /// The key without a part in a TPM.
     static func derive(
         from passcode: borrowing Passcode, _ record: PasscodeRecord, deviceSecret: borrowing SecretBytes, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes {
@@ -110,7 +111,7 @@ extension PasscodeKey {
     }
 }
 
-/// A holder in a test's hands: gives what it was given, and can fail.
+/// A key holder controlled by a test: returns what was stored, and can fail.
 final class SampleHolder: KeyHolder {
     private struct Content {
         var bytes: [UInt8]
@@ -130,7 +131,7 @@ final class SampleHolder: KeyHolder {
 
     var kind: KeyHolderKind { .processMemory }
 
-    /// What every load throws from now on.
+    /// The error of every subsequent load.
     var failure: KeychainFailure? {
         get { state.withLock { $0.failure } }
         set { state.withLock { $0.failure = newValue } }
@@ -142,7 +143,7 @@ final class SampleHolder: KeyHolder {
         state.withLock { $0.contents[slot]?.bytes }
     }
 
-    /// Holds bytes that need not be a payload.
+    /// Stores bytes that need not be a valid payload.
     func put(_ bytes: [UInt8]?, in slot: KeyHolderSlot, timeoutSeconds: UInt32? = nil) {
         state.withLock { state in
             state.lastTicket += 1
@@ -150,7 +151,7 @@ final class SampleHolder: KeyHolder {
         }
     }
 
-    /// Lets other bytes take the place of the present ones once these were loaded: an unlock in another process does that.
+    /// Replaces the bytes after the next load, as an unlock in another process would.
     func replaceAfterLoad(with bytes: [UInt8], in slot: KeyHolderSlot) {
         state.withLock { $0.replacement = (slot, bytes) }
     }
@@ -176,7 +177,7 @@ final class SampleHolder: KeyHolder {
         return state.withLock { $0.lastTicket }
     }
 
-    /// One place for all generations: what is found there has to be told apart by its content.
+    /// One slot for all generations, so that the loader has to distinguish payloads by their content.
     func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
 
     func removeOlder(_ slot: KeyHolderSlot) {}
@@ -193,7 +194,7 @@ final class SampleHolder: KeyHolder {
 }
 
 extension SecretBytes {
-    /// A copy of the secret, to be compared.
+    /// A copy of the secret for comparisons.
     borrowing func copiedBytes() -> [UInt8] {
         // The bytes are copied within the closure.
         unsafe withBytes { unsafe Array($0) }

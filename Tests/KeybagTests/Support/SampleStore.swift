@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
-import KeychainTesting
 import Testing
 
 @testable import Keybag
 
-/// A fresh store's keybag, and rows in it.
+/// The keybag of a new store, and rows sealed with it.
 struct SampleStore {
     let storeID: StoreID
     let document: KeybagDocument
@@ -54,7 +54,7 @@ struct SampleStore {
         }
     }
 
-    /// What opening answers: `.success` or why not.
+    /// The status of opening a row.
     func statusOfOpening(_ row: SealedRow, includingSecret: Bool = true) -> KeychainStatus {
         do throws(KeychainFailure) {
             _ = try open(row, includingSecret: includingSecret)
@@ -66,11 +66,11 @@ struct SampleStore {
 }
 
 extension ClassKey {
-    /// A copy of the key, to be compared.
+    /// A copy of the key for comparisons.
     borrowing func copiedBytes() -> [UInt8] { secret.copiedBytes() }
 }
 
-/// Reads the vectors at the repository's root, which another implementation of the format made.
+/// Loads the test vectors in `TestVectors`, which another implementation of the format made.
 enum TestVectors {
     static func load<Vectors: Decodable>(_ name: String, as type: Vectors.Type = Vectors.self) throws -> Vectors {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -79,7 +79,7 @@ enum TestVectors {
     }
 }
 
-/// Bytes, in JSON as hexadecimal digits.
+/// Bytes, encoded in JSON as hexadecimal digits.
 struct Hexadecimal: Decodable, Sendable {
     let bytes: [UInt8]
 
@@ -101,7 +101,9 @@ struct Hexadecimal: Decodable, Sendable {
     }
 }
 
-/// A value of an attribute; a number is text there, since not every JSON reader keeps large ones.
+/// The value of an attribute.
+///
+/// Numbers are strings, because some JSON readers lose digits of large ones.
 struct ValueVector: Decodable, Sendable {
     let attribute: UInt8
     let type: String
@@ -121,7 +123,7 @@ struct ValueVector: Decodable, Sendable {
     }
 }
 
-/// What opens the store of a set of vectors.
+/// The identifier and the keys of the store of a set of vectors.
 struct StoreVector: Decodable, Sendable {
     let storeID: Hexadecimal
     let deviceSecret: Hexadecimal

@@ -3,7 +3,7 @@ import Foundation
 import KeychainCore
 import Testing
 
-/// Reads the vectors at the repository's root, which another implementation of the format made.
+/// Loads the test vectors in `TestVectors`, which another implementation of the format made.
 enum TestVectors {
     static func load<Vectors: Decodable>(_ name: String, as type: Vectors.Type = Vectors.self) throws -> Vectors {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -12,7 +12,7 @@ enum TestVectors {
     }
 }
 
-/// Bytes, in JSON as hexadecimal digits.
+/// Bytes, encoded in JSON as hexadecimal digits.
 struct Hexadecimal: Decodable, Sendable {
     let bytes: [UInt8]
 

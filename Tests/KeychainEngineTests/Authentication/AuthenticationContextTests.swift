@@ -6,7 +6,7 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-@Suite("What a context carries")
+@Suite("The keys that a context holds", .onOwnThread)
 struct ContextTests {
     @Test(
         "A context that was satisfied serves again without asking, until the keychain locks",
@@ -20,7 +20,7 @@ struct ContextTests {
             #expect(items.person.questions.count == 1)
             try items.keychain.lock(extent)
             #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-            #expect(!context.isHolding)
+            #expect(!context.holdsReleases)
         }
     }
 
@@ -28,7 +28,7 @@ struct ContextTests {
     func autoLock() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         try items.keychain.lock(.whenUnlocked)
@@ -39,7 +39,7 @@ struct ContextTests {
         #expect(try items.read("safe", Authentication(interaction: .forbidden, context: context)) == ["12345"])
         keychain.clock.advance(by: .seconds(61))
         #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-        #expect(!context.isHolding)
+        #expect(!context.holdsReleases)
     }
 
     @Test("Whoever changes or removes the passcode ends what was released under it", arguments: [true, false])
@@ -49,15 +49,14 @@ struct ContextTests {
             let context = AuthenticationContext()
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
-            let other = LocalKeychain(configuration: local.configuration, entitlements: local.entitlements)
+            let other = LocalKeychain(configuration: try local.configuration(), entitlements: local.entitlements)
             let passcode = try Passcode(text: ProtectedItems.passcode)
             if isRemoved {
                 try other.removePasscode(passcode, deleting: try other.passcodeRemoval(passcode))
             } else {
                 try other.changePasscode(from: passcode, to: try Passcode(text: "another one"), rotatingKeys: false, autoLock: .standard)
             }
-            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
-            #expect(!context.isHolding)
+            #expect(waitUntil { !context.holdsReleases })
         }
     }
 
@@ -65,7 +64,7 @@ struct ContextTests {
     func window() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         let context = AuthenticationContext()
@@ -76,7 +75,7 @@ struct ContextTests {
         #expect(try items.read("safe", Authentication(context: context)) == ["12345"])
         keychain.clock.advance(by: .seconds(1))
         #expect(items.readStatus("safe", Authentication(interaction: .forbidden, context: context)) == .interactionNotAllowed)
-        #expect(!context.isHolding)
+        #expect(!context.holdsReleases)
     }
 
     @Test("What serves one keychain serves no other")
@@ -103,7 +102,7 @@ struct ContextTests {
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
             context.invalidate()
-            #expect(!context.isHolding)
+            #expect(!context.holdsReleases)
             #expect(items.readStatus("safe", Authentication(context: context)) == .authFailed)
             #expect(items.readStatus("plain", Authentication(context: context)) == .authFailed)
         }
@@ -116,11 +115,10 @@ struct ContextTests {
             try items.add()
             items.person.then(.type(ProtectedItems.passcode))
             _ = try items.read("safe", Authentication(context: context))
-            #expect(context.isHolding)
+            #expect(context.holdsReleases)
             // Another program's way to the same keychain.
-            try LocalKeychain(configuration: local.configuration, entitlements: local.entitlements).lock(.whenUnlocked)
-            for _ in 0..<1_200 where context.isHolding { usleep(50_000) }
-            #expect(!context.isHolding)
+            try LocalKeychain(configuration: try local.configuration(), entitlements: local.entitlements).lock(.whenUnlocked)
+            #expect(waitUntil { !context.holdsReleases })
         }
     }
 
@@ -167,12 +165,12 @@ struct ContextTests {
     func sharedQuestion() async throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: memory.person)
+        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
         try items.setPasscode()
         try items.add()
         items.person.then(
             .decide { _ in
-                for _ in 0..<6_000 where memory.promptParticipantCount < 2 { usleep(10_000) }
+                _ = waitUntil { memory.promptParticipantCount == 2 }
                 return .type(ProtectedItems.passcode)
             })
         let read: @Sendable () -> [String] = { (try? items.read()) ?? [] }

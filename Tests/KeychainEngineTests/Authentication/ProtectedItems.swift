@@ -14,8 +14,8 @@ struct ProtectedItems {
 
     /// Runs `body` on a keychain in memory, and on one in a file.
     static func inEveryKeychain(withPasscode: Bool = true, _ body: (ProtectedItems) throws -> Void) throws {
-        let memory = try InMemoryKeychain().keychain
-        let inMemory = ProtectedItems(keychain: memory, person: memory.person)
+        let memory = try InMemoryKeychain()
+        let inMemory = ProtectedItems(keychain: memory.keychain, person: memory.verifier)
         if withPasscode { try inMemory.setPasscode() }
         try body(inMemory)
         try inFile(withPasscode: withPasscode) { items, _ in try body(items) }
@@ -26,7 +26,7 @@ struct ProtectedItems {
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, _ in
             let person = ScriptedPresenceVerifier()
-            var configuration = keychain.configuration
+            var configuration = try keychain.configuration()
             configuration.presenceVerifier = person
             let local = LocalKeychain(configuration: configuration, entitlements: keychain.entitlements)
             let items = ProtectedItems(keychain: local, person: person)

@@ -151,9 +151,9 @@ struct CreateBackupTests {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
             let report = try #require(try keychains.old.report().store)
-            let store = keychains.old.configuration.storePath
+            let store = try keychains.old.configuration().storePath
             let linked = URL(filePath: keychains.backupPath).deletingLastPathComponent().path + "/linked"
-            try FileManager.default.createSymbolicLink(atPath: linked, withDestinationPath: keychains.old.configuration.keyDirectory)
+            try FileManager.default.createSymbolicLink(atPath: linked, withDestinationPath: try keychains.old.configuration().keyDirectory)
             let names = [store, store + "-wal", store + "-shm", report.protectorLocation, linked + "/new"]
             for path in names {
                 #expect(throws: KeychainFailure(.parameter, ""), "\(path)") {
@@ -177,9 +177,10 @@ struct SnapshotTests {
             #expect(try keychains.stick == ["backup"])
             try FileManager.default.setAttributes(
                 [.posixPermissions: 0o700], ofItemAtPath: URL(filePath: keychains.backupPath).deletingLastPathComponent().path)
+            let keyDirectory = try keychains.old.configuration().keyDirectory
             let copy = LocalKeychain(home: keychains.newHome) { configuration in
                 configuration.storePath = keychains.backupPath
-                configuration.keyDirectory = keychains.old.configuration.keyDirectory
+                configuration.keyDirectory = keyDirectory
             }
             #expect(try copy.secret(of: "of this device") == "secret")
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try copy.secret(of: "later") }
@@ -193,9 +194,10 @@ struct SnapshotTests {
             try keychains.old.set("12345")
             try keychains.old.lock(.everything)
             try keychains.old.snapshot(toPath: keychains.backupPath, replacing: false)
+            let keyDirectory = try keychains.old.configuration().keyDirectory
             let copy = LocalKeychain(home: keychains.newHome) { configuration in
                 configuration.storePath = keychains.backupPath
-                configuration.keyDirectory = keychains.old.configuration.keyDirectory
+                configuration.keyDirectory = keyDirectory
                 configuration.keyHolder = .processMemory
             }
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try copy.secret(of: "account") }

@@ -157,7 +157,7 @@ struct RestoreBackupTests {
             #expect(throws: KeychainFailure(.notAvailable, "")) { try keychains.new.checkBackup(atPath: keychains.newHome) }
             #expect(throws: KeychainFailure(.notAvailable, "")) { try keychains.new.checkBackup(atPath: "/dev/zero") }
             #expect(throws: KeychainFailure(.parameter, "")) {
-                try keychains.new.checkBackup(atPath: keychains.new.configuration.storePath)
+                try keychains.new.checkBackup(atPath: keychains.new.configuration().storePath)
             }
         }
     }
@@ -166,7 +166,7 @@ struct RestoreBackupTests {
     func storeUnderAnotherName() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.new.addItem("account", "secret")
-            try FileManager.default.linkItem(atPath: keychains.new.configuration.storePath, toPath: keychains.backupPath)
+            try FileManager.default.linkItem(atPath: keychains.new.configuration().storePath, toPath: keychains.backupPath)
             #expect(throws: KeychainFailure(.parameter, "")) { try keychains.restore() }
         }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CKeychainShims
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
-import KeychainTesting
 import Synchronization
 import Testing
 
@@ -63,16 +63,7 @@ final class KernelKeys: Sendable {
     func timeLeft(of slot: KeyHolderSlot = .unlocked) throws -> String { String(try facts(of: slot)[3]) }
 }
 
-/// What a test of the kernel's keyring needs, and a container may refuse.
-enum KernelKeyringNeeds {
-    static let keyring = KernelKeyHolder.isPossible
-
-    static let keyringAsRoot = keyring && geteuid() == 0
-
-    static let userNamespaces = keyring && (try? ChildProcess.run("unshare", ["-Ur", "true"]).ending) == .exited(0)
-}
-
-@Suite("Keys in the kernel's keyring", .enabled(if: KernelKeyringNeeds.keyring, "the kernel's keyring is refused here"))
+@Suite("Keys in the kernel's keyring", .requiresKernelKeyring)
 struct KernelKeyHolderTests {
     private let keys = KernelKeys()
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
-import KeychainTesting
 import Testing
 
 /// A key holder in a process of its own, started by some other program, such as `keyctl session -`.
@@ -40,7 +40,7 @@ struct ChildHolder {
     }
 }
 
-@Suite("Key holders of several processes")
+@Suite("Key holders of several processes", .onOwnThread)
 struct KeyHolderProcessTests {
     @Test("A process that may not use the keyring has its memory, and nothing else changes")
     func refused() throws {
@@ -62,7 +62,7 @@ struct KeyHolderProcessTests {
         #expect(run.output.contains("keyring") && run.output.contains("Operation not permitted"))
     }
 
-    @Suite("in the kernel's keyring", .enabled(if: KernelKeyringNeeds.keyring, "the kernel's keyring is refused here"))
+    @Suite("in the kernel's keyring", .requiresKernelKeyring)
     struct InKernelKeyring {
         private let keys = KernelKeys()
 
@@ -125,7 +125,7 @@ struct KeyHolderProcessTests {
 
         @Test(
             "An ordinary user does as root does, and neither sees the other's keys",
-            .enabled(if: KernelKeyringNeeds.keyringAsRoot, "takes root"))
+            .requiresRoot, .requiresKernelKeyring)
         func ordinaryUser() throws {
             let user = ["--as-user", "61234"]
             let child = try ChildHolder(of: keys.storeID, options: user)
@@ -146,7 +146,7 @@ struct KeyHolderProcessTests {
 
         @Test(
             "An ordinary user's small share of the keyring bears many unlocks in a row",
-            .enabled(if: KernelKeyringNeeds.keyringAsRoot, "takes root"))
+            .requiresRoot, .requiresKernelKeyring)
         func quota() throws {
             let child = try ChildHolder(of: keys.storeID, options: ["--as-user", "61235"])
             let text = String(repeating: "x", count: 400)
@@ -161,7 +161,7 @@ struct KeyHolderProcessTests {
 
         @Test(
             "In a user namespace the keyring is another one, and says so",
-            .enabled(if: KernelKeyringNeeds.userNamespaces, "user namespaces are refused here"))
+            .requiresUserNamespaces)
         func userNamespace() throws {
             let holder = keys.holder()
             try holder.hold(Array("outer".utf8), timeoutSeconds: 600)
@@ -190,7 +190,7 @@ struct ForkedHolderTests {
         let keys = KernelKeys()
         let memory = ProcessMemoryKeyHolder(
             storeID: keys.storeID, epochSource: ManualEpoch().source, keys: ProcessMemoryKeys(time: ManualTime()))
-        let holders: [any KeyHolder] = KernelKeyringNeeds.keyring ? [memory, keys.holder()] : [memory]
+        let holders: [any KeyHolder] = KernelKeyHolder.isPossible ? [memory, keys.holder()] : [memory]
         // The symbol is libc's fork, whose type this is.
         let found = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: Fork.self) }
         let fork = try #require(found)
@@ -206,7 +206,8 @@ struct ForkedHolderTests {
         }
         #expect(child > 0)
         var status: Int32 = 0
-        while unsafe waitpid(child, &status, WNOHANG) == 0 { usleep(5_000) }
+        // `status` is ours and outlives the calls.
+        #expect(waitUntil { unsafe waitpid(child, &status, WNOHANG) != 0 })
         #expect(status == Int32(holders.count * 3) << 8, "exit status \(status >> 8), signal \(status & 0x7F)")
         for holder in holders { #expect(try holder.bytes(in: .unlocked) == [1]) }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
-import KeychainTesting
 import Testing
 
 @Suite("Keys in the process's memory")
@@ -79,13 +79,13 @@ struct ProcessMemoryKeyHolderTests {
     func look() throws {
         try unlock(timeoutSeconds: 60)
         time.pass(seconds: 59)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         epoch.lock(.whenUnlocked)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == [.firstUnlock])
         time.pass(seconds: 1)
-        #expect(!keys.look())
+        #expect(!keys.removeExpired())
         #expect(heldSlots == [])
     }
 
@@ -94,20 +94,20 @@ struct ProcessMemoryKeyHolderTests {
         try unlock()
         let before = try epoch.source()
         epoch.breakDown()
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         time.pass(seconds: 4.9)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         // Seen once between, it counts from the start again.
         epoch.set(before)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         epoch.breakDown()
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         time.pass(seconds: 4.9)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
         time.pass(seconds: 0.1)
-        _ = keys.look()
+        _ = keys.removeExpired()
         #expect(heldSlots == [])
     }
 
@@ -125,7 +125,7 @@ struct ProcessMemoryKeyHolderTests {
                 return before
             }, keys: keys)
         try disturbed.hold([1], timeoutSeconds: nil, lockEpoch: epoch.source())
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == [.unlocked])
         #expect(try holder.bytes(in: .unlocked) == [9])
     }
@@ -134,7 +134,7 @@ struct ProcessMemoryKeyHolderTests {
     func clockReadBefore(operation: String) throws {
         try unlock(timeoutSeconds: 60)
         time.turnBack(seconds: 1)
-        if operation == "look" { #expect(keys.look()) } else { #expect(try holder.bytes(in: .unlocked) == [1, 2, 3]) }
+        if operation == "look" { #expect(keys.removeExpired()) } else { #expect(try holder.bytes(in: .unlocked) == [1, 2, 3]) }
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
     }
 
@@ -144,20 +144,18 @@ struct ProcessMemoryKeyHolderTests {
         try other.hold([4], timeoutSeconds: nil)
         try unlock()
         epoch.lock(.everything)
-        #expect(keys.look())
+        #expect(keys.removeExpired())
         #expect(heldSlots == [])
         #expect(try other.bytes(in: .unlocked) == [4])
     }
 
     @Test("In a process that does nothing, a thread lets go of the keys after a lock")
     func watched() throws {
-        let keys = ProcessMemoryKeys.ofThisProcess
+        let keys = ProcessMemoryKeys.shared
         try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).hold([1], timeoutSeconds: nil)
         #expect(keys.isHolding(.unlocked, of: storeID))
         epoch.lock(.whenUnlocked)
-        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
-        while keys.isHolding(.unlocked, of: storeID), ContinuousClock.now < deadline { Thread.sleep(forTimeInterval: 0.01) }
-        #expect(!keys.isHolding(.unlocked, of: storeID))
+        #expect(waitUntil { !keys.isHolding(.unlocked, of: storeID) })
     }
 
     @Test("Every object that holds keys of the store in this process gives the same ones; another process has none")
@@ -168,7 +166,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).bytes(in: .unlocked) == [1])
         #expect(try child("load unlocked") == "nothing")
         try first.remove(.unlocked)
-        #expect(!ProcessMemoryKeys.ofThisProcess.isHolding(.unlocked, of: storeID))
+        #expect(!ProcessMemoryKeys.shared.isHolding(.unlocked, of: storeID))
         try child.end()
     }
 
@@ -184,13 +182,7 @@ struct ProcessMemoryKeyHolderTests {
             #expect(try child("remove unlocked") == "done")
             // The upper half counts locks of everything.
             #expect(try child("epoch \(round << 32)") == "done")
-            let deadline = ContinuousClock.now.advanced(by: .seconds(60))
-            var after = during
-            while after != before, ContinuousClock.now < deadline {
-                after = try child("threads")
-                Thread.sleep(forTimeInterval: 0.01)
-            }
-            #expect(after == before)
+            #expect(try waitUntil { try child("threads") == before })
         }
         try child.end()
     }

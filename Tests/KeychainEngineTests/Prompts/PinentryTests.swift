@@ -84,7 +84,7 @@ extension PresenceQuestion {
     }
 }
 
-@Suite("Asking through a pinentry program")
+@Suite("Asking through a pinentry program", .onOwnThread)
 struct PinentryTests {
     @Test("It is told who asks, what for and for how long, and what it says comes back decoded")
     func question() throws {
@@ -166,9 +166,7 @@ struct PinentryTests {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 600000")
         Thread.detachNewThread { _ = pinentry.ask(.sample(timeoutSeconds: 4)) }
         for isThere in [true, false] {
-            let deadline = Date(timeIntervalSinceNow: 60)
-            while pinentry.isStillRunning != isThere, Date() < deadline { usleep(5_000) }
-            #expect(pinentry.isStillRunning == isThere)
+            #expect(waitUntil { pinentry.isStillRunning == isThere })
         }
     }
 

@@ -95,17 +95,17 @@ struct PromptTurnTests {
         private let count = Atomic(0)
         private let isOpen = TimedLock()
 
-        init() { _ = isOpen.take(untilNanoseconds: 0) }
+        init() { _ = isOpen.acquire(untilNanoseconds: 0) }
 
         var askCount: Int { count.load(ordering: .relaxed) }
 
         func ask() -> Int {
-            _ = isOpen.take(withinSeconds: 60)
-            isOpen.giveBack()
+            _ = isOpen.acquire(withinSeconds: 60)
+            isOpen.release()
             return count.add(1, ordering: .relaxed).newValue
         }
 
-        func open() { isOpen.giveBack() }
+        func open() { isOpen.release() }
 
         /// Opens as soon as so many calls have their part in it.
         func openOnThread(whenCallersOf turn: PromptQueue<String>, are participantCount: Int) {
@@ -117,8 +117,7 @@ struct PromptTurnTests {
     }
 
     private static func wait(for participantCount: Int, in turn: PromptQueue<String>) {
-        let deadline = Date(timeIntervalSinceNow: 60)
-        while turn.participantCount < participantCount, Date() < deadline { usleep(500) }
+        _ = waitUntil { turn.participantCount >= participantCount }
     }
 
     @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")

@@ -6,7 +6,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking through the pinentry programs of the system")
+@Suite("Asking through the pinentry programs of the system", .onOwnThread)
 struct RealPinentryTests {
     private static let onTerminal = "/usr/bin/pinentry-tty"
     private static let onWholeScreen = "/usr/bin/pinentry-curses"

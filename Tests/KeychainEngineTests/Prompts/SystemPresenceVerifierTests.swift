@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -85,7 +86,7 @@ struct SystemPresenceVerifierTests {
     }
 }
 
-@Suite("Whatever asks a person keeps the promises of it")
+@Suite("Every presence verifier keeps the rules of one", .onOwnThread)
 struct PresenceVerifierContractTests {
     /// Keeps the program's folder for as long as the verifier.
     private struct Odd: PresenceVerifier {

@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking on the terminal")
+@Suite("Asking on the terminal", .onOwnThread)
 struct TerminalVerifierTests {
     private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
 

@@ -3,7 +3,6 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
-import KeychainTesting
 import Testing
 
 /// A directory with a keychain, a credential as systemd gives one, and a chip in memory.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -212,9 +213,9 @@ struct ChipProtectorTests {
             let keychain = try home.keychain(newWith: .tpm2)
             try keychain.addItem("there", "one")
             let id = try #require(try keychain.report().store?.id)
-            #expect(ProcessMemoryKeys.ofThisProcess.isHolding(.device, of: id))
+            #expect(ProcessMemoryKeys.shared.isHolding(.device, of: id))
             _ = try keychain.protect(.keyFile)
-            #expect(!ProcessMemoryKeys.ofThisProcess.isHolding(.device, of: id))
+            #expect(!ProcessMemoryKeys.shared.isHolding(.device, of: id))
             #expect(try home.keychain().secret(of: "there") == "one")
         }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -17,11 +18,11 @@ final class BrokenSession: Keychain, KeychainSessionProviding {
         case remembersState, weakensItems, saysNotFound
     }
 
-    private let good: MemoryKeychain
+    private let good: LocalKeychain
     private let fault: Fault?
     private let firstStatus = Mutex<SessionStatus?>(nil)
 
-    init(_ good: MemoryKeychain, _ fault: Fault?) {
+    init(_ good: LocalKeychain, _ fault: Fault?) {
         self.good = good
         self.fault = fault
     }
@@ -137,26 +138,38 @@ extension SessionStatus {
 
 @Suite("Every keychain keeps the rules of a keychain with a lock")
 struct KeychainSessionContractTests {
-    @Test("The keychain in a file", arguments: KeychainSessionContract.rules, [KeyHolderSelection.automatic, .processMemory])
-    func fileKeychain(rule: KeychainSessionContract, holder: KeyHolderSelection) async throws {
-        let violations = try await onThreadOfItsOwn {
-            try withLocalKeychain(holder: holder) { keychain, home in
-                let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
-                // The kernel ends a key's time up to a second late.
-                let delay = holder == .processMemory ? 0.1 : 2
-                let subject = KeychainSessionContract.Subject(keychain: keychain, other: other) { seconds in
-                    Thread.sleep(forTimeInterval: Double(seconds) + delay)
+    @Test("The keychain in a file, with keys in memory", arguments: KeychainSessionContract.rules)
+    func fileKeychain(rule: KeychainSessionContract) throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            let time = ManualTime()
+            let keys = ProcessMemoryKeys(time: time)
+            func keychain() throws -> LocalKeychain {
+                try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { configuration in
+                    configuration.processKeys = keys
+                    configuration.time = time
                 }
-                return rule.violations(of: subject)
             }
+            let subject = KeychainSessionContract.Subject(keychain: try keychain(), other: try keychain()) { seconds in
+                time.pass(seconds: Double(seconds) + 0.1)
+            }
+            #expect(rule.violations(of: subject) == [])
         }
-        #expect(violations == [])
     }
 
-    /// What sleeps must not keep one of the few threads that all tests share.
-    private func onThreadOfItsOwn<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+    @Test("The keychain in a file, with keys in the kernel's keyring", .onOwnThread, arguments: KeychainSessionContract.rules)
+    func fileKeychainWithKernelKeyring(rule: KeychainSessionContract) throws {
+        try withLocalKeychain(holder: .automatic) { keychain, home in
+            let other = try LocalKeychain.withCheapPasscode(home: home, holder: .automatic)
+            let subject = KeychainSessionContract.Subject(keychain: keychain, other: other) { seconds in
+                // The kernel ends a key's time up to two seconds late. Looking at the state does not restart it.
+                let end = ContinuousClock.now + .seconds(Double(seconds))
+                let latest = end + .seconds(2)
+                while ContinuousClock.now < latest {
+                    if ContinuousClock.now > end, (try? keychain.sessionStatus().state) != .unlocked { return }
+                    usleep(10_000)
+                }
+            }
+            #expect(rule.violations(of: subject) == [])
         }
     }
 
@@ -180,17 +193,33 @@ struct KeychainSessionContractTests {
     }
 }
 
-@Suite("Locking by itself")
+@Suite("Auto-lock")
 struct AutoLockTests {
-    @Test("Whoever only looks at the state does not keep the keychain unlocked", arguments: [KeyHolderSelection.automatic, .processMemory])
-    func looking(holder: KeyHolderSelection) throws {
-        try withLocalKeychain(holder: holder) { keychain, _ in
+    @Test("Reading the state does not keep the keychain unlocked")
+    func inspection() throws {
+        try withTemporaryDirectory(inMemory: true) { home in
+            let time = ManualTime()
+            let keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { configuration in
+                configuration.processKeys = ProcessMemoryKeys(time: time)
+            }
+            try keychain.addItem("a", "1")
+            try keychain.set("swordfish", autoLock: .after(seconds: 60))
+            for _ in 0..<3 {
+                #expect(try keychain.sessionStatus().state == .unlocked)
+                time.pass(seconds: 20)
+            }
+            #expect(try keychain.sessionStatus().state == .locked)
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try keychain.secret(of: "a") }
+        }
+    }
+
+    @Test("Reading the state does not keep the keychain unlocked by the kernel's keyring", .onOwnThread)
+    func inspectionWithKernelKeyring() throws {
+        try withLocalKeychain(holder: .automatic) { keychain, _ in
             try keychain.addItem("a", "1")
             try keychain.set("swordfish", autoLock: .after(seconds: 1))
-            let deadline = ContinuousClock.now + .seconds(30)
-            // Asked without a pause, so that the time would never be over if asking began it anew.
-            while try keychain.sessionStatus().state == .unlocked, ContinuousClock.now < deadline { usleep(1_000) }
-            #expect(try keychain.sessionStatus().state == .locked)
+            // Every millisecond, so that the time would never be over if reading the state restarted it.
+            #expect(try waitUntil { try keychain.sessionStatus().state == .locked })
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try keychain.secret(of: "a") }
         }
     }

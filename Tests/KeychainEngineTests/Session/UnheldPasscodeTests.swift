@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import KeychainCore
+import KeychainEngine
 import Testing
 
 @testable import KeychainTesting
@@ -29,13 +30,12 @@ struct UnheldPasscodeTests {
 
     @Test("It is neither set nor changed, and the failure says what helps")
     func passcode() throws {
-        let sound = try InMemoryKeychain().keychain
-        let parts = sound.parts
-        let keychain = MemoryKeychain(
-            parts: MemoryKeychain.Parts(
-                store: parts.store, protector: parts.protector, holder: FullHolder(), clock: parts.clock, policy: parts.policy,
-                time: parts.time),
-            entitlements: Entitlements(applicationIdentifier: "test"))
+        let memory = try InMemoryKeychain()
+        let sound = memory.keychain
+        var storage = memory.storage
+        storage.holder = FullHolder()
+        let keychain = LocalKeychain(
+            backend: InMemoryBackend(storage: storage, entitlements: Entitlements(applicationIdentifier: "test")))
         let setting = #expect(throws: KeychainFailure.self) {
             try keychain.setPasscode(try Passcode(text: "swordfish"), autoLock: .standard)
         }

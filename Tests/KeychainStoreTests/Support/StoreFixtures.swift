@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
-import KeychainTesting
 import Testing
 
 /// A private directory for one test, removed when the test releases it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/// Stands in for Apple's Foundation, so that the classes can be compiled here as Apple platforms compile them: with their runtime, with
-/// automatic reference counting, and as a module. It declares what the classes use, as Apple documents it, and nothing can be linked with it.
+/// A stub of Apple's Foundation, for compiling the classes as on Apple platforms: with their runtime, with automatic reference counting, and as a
+/// module. It declares the parts that the classes use, as Apple documents them. It cannot be linked.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -6,20 +6,20 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A block on its way through the interface for C, and the exception it raised, which may not go that way.
+/// A block that is called through the C interface, and the exception it raised, which must not pass through C code.
 @interface VALCompactMapCall : NSObject {
   @private
     __unsafe_unretained VALMigratableKeyValuePairCompactMap _block;
     id _exception;
 }
 
-/// Holds a block, which must outlive it.
+/// Stores a block, which must outlive this value.
 - (instancetype)initWithBlock:(VALMigratableKeyValuePairCompactMap)block;
 
-/// What migrating functions are given as context.
+/// The context for the migrating functions.
 - (void *)context;
 
-/// Raises what the block raised; else tells how the migration ended.
+/// Raises the exception of the block, if any; otherwise returns whether the migration succeeded.
 - (BOOL)finishWithStatus:(valet_status)status error:(NSError **)error;
 
 @end

@@ -35,7 +35,7 @@
     _exception = VAL_RETAIN(exception);
 }
 
-/// The key as Foundation has it.
+/// The key as a Foundation object.
 static id keyOf(const valet_pair *pair) {
     switch (pair->key_type) {
         case valet_value_text: return VALStringMake(pair->key, pair->key_length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import <Foundation/Foundation.h>
 
-// One source with and without automatic reference counting: GCC's runtime, which GNUstep has on Debian, knows only the latter.
+// The source compiles with and without automatic reference counting, which GCC's runtime does not support.
 #if __has_feature(objc_arc)
 #define VAL_AUTORELEASE(object) (object)
 #define VAL_RETAIN(object) (object)

@@ -6,23 +6,23 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A query as the interface for C takes it. It points into the data of the dictionary it is made from, which must outlive it.
+/// A query for the C interface. It points into the data of its dictionary, which must outlive it.
 typedef struct {
-    /// `valet_success`, or why the dictionary is no query; then there are no entries.
+    /// `valet_success`, or the reason why the dictionary is not a query; then there are no entries.
     valet_status status;
     valet_query_entry *_Nullable entries;
     size_t count;
-    /// The names, each followed by the text of its value if that is text.
+    /// The names, each followed by the value if that is a string.
     VALText *_Nullable texts;
 } VALQuery;
 
-/// The query that a dictionary stands for.
+/// The query of a dictionary.
 VALQuery VALQueryMake(NSDictionary *_Nullable dictionary);
 
 /// Wipes and frees a query.
 void VALQueryFree(VALQuery *query);
 
-/// Declares a query that is freed when its scope ends, in whatever way.
+/// Declares a query that is freed when its scope ends.
 #define VAL_QUERY(name, dictionary) __attribute__((cleanup(VALQueryFree))) VALQuery name = VALQueryMake(dictionary)
 
 NS_ASSUME_NONNULL_END

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// Booleans are numbers of a class of their own, with GNUstep as with Apple's Foundation.
+/// Booleans are numbers of a separate class, in GNUstep and in Apple's Foundation.
 static BOOL isBoolean(NSNumber *number) {
     return [number isKindOfClass:[[NSNumber numberWithBool:YES] class]];
 }
@@ -17,7 +17,7 @@ static valet_status setNumber(valet_query_entry *entry, NSNumber *number) {
     }
     entry->type = valet_value_number;
     entry->number = [number longLongValue];
-    // What is no whole number, or none of 64 bits, would be another number.
+    // A number that is not a 64-bit integer would change its value.
     BOOL isExact = [number isEqualToNumber:[NSNumber numberWithLongLong:entry->number]];
     return isExact ? valet_success : valet_error_invalid_query;
 }
@@ -43,7 +43,7 @@ static valet_status setValue(valet_query_entry *entry, VALText *text, id value) 
     return valet_success;
 }
 
-/// The name ends with NUL, so there can be none inside.
+/// The name ends with NUL, so it must not contain NUL.
 static valet_status setName(valet_query_entry *entry, VALText *text, id name) {
     if (![name isKindOfClass:[NSString class]] || [(NSString *)name length] == 0) return valet_error_invalid_query;
     NSString *ended = [(NSString *)name stringByAppendingString:[NSString stringWithFormat:@"%C", (unichar)0]];

@@ -12,7 +12,7 @@ NSString *const VALKeychainErrorDomain = @"Valet.KeychainError";
 NSString *const VALMigrationResultDomain = @"Valet.MigrationError";
 NSString *const VALValetErrorDomain = @"Valet.ValetError";
 
-/// The error for a status. Its text holds no key and no value.
+/// The error for a status. Its text contains no key and no value.
 static NSError *errorFor(valet_status status) {
     NSString *domain = VALValetErrorDomain;
     NSInteger code = status;

@@ -11,9 +11,9 @@
 
 @implementation VALSinglePromptSecureEnclaveValet
 
-#pragma mark Making a valet
+#pragma mark Creating a valet
 
-/// Takes a new handle over; nil without one.
+/// Takes ownership of a new handle; returns nil without one.
 + (instancetype)valetWithHandle:(valet_single_prompt *)handle accessControl:(VALSecureEnclaveAccessControl)accessControl {
     if (handle == NULL) return nil;
     return VAL_AUTORELEASE([[self alloc] initWithHandle:handle accessControl:accessControl]);
@@ -30,7 +30,7 @@
     return self;
 }
 
-// Not for use, as the header says; where that is not enforced, there is no valet without a handle.
+// Unavailable in the header. Where the compiler does not enforce that, returns nil.
 - (instancetype)init {
     VAL_RELEASE(self);
     return nil;

@@ -5,7 +5,7 @@
 
 #import "VALMemory.h"
 
-/// Through a volatile pointer, so that the compiler does not leave it out.
+/// The pointer is volatile, so that the compiler does not remove the loop.
 static void wipe(void *memory, size_t byteCount) {
     volatile unsigned char *byte = memory;
     while (byteCount-- > 0) *byte++ = 0;
@@ -74,7 +74,7 @@ NSString *VALStringMake(const char *bytes, size_t length) {
     size_t unitCount = 0;
     for (size_t index = 0; index < length;) {
         uint32_t scalar = (unsigned char)bytes[index++];
-        // The first byte tells how many follow. The library gives only what is UTF-8; nothing beyond the length is read all the same.
+        // The first byte determines how many follow. The library returns only valid UTF-8, and nothing beyond the length is read in any case.
         int following = scalar < 0x80 ? 0 : scalar < 0xE0 ? 1 : scalar < 0xF0 ? 2 : 3;
         if (following > 0) scalar &= 0x3F >> following;
         for (; following > 0 && index < length; following--) scalar = scalar << 6 | ((unsigned char)bytes[index++] & 0x3F);
@@ -87,7 +87,7 @@ NSString *VALStringMake(const char *bytes, size_t length) {
     }
     NSString *string = VAL_AUTORELEASE([[NSString alloc] initWithCharacters:units length:unitCount]);
     if ([string length] != unitCount) {
-        // GNUstep leaves out what it takes for a byte order mark at the beginning.
+        // GNUstep removes a byte order mark at the beginning.
         NSString *whole = VAL_AUTORELEASE([[NSString alloc] initWithCharacters:prefixed length:unitCount + 1]);
         string = [whole substringFromIndex:1];
     }

@@ -7,7 +7,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface VALValet (Handle)
 
-/// The handle. The valet is kept while it is used.
+/// The handle. The caller keeps the valet while it uses the handle.
 - (nullable valet *)handle __attribute__((objc_returns_inner_pointer));
 
 @end

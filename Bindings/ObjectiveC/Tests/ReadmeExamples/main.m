@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/// Valet's examples for Objective-C, and README's, word for word. Each is followed by what stores and reads with the valets it makes, beside
-/// what the program in Swift does with the same valets.
+/// The Objective-C examples of Valet and of the documentation, unchanged. After each, its valets store and read values, as the Swift program does
+/// with the same valets.
 ///
-/// `ReadmeExamples write` runs them and stores; `ReadmeExamples read` runs them and reads what Swift stored. Ends with 0 if all is as it should be.
+/// `ReadmeExamples write` runs them and stores values; `ReadmeExamples read` runs them and reads the values that Swift stored. Exits with 0 on success.
 #import <ValetObjectiveC/ValetObjectiveC.h>
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void changingAccessibility(void) {
     NSError *error = nil;
     expectText([myNewValet stringForKey:@"moved" error:&error], @"12345", "changing accessibility", error);
     expectText([before stringForKey:@"moved" error:nil], nil, "changing accessibility", nil);
-    // As before, with what Swift stored.
+    // As before, with the values that Swift stored.
     [myNewValet removeObjectForKey:@"moved" error:nil];
     [before migrateObjectsFrom:myNewValet removeOnCompletion:YES error:nil];
 }
@@ -109,7 +109,7 @@ static void singlePrompt(Use use) {
     use(mySecureEnclaveValet, "single prompt");
 }
 
-/// README's first.
+/// The first example of the README.
 static void firstOfReadme(void) {
     VALValet *const vault = [VALValet valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked];
     [vault setString:@"12345" forKey:@"Skroob" error:nil];

@@ -6,7 +6,7 @@ internal import Foundation
 internal import KeychainServices
 internal import Valet
 
-/// The program in Swift that programs in Objective-C share a keychain with.
+/// The Swift program that shares a keychain with the Objective-C programs.
 @main
 enum SwiftPeer {
     static func main() {
@@ -31,12 +31,12 @@ enum SwiftPeer {
         }
     }
 
-    /// From standard input.
+    /// The passcode from standard input.
     private static func passcode() throws -> Data {
         try FileHandle.standardInput.readToEnd() ?? Data()
     }
 
-    /// The valets that the examples in Objective-C make, by the names they have there.
+    /// The valets of the Objective-C examples, by their names there.
     private static let valets: [(name: String, valet: Valet)] = [
         ("basic", .valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)),
         ("explicit", .valet(withExplicitlySet: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)),
@@ -64,7 +64,7 @@ enum SwiftPeer {
     private static func read() throws {
         for (name, valet) in valets {
             try expect(valet.string(forKey: "Objective-C"), of: name)
-            // In the order of adding and removing, nothing else is in it; the first has the example's value, too.
+            // In the order of adding and removing, it contains nothing else. The first also has the example's value.
             let others = try valet.allKeys().subtracting(["Swift", "Objective-C", "Skroob"])
             guard others.isEmpty else { throw Refused("\(name) has other keys, too") }
         }
@@ -76,7 +76,7 @@ enum SwiftPeer {
         guard text == "Objective-C: \(name)" else { throw Refused("\(name): \(text)") }
     }
 
-    /// Items that no valet of today writes, for migrations.
+    /// Items that current valets do not write, for migrations.
     private static func addForeignItems() throws {
         let always = "VAL_VALValet_initWithIdentifier:accessibility:_Legacy_"
         try add("Skroob", service: always + "AccessibleAlways", accessible: "dk")
@@ -96,7 +96,7 @@ enum SwiftPeer {
     }
 }
 
-/// What was not as it should be.
+/// A failed check.
 struct Refused: Error, CustomStringConvertible {
     let description: String
 

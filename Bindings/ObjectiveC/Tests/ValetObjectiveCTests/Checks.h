@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/// What the cases are written with.
+/// Helpers for the test cases.
 #import <ValetObjectiveC/ValetObjectiveC.h>
 
 #include <stdio.h>
 
-/// How many checks failed, in whichever thread.
+/// The number of failed checks on all threads.
 extern int failedCheckCount;
 
-/// Goes on after a failure: each line that is printed tells one.
+/// Continues after a failure. Each printed line is a failure.
 #define CHECK(condition)                                                   \
     do {                                                                   \
         if (!(condition)) {                                                \
@@ -16,7 +16,7 @@ extern int failedCheckCount;
         }                                                                  \
     } while (0)
 
-/// Calls what is given a pointer called `failure`, and checks that it answers NO or nil and gives this error.
+/// Evaluates a call with the error pointer `failure`, and checks that it returns NO or nil and sets this error.
 #define CHECK_ERROR(call, expectedDomain, expectedCode)                                                                            \
     do {                                                                                                                           \
         NSError *received = nil;                                                                                                   \
@@ -29,7 +29,7 @@ extern int failedCheckCount;
         }                                                                                                                          \
     } while (0)
 
-/// Calls what is given a pointer called `failure`, and checks that it answers YES or an object and gives no error.
+/// Evaluates a call with the error pointer `failure`, and checks that it returns YES or an object and sets no error.
 #define CHECK_DONE(call)                                                                                            \
     do {                                                                                                            \
         NSError *received = nil;                                                                                    \
@@ -40,7 +40,7 @@ extern int failedCheckCount;
         }                                                                                                           \
     } while (0)
 
-/// A valet of this program that has no values.
+/// A valet of this program without values.
 VALValet *emptyValet(NSString *identifier);
 
 /// Bytes from a text.

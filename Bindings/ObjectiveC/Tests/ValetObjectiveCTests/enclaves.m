@@ -3,18 +3,18 @@
 
 #include <stdlib.h>
 
-/// A file in the folder of the script that answers in place of a person.
+/// A file in the folder of the pinentry script.
 static NSString *personFile(NSString *name) {
     return [[NSString stringWithUTF8String:getenv("PERSON")] stringByAppendingPathComponent:name];
 }
 
-/// What the person does from now on: "agree", "cancel" or "wrong".
+/// Sets how the simulated person answers: "agree", "cancel", or "wrong".
 static void personWill(NSString *answer) {
     CHECK([answer writeToFile:personFile(@"answer") atomically:YES encoding:NSUTF8StringEncoding error:NULL]);
     [[NSFileManager defaultManager] removeItemAtPath:personFile(@"questions") error:NULL];
 }
 
-/// What the person was asked since then.
+/// The prompts since then.
 static NSString *questions(void) {
     NSString *questions = [NSString stringWithContentsOfFile:personFile(@"questions") encoding:NSUTF8StringEncoding error:NULL];
     return questions == nil ? @"" : questions;
@@ -35,7 +35,7 @@ void checkWithoutPasscode(void) {
     CHECK(![enclave containsObjectForKey:@"key"]);
 }
 
-/// What both classes have, and nobody is asked for.
+/// The methods of both classes that show no prompt.
 static void checkQuietly(VALSecureEnclaveValet *enclave) {
     personWill(@"agree");
     CHECK([enclave canAccessKeychain]);
@@ -89,7 +89,7 @@ void checkEnclaves(void) {
     CHECK_ERROR([enclave objectForKey:@"Skroob" error:failure], VALKeychainErrorDomain, VALKeychainErrorUserCancelled);
     CHECK(questionCount() == 3);
 
-    // Nothing here recognises a finger or a face.
+    // There is no biometric authentication on this platform.
 #ifndef __APPLE__
     VALSecureEnclaveValet *finger = [VALSecureEnclaveValet valetWithIdentifier:@"Asking" accessControl:VALAccessControlBiometricAny];
     CHECK_ERROR([finger setString:@"12345" forKey:@"key" error:failure], VALKeychainErrorDomain, VALKeychainErrorCouldNotAccessKeychain);
@@ -114,7 +114,7 @@ void checkEnclaves(void) {
 void checkSinglePrompts(void) {
     VALSinglePromptSecureEnclaveValet *single =
         [VALSinglePromptSecureEnclaveValet valetWithIdentifier:@"Asking once" accessControl:VALAccessControlUserPresence];
-    // It has every method that is called there.
+    // It has every method that is called in this test.
     checkQuietly((VALSecureEnclaveValet *)(id)single);
     personWill(@"agree");
     CHECK([[single stringForKey:@"Skroob" withPrompt:@"Open the luggage" error:NULL] isEqual:@"12345"]);

@@ -26,10 +26,10 @@ void checkErrors(void) {
     CHECK_ERROR([unlisted allKeysWithError:failure], VALKeychainErrorDomain, VALKeychainErrorMissingEntitlement);
     CHECK(![unlisted containsObjectForKey:@"key"] && ![unlisted canAccessKeychain]);
 
-    // Names and numbers that programs have compiled in.
+    // Names and numbers that compiled programs contain.
     CHECK([VALKeychainErrorDomain isEqual:@"Valet.KeychainError"] && [VALMigrationResultDomain isEqual:@"Valet.MigrationError"]);
     CHECK(VALKeychainErrorCouldNotAccessKeychain == 0 && VALKeychainErrorEmptyValue == 5 && VALMigrationResultRemovalFailed == 5);
-    // Nobody has to care.
+    // The error pointer may be NULL.
     CHECK([valet stringForKey:@"absent" error:NULL] == nil);
     CHECK(![valet setString:@"" forKey:@"key" error:NULL]);
 }

@@ -15,9 +15,9 @@ static size_t bytesInUse(void) {
 }
 #endif
 
-/// Makes, uses and forgets one object of everything.
+/// Creates, uses, and frees one object of each class.
 static void oneRound(long number, BOOL isLeaking) {
-    // Names that come again and names that do not: neither may stay.
+    // Repeated names and new names; neither may leak.
     NSString *name = [NSString stringWithFormat:@"Growth %ld", number];
     VALValet *valet = [VALValet valetWithIdentifier:@"Growth" accessibility:VALAccessibilityWhenUnlocked];
     VALValet *fresh = [VALValet valetWithIdentifier:name accessibility:VALAccessibilityWhenUnlocked];
@@ -38,7 +38,7 @@ static void oneRound(long number, BOOL isLeaking) {
         return [[[VALMigratableKeyValuePairOutput alloc] initWithKey:@"" value:[input value]] autorelease];
     };
     CHECK(![fresh migrateObjectsFrom:valet compactMap:compactMap error:NULL]);
-    // What flushes a disk, seldomer.
+    // Operations that flush the disk run less often.
     if (number % 50 == 0) {
         CHECK([valet setString:name forKey:@"other" error:NULL]);
         CHECK([fresh migrateObjectsFrom:valet removeOnCompletion:NO error:NULL]);
@@ -71,7 +71,7 @@ void checkGrowth(long rounds, BOOL isLeaking) {
     }
     size_t after = bytesInUse();
     printf("  %ld rounds: %zu bytes in use before, %zu after\n", rounds, before, after);
-    // What a round leaves would be more after 10,000 of them; what caches hold at one moment and not at another is less.
+    // After 10,000 rounds a leak exceeds the limit, and the variation of caches does not.
     CHECK(after < before + 64 * 1024);
     CHECK([valet removeAllObjectsAndReturnError:NULL]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/// Uses the classes on the keychain of the environment: `ValetObjectiveCTests CASE…`. Ends with 0 if everything is as the headers say; what is not
-/// is printed. Which keychain a case needs is known to `Scripts/objective-c-tests.sh`.
+/// Tests the classes on the keychain of the environment: `ValetObjectiveCTests CASE…`. Prints each failure, and exits with 0 if there is none.
+/// `Scripts/objective-c-tests.sh` prepares the keychain for each case.
 #import "Checks.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static BOOL run(const char *name) {
 
 int main(int count, const char *words[]) {
     @autoreleasepool {
-        // An unknown case is seen, and so is a call without one.
+        // An unknown or missing case is an error.
         if (count < 2) return 2;
         if (strcmp(words[1], "growth") == 0 && count > 2) {
             checkGrowth(atol(words[2]), count > 3 && strcmp(words[3], "leaking") == 0);

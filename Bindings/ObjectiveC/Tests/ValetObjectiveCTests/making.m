@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import "Checks.h"
 
-/// Whether a valet was made, can be used, and keeps its values apart from all made before.
+/// Whether a valet was created, is usable, and has values separate from those of all earlier valets.
 static void checkSandbox(VALValet *valet, const char *selector) {
     static NSMutableArray *others = nil;
     if (others == nil) others = [[NSMutableArray alloc] init];
@@ -22,7 +22,7 @@ static void checkSandbox(VALValet *valet, const char *selector) {
 
 #define MADE(...) checkSandbox([VALValet __VA_ARGS__], #__VA_ARGS__)
 
-/// Each way to make a valet gives one of its own sandbox. None sees what another stored: the key is looked for before it is stored.
+/// Each factory method creates a valet with its own sandbox. The key is read before it is stored, so a value of another valet would be found.
 static void checkEachWay(void) {
     MADE(valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked);
     MADE(valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityAfterFirstUnlock);
@@ -42,7 +42,7 @@ static void checkEachWay(void) {
                              accessibility:VALCloudAccessibilityWhenUnlocked);
 }
 
-/// An empty identifier, group or prefix, a prefix that there is not, and a number that is no constant give nil.
+/// An empty identifier, group, or prefix, an unknown prefix, and an invalid constant return nil.
 static void checkNone(void) {
     NSString *none = nil;
     VALAccessibility unlocked = VALAccessibilityWhenUnlocked;
@@ -82,7 +82,7 @@ static void checkNone(void) {
     CHECK([VALSecureEnclaveValet valetWithIdentifier:@"Druidia" accessControl:(VALSecureEnclaveAccessControl)0] == nil);
 }
 
-/// What was made in the same way is equal and sees the same values.
+/// Valets with the same configuration are equal and have the same values.
 static void checkEquality(void) {
     VALValet *first = [VALValet valetWithIdentifier:@"Equal" accessibility:VALAccessibilityAfterFirstUnlock];
     VALValet *second = [VALValet valetWithIdentifier:@"Equal" accessibility:VALAccessibilityAfterFirstUnlock];
@@ -103,7 +103,7 @@ static void checkEquality(void) {
     CHECK(![enclave isEqual:[VALSecureEnclaveValet valetWithIdentifier:@"Equal" accessControl:VALAccessControlUserPresence]]);
 }
 
-/// The identifier, the accessibility and the sort are in the description.
+/// The description contains the identifier, the accessibility, and the kind.
 static void checkDescriptions(void) {
     NSArray *described = [NSArray
         arrayWithObjects:[[VALValet valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked] description], @"(Valet)",
@@ -126,7 +126,7 @@ void checkMaking(void) {
     checkNone();
     checkEquality();
     checkDescriptions();
-    // What the header forbids gives no valet.
+    // Unavailable initializers return nil.
     Class forbidden = [VALValet class];
     CHECK([[[forbidden alloc] performSelector:@selector(init)] description] == nil);
 }

@@ -47,7 +47,7 @@ void checkMigrations(void) {
     CHECK_DONE([destination migrateObjectsFrom:from removeOnCompletion:YES error:failure]);
     CHECK([[destination allKeysWithError:NULL] isEqual:both] && [[from allKeysWithError:NULL] count] == 0);
 
-    // One item alone, by text; the canary that looking writes is none.
+    // A single item by text. The canary item does not count.
     CHECK([destination removeAllObjectsAndReturnError:NULL]);
     CHECK([source() canAccessKeychain]);
     NSDictionary *one = with(itemsOf(@"Source"), @"Yogurt", ACCOUNT);
@@ -55,7 +55,7 @@ void checkMigrations(void) {
     CHECK([[destination allKeysWithError:NULL] isEqual:[NSSet setWithObject:@"Yogurt"]]);
     CHECK([[from allKeysWithError:NULL] isEqual:[NSSet setWithObject:@"Skroob"]]);
 
-    // Nothing there, and what is no query.
+    // No match, and invalid queries.
     CHECK_ERROR([destination migrateObjectsMatching:itemsOf(@"Nowhere") removeOnCompletion:NO error:failure], VALKeychainErrorDomain,
                 VALKeychainErrorItemNotFound);
     CHECK_ERROR([destination migrateObjectsFrom:emptyValet(@"Nothing") removeOnCompletion:NO error:failure], VALKeychainErrorDomain,
@@ -83,7 +83,7 @@ void checkMigrations(void) {
 void checkBlocks(void) {
     VALValet *destination = emptyValet(@"Blocks");
     VALValet *from = source();
-    // Changed, and one left out. What a block takes from around it is there, and what it sets is seen.
+    // Transformed, and one omitted. The block reads and sets captured variables.
     NSString *prefix = @"President ";
     __block int callCount = 0;
     CHECK_DONE([destination migrateObjectsFrom:from
@@ -100,7 +100,7 @@ void checkBlocks(void) {
     CHECK([[destination stringForKey:@"President Skroob" error:NULL] isEqual:@"12345"]);
     CHECK([[from allKeysWithError:NULL] count] == 2);
 
-    // Strings for values; a block may use valets, the ones of the call too.
+    // String values. A block may use valets, including those of the call.
     CHECK([destination removeAllObjectsAndReturnError:NULL]);
     CHECK_DONE([destination migrateObjectsMatching:itemsOf(@"Source")
                                         compactMap:^VALMigratableKeyValuePairOutput *(VALMigratableKeyValuePairInput *input) {
@@ -112,7 +112,7 @@ void checkBlocks(void) {
                                              error:failure]);
     CHECK([[destination stringForKey:@"Yogurt" error:NULL] isEqual:@"Schwartz!"]);
 
-    // Each of these ends it with nothing written.
+    // Each of these ends the migration, and nothing is written.
     CHECK([destination removeAllObjectsAndReturnError:NULL]);
     CHECK_ERROR([destination migrateObjectsFrom:from
                                      compactMap:^VALMigratableKeyValuePairOutput *(VALMigratableKeyValuePairInput *input) {
@@ -159,7 +159,7 @@ void checkBlocks(void) {
     CHECK_ERROR([destination migrateObjectsFrom:from compactMap:noBlock error:failure], VALValetErrorDomain, VALValetErrorNilArgument);
     CHECK([[destination allKeysWithError:NULL] count] == 0);
     CHECK([[from allKeysWithError:NULL] count] == 2);
-    // All of them left out is nothing to do.
+    // If all are omitted, there is nothing to do.
     CHECK_DONE([destination migrateObjectsFrom:from
                                     compactMap:^VALMigratableKeyValuePairOutput *(VALMigratableKeyValuePairInput *input) {
                                         CHECK(input != nil);
@@ -168,7 +168,7 @@ void checkBlocks(void) {
                                          error:failure]);
 }
 
-/// What `SwiftPeer foreign` added.
+/// The items that `SwiftPeer foreign` added.
 void checkForeignItems(void) {
     VALValet *legacy = [VALValet valetWithIdentifier:@"Legacy" accessibility:VALAccessibilityWhenUnlocked];
     CHECK_DONE([legacy migrateObjectsFromAlwaysAccessibleValetWithRemoveOnCompletion:YES error:failure]);
@@ -178,7 +178,7 @@ void checkForeignItems(void) {
     CHECK_DONE([legacy migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValetWithRemoveOnCompletion:NO error:failure]);
     CHECK([[legacy stringForKey:@"Helmet" error:NULL] isEqual:@"12345"]);
 
-    // A key of bytes has to be made text.
+    // A key of bytes must be converted to text.
     VALValet *destination = emptyValet(@"Foreign");
     CHECK_ERROR([destination migrateObjectsMatching:itemsOf(@"Key of bytes") removeOnCompletion:NO error:failure],
                 VALMigrationResultDomain, VALMigrationResultKeyToMigrateInvalid);
@@ -191,7 +191,7 @@ void checkForeignItems(void) {
                                              error:failure]);
     CHECK([[destination stringForKey:@"text" error:NULL] isEqual:@"12345"]);
 
-    // Text, numbers, booleans and data in a query find what has them and nothing else.
+    // Text, numbers, booleans, and data in a query find exactly the items with these values.
     NSDictionary *labelled = with(itemsOf(@"Labelled"), @"Mercenary", @"labl");
     NSDictionary *typed = with(labelled, [NSNumber numberWithInt:7], @"type");
     CHECK_ERROR([destination migrateObjectsMatching:with(typed, [NSNumber numberWithInt:8], @"type") removeOnCompletion:NO error:failure],

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import "Checks.h"
 
-/// A string of these units of UTF-16, ended by 0xFFFF.
+/// A string of these UTF-16 units, terminated by 0xFFFF.
 static NSString *units(const unichar *first) {
     NSUInteger count = 0;
     while (first[count] != 0xFFFF) count++;
     NSString *text = [NSString stringWithCharacters:first length:count];
     if ([text length] != count) {
-        // GNUstep leaves out what it takes for a byte order mark at the beginning.
+        // GNUstep removes a byte order mark at the beginning.
         unichar prefixed[8] = {' '};
         for (NSUInteger index = 0; index < count && index < 7; index++) prefixed[index + 1] = first[index];
         text = [[NSString stringWithCharacters:prefixed length:count + 1] substringFromIndex:1];
@@ -16,7 +16,7 @@ static NSString *units(const unichar *first) {
     return text;
 }
 
-/// Unit for unit: Foundation may call equal what is not.
+/// Compares unit by unit, because Foundation may consider different strings equal.
 static BOOL isExactly(NSString *one, NSString *other) {
     if ([one length] != [other length]) return NO;
     for (NSUInteger index = 0; index < [one length]; index++) {
@@ -27,7 +27,7 @@ static BOOL isExactly(NSString *one, NSString *other) {
 
 #define UNITS(...) units((unichar[]){__VA_ARGS__, 0xFFFF})
 
-/// Text of every length of UTF-8, with a NUL inside, with a byte order mark: as key and as value, and its bytes are UTF-8.
+/// Text of every UTF-8 length, with a NUL, and with a byte order mark, as key and as value.
 static void checkExactness(VALValet *valet) {
     NSArray *texts = [NSArray arrayWithObjects:UNITS('a'), UNITS(0x7F, 0x80), UNITS(0x7FF, 0x800), UNITS(0xD7FF, 0xE000, 0xFFFD),
                                                UNITS(0xD800, 0xDC00), UNITS(0xDBFF, 0xDFFF), UNITS('a', 0, 'b'), UNITS(0xFEFF, 'a'),
@@ -37,8 +37,8 @@ static void checkExactness(VALValet *valet) {
         CHECK_DONE([valet setString:text forKey:text error:failure]);
         CHECK([[valet stringForKey:text error:NULL] length] == [text length]);
     }
-    // One of two that look alike is not the other, whatever a set of strings makes of them.
-    // Each key is in the set as it is. GNUstep calls two of them equal, so one of these may be missing.
+    // Keys that look alike are different keys.
+    // The set contains each key unchanged. GNUstep considers two of them equal, so one of these may be missing.
     NSSet *keys = [valet allKeysWithError:NULL];
     CHECK([keys count] == [texts count] || [keys count] == [texts count] - 1);
     for (NSString *key in keys) {
@@ -54,9 +54,9 @@ static void checkExactness(VALValet *valet) {
     CHECK([[valet objectForKey:UNITS(0xFEFF, 'a') error:NULL] isEqual:bytes("\xEF\xBB\xBF" "a")]);
 }
 
-/// Half of a pair is refused, and nothing is stored.
+/// Half of a surrogate pair is refused, and nothing is stored.
 static void checkHalves(VALValet *valet) {
-    // Cut out of pairs: GNUstep makes none otherwise.
+    // Taken from a pair, because GNUstep creates none otherwise.
     NSString *pairs = UNITS('a', 0xD800, 0xDC00, 0xD800, 0xDC00);
     NSArray *halves = [NSArray arrayWithObjects:[pairs substringToIndex:2], [pairs substringFromIndex:2],
                                                 [pairs substringWithRange:NSMakeRange(2, 1)], [pairs substringWithRange:NSMakeRange(1, 1)],

@@ -3,7 +3,7 @@
 
 enum { threadCount = 8, roundCount = 25 };
 
-/// What one thread does.
+/// The work of one thread.
 @interface Worker : NSObject {
   @private
     VALValet *_shared;
@@ -32,7 +32,7 @@ enum { threadCount = 8, roundCount = 25 };
     [super dealloc];
 }
 
-/// One object of all threads and one of this thread's, with equal sandboxes; one key of all threads and one of this thread's.
+/// A shared object and one of this thread, with equal sandboxes; a shared key and one of this thread.
 - (void)work:(id)nothing {
     (void)nothing;
     @autoreleasepool {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import "Checks.h"
 
-/// Bytes and strings come back as they were stored, and replace each other.
+/// Bytes and strings are read as they were stored, and replace each other.
 static void checkStoring(VALValet *valet) {
     unsigned char all[256];
     for (int index = 0; index < 256; index++) all[index] = (unsigned char)index;
@@ -22,13 +22,13 @@ static void checkKeys(VALValet *valet) {
     NSSet *expected = [NSSet setWithObjects:@"bytes", @"Skroob", @"large", nil];
     CHECK([[valet allKeysWithError:NULL] isEqual:expected]);
     CHECK([valet canAccessKeychain]);
-    // The item that this takes is not shown.
+    // The item for this check is not listed.
     CHECK([[valet allKeysWithError:NULL] isEqual:expected]);
     CHECK_DONE([emptyValet(@"No keys") allKeysWithError:failure]);
     CHECK([[emptyValet(@"No keys") allKeysWithError:NULL] count] == 0);
 }
 
-/// Removing what there is not is no failure.
+/// Removing a missing value succeeds.
 static void checkRemoving(VALValet *valet) {
     CHECK_DONE([valet removeObjectForKey:@"Skroob" error:failure]);
     CHECK_DONE([valet removeObjectForKey:@"Skroob" error:failure]);

@@ -90,12 +90,12 @@ final class TerminalGuard {
         } catch {
             return nil
         }
-        guard ControllingTerminal.use.take(untilNanoseconds: 0) else {
+        guard ControllingTerminal.use.acquire(untilNanoseconds: 0) else {
             signals = -1
             return
         }
         signals = keychain_terminal_signals_record(false)
-        if signals < 0 { ControllingTerminal.use.giveBack() }
+        if signals < 0 { ControllingTerminal.use.release() }
     }
 
     /// To be called once, when the program is gone: puts the terminal back, and lets signals do what they were sent for.
@@ -103,6 +103,6 @@ final class TerminalGuard {
         if putsBack { _ = terminal.setMode(found, discardingInput: true) }
         guard signals >= 0 else { return }
         _ = keychain_terminal_signals_restore()
-        ControllingTerminal.use.giveBack()
+        ControllingTerminal.use.release()
     }
 }

@@ -35,6 +35,7 @@ enum DictionaryKey {
     enum Match {
         case limit
         case hostOrSubdomain
+        case failsIfUnreadable
         /// Only certificates and identities have what it compares.
         case certificateOnly
         /// Accepted in a search, and without effect.
@@ -73,11 +74,13 @@ enum DictionaryKey {
         kSecUseDataProtectionKeychain: .ignored,
         kSecMatchLimit: .match(.limit),
         kSecMatchHostOrSubdomainOfHost: .match(.hostOrSubdomain),
+        kSecMatchFailsIfUnreadable: .match(.failsIfUnreadable),
         kSecMatchPolicy: .match(.certificateOnly),
         kSecMatchIssuers: .match(.certificateOnly),
         kSecReturnData: .returns(.data),
         kSecReturnAttributes: .returns(.attributes),
         kSecReturnRef: .returns(.reference),
+        kSecReturnAccount: .returns(.account),
         kSecReturnPersistentRef: .returns(.persistentReference),
         kSecValueData: .secret,
         kSecValuePersistentRef: .persistentReference,

@@ -245,7 +245,7 @@ extension DictionaryValue {
     }
 
     /// The number of items, `kSecMatchLimitOne` or `kSecMatchLimitAll`; -1 also means all.
-    func asLimit() throws(ValueFault) -> ItemDictionary.Limit {
+    func asLimit() throws(ValueFault) -> ParsedItemDictionary.Limit {
         switch self {
         case .string(kSecMatchLimitOne), .integer(1): return .one
         case .string(kSecMatchLimitAll), .integer(-1): return .all

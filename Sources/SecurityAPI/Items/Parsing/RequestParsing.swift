@@ -3,12 +3,12 @@ internal import KeychainCore
 
 extension ItemQuery {
     /// Which items a dictionary is about.
-    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+    init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         self.init(itemClass: dictionary.itemClass, attributes: dictionary.attributes)
         if let accessibility = dictionary.accessibility {
             attributes[.accessible] = .string(accessibility.rawValue)
         }
-        twin =
+        synchronizability =
             switch dictionary.synchronizable {
             case .yes: .synchronizable
             case .any: .either
@@ -28,7 +28,7 @@ extension ItemQuery {
 
 extension AddRequest {
     /// The item that the dictionary of `SecItemAdd` describes.
-    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+    init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         guard !dictionary.hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key has no meaning when an item is added") }
         guard !dictionary.skipsConstrainedItems else {
             throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only")
@@ -52,7 +52,7 @@ extension AddRequest {
 
 extension MatchRequest {
     /// The search that the dictionary of `SecItemCopyMatching` describes.
-    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+    init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         if let key = dictionary.certificateOnlyMatchKey {
             throw KeychainFailure(.unimplemented, "\(key) is for certificates and identities only")
         }
@@ -67,7 +67,8 @@ extension MatchRequest {
         guard dictionary.limit != .count(0) else { throw KeychainFailure(.itemNotFound, "kSecMatchLimit is 0") }
         self.init(
             query: try ItemQuery(dictionary), includesSecrets: dictionary.returns.contains(.data),
-            attributes: dictionary.returns == .data ? .none : .all, authentication: dictionary.authentication)
+            attributes: dictionary.returns.selectedAttributes, failsIfUnreadable: dictionary.failsIfUnreadable,
+            authentication: dictionary.authentication)
         limit =
             switch dictionary.limit {
             case .one: 1
@@ -77,7 +78,18 @@ extension MatchRequest {
     }
 }
 
-extension ItemDictionary {
+extension ResultParts {
+    /// The attributes that a search must open to return these parts.
+    fileprivate var selectedAttributes: AttributeSelection {
+        switch self {
+        case .data: .none
+        case .account: .only(.account)
+        default: .all
+        }
+    }
+}
+
+extension ParsedItemDictionary {
     /// Whether any attribute is named.
     ///
     /// `kSecAttrSynchronizableAny` is none: it takes a filter away.
@@ -89,7 +101,7 @@ extension ItemDictionary {
 
 extension UpdateRequest {
     /// The change that the two dictionaries of `SecItemUpdate` describe.
-    init(_ query: ItemDictionary, changes: UpdateDictionary) throws(KeychainFailure) {
+    init(_ query: ParsedItemDictionary, changes: ParsedUpdateDictionary) throws(KeychainFailure) {
         guard query.returns.isEmpty else { throw KeychainFailure(.parameter, "an update delivers nothing: no kSecReturn key may be true") }
         try query.checkChangesStoredItems()
         self.init(
@@ -99,7 +111,7 @@ extension UpdateRequest {
     }
 }
 
-extension ItemDictionary {
+extension ParsedItemDictionary {
     /// The rules that updates and deletions have in common.
     func checkChangesStoredItems() throws(KeychainFailure) {
         guard !hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key is for searches only") }
@@ -114,7 +126,7 @@ extension DeleteRequest {
     /// The deletion that the dictionary of `SecItemDelete` describes.
     ///
     /// What it says about results is ignored: nothing is delivered.
-    init(_ dictionary: ItemDictionary) throws(KeychainFailure) {
+    init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         try dictionary.checkChangesStoredItems()
         self.init(query: try ItemQuery(dictionary), leavesTombstone: dictionary.leavesTombstone, authentication: dictionary.authentication)
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 internal import KeychainCore
+internal import Synchronization
 
-/// What a call shall deliver of an item: the `kSecReturn…` keys that are true.
+/// The parts of an item that a call returns: the `kSecReturn…` keys that are true.
 struct ResultParts: OptionSet {
     let rawValue: UInt8
 
@@ -10,17 +11,18 @@ struct ResultParts: OptionSet {
     static let attributes = ResultParts(rawValue: 1 << 1)
     static let reference = ResultParts(rawValue: 1 << 2)
     static let persistentReference = ResultParts(rawValue: 1 << 3)
+    /// One attribute alone.
+    static let account = ResultParts(rawValue: 1 << 4)
 }
 
-/// Turns items into what a call delivers.
-struct ItemRenderer {
+/// Converts items to the results of a call.
+struct ItemRenderer: Sendable {
     private let parts: ResultParts
     private let verb: Verb
-    /// The layout of the last dictionary: items found together mostly have the same attributes.
-    private var layout: DictionaryLayout?
+    private let layouts = LayoutCache()
 
-    /// A new item and a found one are described differently.
-    enum Verb {
+    /// The call: the result of adding an item differs from that of finding it.
+    enum Verb: Sendable {
         case add(callerNamedAccessControl: Bool)
         case copyMatching
     }
@@ -30,53 +32,59 @@ struct ItemRenderer {
         self.verb = verb
     }
 
-    /// The item as the caller asked for it; nil if nothing was asked for, or only what passwords do not have.
-    mutating func render(_ item: KeychainItem) -> Any? {
+    /// Whether `render` returns a result for the item.
+    func hasResult(_ item: KeychainItem) -> Bool {
+        switch parts {
+        case [], .reference: false
+        case .data: (item.secret ?? emptySecret) != nil
+        default: true
+        }
+    }
+
+    /// Returns the parts of the item that the caller asked for; nil if it asked for none, or only for parts that passwords do not have.
+    func render(_ item: KeychainItem) -> Any? {
         switch parts {
         case [], .reference: nil
         case .data: item.secret ?? emptySecret
         case .persistentReference: item.reference.data
-        default: dictionary(of: item)
+        default: layouts.layout(for: item, parts, verb).dictionary(of: item)
         }
     }
 
-    /// The items as the caller asked for them; those that have nothing of it are left out.
-    mutating func render(_ items: [KeychainItem]) -> [Any] {
-        var results: [Any] = []
-        results.reserveCapacity(items.count)
-        for item in items {
-            if let result = render(item) { results.append(result) }
-        }
-        return results
-    }
-
-    /// What a new item without a secret has as one; a found one has none.
+    /// The result for an item without a secret: empty data for a new item, none for a found one.
     private var emptySecret: Data? {
         if case .add = verb { Data() } else { nil }
     }
+}
 
-    private mutating func dictionary(of item: KeychainItem) -> [String: Any] {
-        if let layout, layout.fits(item) { return layout.dictionary(of: item) }
-        let fitting = DictionaryLayout(for: item, parts: parts, verb: verb)
-        layout = fitting
-        return fitting.dictionary(of: item)
+/// A cache of the last layout: items found together mostly have the same attributes.
+private final class LayoutCache: Sendable {
+    private let last = Mutex<DictionaryLayout?>(nil)
+
+    func layout(for item: KeychainItem, _ parts: ResultParts, _ verb: ItemRenderer.Verb) -> DictionaryLayout {
+        last.withLock { last in
+            if let last, last.fits(item) { return last }
+            let layout = DictionaryLayout(for: item, parts: parts, verb: verb)
+            last = layout
+            return layout
+        }
     }
 }
 
-/// The keys of a result dictionary, and where the value of each comes from.
+/// The keys of a result dictionary, and the source of each value.
 ///
-/// Making a dictionary from another one with `mapValues` hashes no key, and a listing makes thousands with the same keys.
-struct DictionaryLayout {
+/// A listing makes thousands of dictionaries with the same keys. `mapValues` makes them from the layout without hashing a key.
+struct DictionaryLayout: Sendable {
     private let itemClass: ItemClass
     private let attributes: [Attribute]
     private let hasSecret: Bool
     private let sources: [String: Source]
 
-    /// Where a value comes from.
+    /// The source of a value.
     private enum Source {
-        /// The attribute at this position of the item's.
+        /// The attribute at this position in the item's attributes.
         case attribute(position: Int)
-        /// A part of the primary key that the item does not have; it is never null.
+        /// An attribute of the primary key that the item does not have. Its value is never null.
         case missing(AttributeValue)
         case accessControl
         case itemClass
@@ -84,7 +92,7 @@ struct DictionaryLayout {
         case persistentReference
     }
 
-    /// The layout for `item` and all that have the same attributes.
+    /// Creates the layout of `item` and of all items that have the same attributes.
     init(for item: KeychainItem, parts: ResultParts, verb: ItemRenderer.Verb) {
         itemClass = item.reference.itemClass
         attributes = item.attributes.entries.map(\.attribute)
@@ -98,6 +106,10 @@ struct DictionaryLayout {
                 sources[attribute.name] = .missing(PrimaryKey.defaultValue(of: attribute))
             }
         }
+        if parts.contains(.account) {
+            let position = attributes.firstIndex(of: .account)
+            sources[kSecAttrAccount] = position.map(Source.attribute) ?? .missing(PrimaryKey.defaultValue(of: .account))
+        }
         if Self.includesAccessControl(parts, verb) { sources[kSecAttrAccessControl] = .accessControl }
         if parts.contains(.reference) { sources[kSecClass] = .itemClass }
         if parts.contains(.data), hasSecret { sources[kSecValueData] = .secret }
@@ -105,7 +117,7 @@ struct DictionaryLayout {
         self.sources = sources
     }
 
-    /// Whether `item` has the same attributes as the one the layout was made for.
+    /// Whether `item` has the same attributes as the item that the layout was created for.
     func fits(_ item: KeychainItem) -> Bool {
         let entries = item.attributes.entries
         guard item.reference.itemClass == itemClass, (item.secret != nil) == hasSecret, entries.count == attributes.count else {
@@ -114,7 +126,7 @@ struct DictionaryLayout {
         return zip(entries, attributes).allSatisfy { $0.attribute == $1 }
     }
 
-    /// The dictionary of an item that fits.
+    /// Returns the dictionary of an item that fits.
     func dictionary(of item: KeychainItem) -> [String: Any] {
         let entries = item.attributes.entries
         return sources.mapValues { source in
@@ -129,9 +141,11 @@ struct DictionaryLayout {
         }
     }
 
-    // MARK: What belongs in it
+    // MARK: Contents
 
-    /// A search for secrets describes the items too, asked or not; programs have come to rely on it.
+    /// Whether the result includes the attributes.
+    ///
+    /// As on Apple platforms, a search that returns secrets in dictionaries includes them, requested or not. Programs rely on it.
     private static func includesAttributes(_ parts: ResultParts, _ verb: ItemRenderer.Verb) -> Bool {
         switch verb {
         case .add: parts.contains(.attributes)
@@ -139,7 +153,9 @@ struct DictionaryLayout {
         }
     }
 
-    /// A found item always has an access control object, a new one only if the caller named one.
+    /// Whether the result includes an access control object.
+    ///
+    /// The result of an addition does only if the caller passed one.
     private static func includesAccessControl(_ parts: ResultParts, _ verb: ItemRenderer.Verb) -> Bool {
         switch verb {
         case .add(let callerNamedAccessControl): parts.contains(.attributes) && callerNamedAccessControl
@@ -166,7 +182,7 @@ struct DictionaryLayout {
     private static let zero = NSNumber(value: 0)
     private static let one = NSNumber(value: 1)
 
-    /// Numbers are objects, as Apple delivers them, so that `as? Bool` and `as? Int` both work.
+    /// Returns numbers as objects, as Apple's functions do, so that `as? Bool` and `as? Int` both work.
     private static func render(_ value: AttributeValue) -> Any {
         switch value {
         case .string(let text): text

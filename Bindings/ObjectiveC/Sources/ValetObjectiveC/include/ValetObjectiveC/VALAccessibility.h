@@ -5,7 +5,7 @@
 typedef NS_ENUM(NSInteger, VALAccessibility) {
     /// While the device is unlocked.
     VALAccessibilityWhenUnlocked = 1,
-    /// From the first unlock after a start until the device is switched off: for what runs in the background.
+    /// From the first unlock after a start until the device is switched off, for background programs.
     VALAccessibilityAfterFirstUnlock = 2,
     /// While the device is unlocked, and only while a passcode is set; never leaves the device. Removing the passcode removes the values.
     VALAccessibilityWhenPasscodeSetThisDeviceOnly = 4,

@@ -3,27 +3,27 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A key and a value that a migration found, as a block is given it.
+/// A key and a value that a migration found, which a block receives.
 @interface VALMigratableKeyValuePairInput : NSObject {
   @private
     id _key;
     NSData *_value;
 }
 
-/// What the value is stored under now: an `NSString`, or an `NSData` or `NSNumber` of an item that another program stored.
+/// The current key: an `NSString`, or an `NSData` or `NSNumber` of an item that another program stored.
 @property (nonatomic, readonly) id key;
 
 /// The value. It may be empty.
 @property (nonatomic, readonly) NSData *value;
 
-/// Migrations make these.
+/// Migrations create these objects.
 - (instancetype)init __attribute__((unavailable("Migrations make these")));
-/// Migrations make these.
+/// Migrations create these objects.
 + (instancetype)new __attribute__((unavailable("Migrations make these")));
 
 @end
 
-/// A key and a value to be stored, as a block answers it.
+/// A key and a value to store, which a block returns.
 @interface VALMigratableKeyValuePairOutput : NSObject {
   @private
     NSString *_key;
@@ -31,26 +31,26 @@ NS_ASSUME_NONNULL_BEGIN
     BOOL _preventsMigration;
 }
 
-/// What the value is to be stored under.
+/// The key to store the value under.
 @property (nonatomic, readonly) NSString *key;
 
-/// The value to be stored.
+/// The value to store.
 @property (nonatomic, readonly) NSData *value;
 
-/// Bytes to be stored under a key. That one of them is empty is refused by the migration, not here.
+/// Bytes to store under a key. The migration, not this method, refuses empty keys and values.
 ///
 /// @param key The key.
 /// @param value The value.
 - (instancetype)initWithKey:(NSString *)key value:(NSData *)value;
 
-/// A string to be stored under a key. That one of them is empty is refused by the migration, not here.
+/// A string to store under a key. The migration, not this method, refuses empty keys and values.
 ///
 /// @param key The key.
-/// @param stringValue The value, stored as UTF-8. A string that cannot be written as UTF-8 gives an empty value.
+/// @param stringValue The value, stored as UTF-8. A string that cannot be encoded as UTF-8 becomes an empty value.
 - (instancetype)initWithKey:(NSString *)key stringValue:(NSString *)stringValue;
 
-/// What a block answers to end the migration: nothing is migrated, and the method that migrates answers NO with
-/// `VALValetErrorMigrationPrevented`. To leave out one pair alone, a block answers nil.
+/// The value that a block returns to end the migration. Nothing is migrated, and the migrating method returns NO with
+/// `VALValetErrorMigrationPrevented`. To omit a single pair, a block returns nil.
 ///
 /// @return The same object each time.
 + (VALMigratableKeyValuePairOutput *)preventMigration;
@@ -62,10 +62,10 @@ NS_ASSUME_NONNULL_BEGIN
 
 @end
 
-/// Makes the pair to store from a pair that a migration found. Nil leaves the pair out.
+/// Returns the pair to store for a pair that a migration found, or nil to omit it.
 ///
-/// It is called before the method that migrates returns, in the same thread, once for each pair, before anything is written. It may use
-/// valets itself. An exception that it raises ends the migration with nothing written, and goes on to whoever called the method.
+/// It is called once for each pair, on the caller's thread, before anything is written. It may use
+/// valets itself. An exception that it raises ends the migration, nothing is written, and the exception is raised again in the caller.
 typedef VALMigratableKeyValuePairOutput *_Nullable (^VALMigratableKeyValuePairCompactMap)(VALMigratableKeyValuePairInput *input);
 
 NS_ASSUME_NONNULL_END

@@ -7,7 +7,7 @@
 #include <TargetConditionals.h>
 #endif
 
-/// 0 where nobody can be asked once for several reads: on tvOS and watchOS there is no `VALSinglePromptSecureEnclaveValet`, as in Swift.
+/// 0 on tvOS and watchOS, where one prompt cannot cover several reads: there is no `VALSinglePromptSecureEnclaveValet`, as in Swift.
 #if (defined(TARGET_OS_TV) && TARGET_OS_TV) || (defined(TARGET_OS_WATCH) && TARGET_OS_WATCH)
 #define VAL_HAS_SINGLE_PROMPT 0
 #else

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #import <Foundation/Foundation.h>
 
-/// What a person must do before a value can be read. All of them need a passcode to be set.
+/// How a person must authenticate before a value can be read. Every kind requires a passcode to be set.
 ///
 /// The numbers are those of Swift's `SecureEnclaveAccessControl`. The short names are those of Valet's examples.
 typedef NS_ENUM(NSInteger, VALSecureEnclaveAccessControl) {
-    /// Show that they are there: by any enrolled finger or face, or by the passcode.
+    /// Any enrolled finger or face, or the passcode.
     VALSecureEnclaveAccessControlUserPresence = 1,
-    /// Show any finger or face that is enrolled when the value is read.
+    /// Any finger or face that is enrolled when the value is read.
     VALSecureEnclaveAccessControlBiometricAny = 2,
-    /// Show a finger or face that was enrolled when the value was stored.
+    /// A finger or face that was enrolled when the value was stored.
     VALSecureEnclaveAccessControlBiometricCurrentSet = 3,
-    /// Type the passcode.
+    /// The passcode.
     VALSecureEnclaveAccessControlDevicePasscode = 4,
 
     /// `VALSecureEnclaveAccessControlUserPresence`.

@@ -7,13 +7,13 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Keeps the values of one sandbox in the keychain.
+/// Stores the values of one sandbox in the keychain.
 ///
-/// What a valet is made with decides who sees the values, and keeps them apart from those of every other valet. Two valets made in the same way
-/// are equal, and see the same values.
+/// The configuration of a valet determines which programs can access its values, and separates them from the values of all other valets. Valets
+/// with the same configuration are equal and have the same values.
 ///
-/// Methods that can fail answer NO or nil, and then give an error: of `VALKeychainErrorDomain` where nothing else is said. What failed has changed
-/// nothing. Whoever does not care gives NULL for the error.
+/// Methods that can fail return NO or nil and set an error, of `VALKeychainErrorDomain` unless another domain is named. A failed call changes
+/// nothing. The error may be NULL.
 @interface VALValet : NSObject {
   @private
     void *_handle;
@@ -23,18 +23,18 @@ NS_ASSUME_NONNULL_BEGIN
 /// When the values can be read and written.
 @property (nonatomic, readonly) VALAccessibility accessibility;
 
-// MARK: Making a valet
+// MARK: Creating a valet
 
 /// A valet for this program on this device.
 ///
-/// @param identifier Names the values.
+/// @param identifier The name of the set of values.
 /// @param accessibility When they can be read and written.
-/// @return The valet; nil for an empty identifier. The keychain is not touched: whether it can be used, `canAccessKeychain` tells.
+/// @return The valet; nil for an empty identifier. Creating a valet does not access the keychain; `canAccessKeychain` tells whether it is accessible.
 + (nullable instancetype)valetWithIdentifier:(NSString *)identifier accessibility:(VALAccessibility)accessibility;
 
-/// A valet whose values the person's other devices also have; where nothing brings them there, this device alone.
+/// A valet whose values are synchronized to the person's other devices, on platforms with synchronization.
 ///
-/// @param identifier Names the values.
+/// @param identifier The name of the set of values.
 /// @param accessibility When they can be read and written.
 /// @return The valet; nil for an empty identifier.
 + (nullable instancetype)iCloudValetWithIdentifier:(NSString *)identifier accessibility:(VALCloudAccessibility)accessibility;
@@ -62,7 +62,7 @@ NS_ASSUME_NONNULL_BEGIN
                                    sharedGroupIdentifier:(NSString *)sharedGroupIdentifier
                                            accessibility:(VALAccessibility)accessibility;
 
-/// A shared valet as `sharedGroupValetWithAppIDPrefix:sharedGroupIdentifier:accessibility:` gives, whose values other devices also have.
+/// A shared valet as `sharedGroupValetWithAppIDPrefix:sharedGroupIdentifier:accessibility:` returns, with synchronized values.
 ///
 /// @param appIDPrefix The App ID prefix of the maker.
 /// @param sharedGroupIdentifier The group without its prefix.
@@ -72,7 +72,7 @@ NS_ASSUME_NONNULL_BEGIN
                               sharedGroupIdentifier:(NSString *)sharedGroupIdentifier
                                       accessibility:(VALCloudAccessibility)accessibility;
 
-/// A shared valet as `sharedGroupValetWithGroupPrefix:sharedGroupIdentifier:accessibility:` gives, whose values other devices also have.
+/// A shared valet as `sharedGroupValetWithGroupPrefix:sharedGroupIdentifier:accessibility:` returns, with synchronized values.
 ///
 /// @param groupPrefix "group"; on macOS the App ID prefix of the maker.
 /// @param sharedGroupIdentifier The group without its prefix.
@@ -82,23 +82,23 @@ NS_ASSUME_NONNULL_BEGIN
                               sharedGroupIdentifier:(NSString *)sharedGroupIdentifier
                                       accessibility:(VALCloudAccessibility)accessibility;
 
-/// A valet whose identifier is the service of its items, word for word: for names that people are shown.
+/// A valet whose identifier is exactly the service of its items, for names that people see.
 ///
-/// Nothing else keeps it apart from other valets and programs, so the identifier must be unique.
+/// Nothing else separates it from other valets and programs, so the identifier must be unique.
 ///
 /// @param identifier The service.
 /// @param accessibility When the values can be read and written.
 /// @return The valet; nil for an empty identifier.
 + (nullable instancetype)valetWithExplicitlySetIdentifier:(NSString *)identifier accessibility:(VALAccessibility)accessibility;
 
-/// A valet as `valetWithExplicitlySetIdentifier:accessibility:` gives, whose values other devices also have.
+/// A valet as `valetWithExplicitlySetIdentifier:accessibility:` returns, with synchronized values.
 ///
 /// @param identifier The service.
 /// @param accessibility When the values can be read and written.
 /// @return The valet; nil for an empty identifier.
 + (nullable instancetype)iCloudValetWithExplicitlySetIdentifier:(NSString *)identifier accessibility:(VALCloudAccessibility)accessibility;
 
-/// A shared valet whose group, without its prefix, is the service of its items, word for word.
+/// A shared valet whose group, without its prefix, is exactly the service of its items.
 ///
 /// @param appIDPrefix The App ID prefix of the maker.
 /// @param identifier The group without its prefix.
@@ -108,7 +108,7 @@ NS_ASSUME_NONNULL_BEGIN
            explicitlySetSharedGroupIdentifier:(NSString *)identifier
                                 accessibility:(VALAccessibility)accessibility;
 
-/// A valet as `valetWithAppIDPrefix:explicitlySetSharedGroupIdentifier:accessibility:` gives, whose values other devices also have.
+/// A valet as `valetWithAppIDPrefix:explicitlySetSharedGroupIdentifier:accessibility:` returns, with synchronized values.
 ///
 /// @param appIDPrefix The App ID prefix of the maker.
 /// @param identifier The group without its prefix.
@@ -125,128 +125,128 @@ NS_ASSUME_NONNULL_BEGIN
 
 // MARK: Reading and writing
 
-/// Whether values can be stored and read now. An item of its own is written and read for this; nobody is asked.
+/// Whether values can be stored and read now. Writes and reads an item of its own; shows no prompt.
 ///
 /// @return YES if the keychain is accessible.
 - (BOOL)canAccessKeychain;
 
-/// Stores bytes under a key. A value that was there is replaced at one stroke.
+/// Stores bytes under a key. Replaces an existing value atomically.
 ///
-/// @param object The value; empty: `VALKeychainErrorEmptyValue`.
-/// @param key The key; empty: `VALKeychainErrorEmptyKey`.
-/// @param error Gets what failed.
+/// @param object The value. If it is empty, the error is `VALKeychainErrorEmptyValue`.
+/// @param key The key. If it is empty, the error is `VALKeychainErrorEmptyKey`.
+/// @param error The error on failure.
 /// @return YES if it is stored.
 - (BOOL)setObject:(NSData *)object forKey:(NSString *)key error:(NSError **)error;
 
 /// Reads the bytes stored under a key.
 ///
-/// @param key The key; empty: `VALKeychainErrorEmptyKey`.
-/// @param error Gets what failed; `VALKeychainErrorItemNotFound` if there is no value.
+/// @param key The key. If it is empty, the error is `VALKeychainErrorEmptyKey`.
+/// @param error The error on failure: `VALKeychainErrorItemNotFound` if there is no value.
 /// @return The value, or nil.
 - (nullable NSData *)objectForKey:(NSString *)key error:(NSError **)error;
 
-/// Whether there is a value under a key. It is not read.
+/// Whether there is a value under a key. Does not read the value.
 ///
 /// @param key The key.
-/// @return NO also when the keychain is inaccessible and it cannot be known; `canAccessKeychain` tells.
+/// @return NO also if the keychain is inaccessible; `canAccessKeychain` distinguishes the two.
 - (BOOL)containsObjectForKey:(NSString *)key;
 
-/// Stores a string under a key, as UTF-8. A value that was there is replaced at one stroke.
+/// Stores a string under a key, as UTF-8. Replaces an existing value atomically.
 ///
-/// @param string The value; empty: `VALKeychainErrorEmptyValue`.
-/// @param key The key; empty: `VALKeychainErrorEmptyKey`.
-/// @param error Gets what failed; of `VALValetErrorDomain`, `VALValetErrorNotUnicode`, if a string cannot be written as UTF-8.
+/// @param string The value. If it is empty, the error is `VALKeychainErrorEmptyValue`.
+/// @param key The key. If it is empty, the error is `VALKeychainErrorEmptyKey`.
+/// @param error The error on failure: `VALValetErrorNotUnicode`, of `VALValetErrorDomain`, if a string cannot be encoded as UTF-8.
 /// @return YES if it is stored.
 - (BOOL)setString:(NSString *)string forKey:(NSString *)key error:(NSError **)error;
 
 /// Reads the string stored under a key.
 ///
-/// @param key The key; empty: `VALKeychainErrorEmptyKey`.
-/// @param error Gets what failed; `VALKeychainErrorItemNotFound` if there is no value, or if its bytes are not UTF-8.
+/// @param key The key. If it is empty, the error is `VALKeychainErrorEmptyKey`.
+/// @param error The error on failure: `VALKeychainErrorItemNotFound` if there is no value, or if its bytes are not UTF-8.
 /// @return The value, or nil.
 - (nullable NSString *)stringForKey:(NSString *)key error:(NSError **)error;
 
 /// The keys of all values.
 ///
-/// Two keys that Foundation calls equal although their UTF-8 differs are one in a set. GNUstep does so with a letter that has its accent in it and
-/// one that is followed by its accent.
+/// Keys that Foundation considers equal although their UTF-8 differs appear once in the set. GNUstep considers a letter with an accent equal to
+/// the letter followed by a combining accent.
 ///
-/// @param error Gets what failed.
+/// @param error The error on failure.
 /// @return The keys, none if there are no values; nil if it failed.
 - (nullable NSSet<NSString *> *)allKeysWithError:(NSError **)error;
 
-/// Removes the value under a key. That there is none is no failure.
+/// Removes the value under a key. Succeeds if there is none.
 ///
-/// @param key The key; empty: `VALKeychainErrorEmptyKey`.
-/// @param error Gets what failed.
-/// @return YES if there is no value under the key any more.
+/// @param key The key. If it is empty, the error is `VALKeychainErrorEmptyKey`.
+/// @param error The error on failure.
+/// @return YES if there is no value under the key now.
 - (BOOL)removeObjectForKey:(NSString *)key error:(NSError **)error;
 
-/// Removes all values, or none if it fails. That there are none is no failure.
+/// Removes all values; if it fails, none. Succeeds if there are none.
 ///
-/// @param error Gets what failed.
-/// @return YES if there are no values any more.
+/// @param error The error on failure.
+/// @return YES if there are no values now.
 - (BOOL)removeAllObjectsAndReturnError:(NSError **)error;
 
 // MARK: Migrating
 
-/// Brings existing items of the keychain into this valet: all that match, or none.
+/// Migrates existing items of the keychain into this valet: all matching items, or none.
 ///
-/// Everything is checked before anything is written; if writing or removing fails, what was done is undone.
+/// All items are checked before the first is written. If writing or removing fails, all changes are undone.
 ///
-/// @param query Which items: the dictionary that `SecItemCopyMatching` takes, of the class of generic passwords. Names and values are those of
-///     Apple's `kSec…` constants; where there is no Security framework, the interface for C has them, such as `valet_attribute_service`. Values are strings,
+/// @param query The items: the dictionary that `SecItemCopyMatching` takes, of the class of generic passwords. Names and values are those of
+///     Apple's `kSec…` constants; without a Security framework, the C interface has them, such as `valet_attribute_service`. Values are strings,
 ///     data, whole numbers, booleans and dates. Anything else, such as an `LAContext`, is `VALMigrationResultInvalidQuery`.
-/// @param removeOnCompletion Whether the items are removed from where they were.
-/// @param error Gets what failed: of `VALMigrationResultDomain` or `VALKeychainErrorDomain`; `VALKeychainErrorItemNotFound` if nothing matches.
+/// @param removeOnCompletion Whether the items are removed from their source.
+/// @param error The error on failure, of `VALMigrationResultDomain` or `VALKeychainErrorDomain`; `VALKeychainErrorItemNotFound` if nothing matches.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsMatching:(NSDictionary<NSString *, id> *)query removeOnCompletion:(BOOL)removeOnCompletion error:(NSError **)error;
 
-/// Brings the values of another valet into this one: all of them, or none.
+/// Migrates the values of another valet into this one: all values, or none.
 ///
-/// @param valet Where the values are.
-/// @param removeOnCompletion Whether they are removed from there.
-/// @param error Gets what failed: of `VALMigrationResultDomain` or `VALKeychainErrorDomain`; `VALKeychainErrorItemNotFound` if there are no values.
+/// @param valet The valet with the values.
+/// @param removeOnCompletion Whether the values are removed from their source.
+/// @param error The error on failure, of `VALMigrationResultDomain` or `VALKeychainErrorDomain`; `VALKeychainErrorItemNotFound` if there are no values.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsFrom:(VALValet *)valet removeOnCompletion:(BOOL)removeOnCompletion error:(NSError **)error;
 
-/// Brings what a block makes of existing items of the keychain into this valet: all or nothing. The items stay where they are.
+/// Migrates existing items of the keychain, transformed by a block, into this valet: all or none. The items are kept.
 ///
-/// @param query Which items, as for `migrateObjectsMatching:removeOnCompletion:error:`.
-/// @param compactMap Makes the pair to store from each.
-/// @param error Gets what failed: also `VALValetErrorMigrationPrevented`, of `VALValetErrorDomain`, if the block prevented it.
+/// @param query The items, as for `migrateObjectsMatching:removeOnCompletion:error:`.
+/// @param compactMap Returns the pair to store for each.
+/// @param error The error on failure: also `VALValetErrorMigrationPrevented`, of `VALValetErrorDomain`, if the block prevented the migration.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsMatching:(NSDictionary<NSString *, id> *)query
                     compactMap:(__attribute__((noescape)) VALMigratableKeyValuePairCompactMap)compactMap
                          error:(NSError **)error;
 
-/// Brings what a block makes of the values of another valet into this one: all or nothing. The values stay where they are.
+/// Migrates the values of another valet, transformed by a block, into this one: all or none. The source keeps its values.
 ///
-/// @param valet Where the values are.
-/// @param compactMap Makes the pair to store from each.
-/// @param error Gets what failed: also `VALValetErrorMigrationPrevented`, of `VALValetErrorDomain`, if the block prevented it.
+/// @param valet The valet with the values.
+/// @param compactMap Returns the pair to store for each.
+/// @param error The error on failure: also `VALValetErrorMigrationPrevented`, of `VALValetErrorDomain`, if the block prevented the migration.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsFrom:(VALValet *)valet
                 compactMap:(__attribute__((noescape)) VALMigratableKeyValuePairCompactMap)compactMap
                      error:(NSError **)error;
 
-/// Brings the values that an earlier version of this valet kept with the withdrawn accessibility "always".
+/// Migrates the values that an earlier version of this valet kept with the withdrawn accessibility "always".
 ///
-/// @param removeOnCompletion Whether they are removed from there.
-/// @param error Gets what failed, as for `migrateObjectsFrom:removeOnCompletion:error:`.
+/// @param removeOnCompletion Whether the values are removed from their source.
+/// @param error The error on failure, as for `migrateObjectsFrom:removeOnCompletion:error:`.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsFromAlwaysAccessibleValetWithRemoveOnCompletion:(BOOL)removeOnCompletion error:(NSError **)error;
 
-/// Brings the values that an earlier version of this valet kept with the withdrawn accessibility "always, this device only".
+/// Migrates the values that an earlier version of this valet kept with the withdrawn accessibility "always, this device only".
 ///
-/// @param removeOnCompletion Whether they are removed from there.
-/// @param error Gets what failed, as for `migrateObjectsFrom:removeOnCompletion:error:`.
+/// @param removeOnCompletion Whether the values are removed from their source.
+/// @param error The error on failure, as for `migrateObjectsFrom:removeOnCompletion:error:`.
 /// @return YES if all were migrated.
 - (BOOL)migrateObjectsFromAlwaysAccessibleThisDeviceOnlyValetWithRemoveOnCompletion:(BOOL)removeOnCompletion error:(NSError **)error;
 
-/// Brings the values that this valet kept on macOS 10.14 or earlier. On other platforms there is nothing to do.
+/// Migrates the values that this valet kept on macOS 10.14 or earlier. On other platforms, does nothing.
 ///
-/// @param error Gets what failed, as for `migrateObjectsFrom:removeOnCompletion:error:`.
+/// @param error The error on failure, as for `migrateObjectsFrom:removeOnCompletion:error:`.
 /// @return YES if all were migrated, or there was nothing to do.
 - (BOOL)migrateObjectsFromPreCatalinaAndReturnError:(NSError **)error;
 

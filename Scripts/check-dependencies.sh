@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Checks what a package that uses the product Valet resolves: the three packages that Package.swift names, and the ones that these need.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+expected="swift-argument-parser swift-asn1 swift-crypto swift-log"
+
+consumer=$(mktemp -d)
+trap 'rm -rf "$consumer"' EXIT
+mkdir -p "$consumer/Sources/Consumer"
+# The package is named after its folder, which may have any name.
+cat >"$consumer/Package.swift" <<TEXT
+// swift-tools-version: 6.2
+import PackageDescription
+let package = Package(
+    name: "consumer", platforms: [.macOS(.v13)], dependencies: [.package(name: "swift-keychain", path: "$PWD")],
+    targets: [.target(name: "Consumer", dependencies: [.product(name: "Valet", package: "swift-keychain")])]
+)
+TEXT
+echo 'import Valet' >"$consumer/Sources/Consumer/Consumer.swift"
+
+tree=$(swift package --package-path "$consumer" show-dependencies --format json 2>"$consumer/log") || { cat "$consumer/log" >&2; exit 1; }
+resolved=$(python3 -c '
+import json, sys
+def names(package):
+    for dependency in package["dependencies"]:
+        yield dependency["name"]
+        yield from names(dependency)
+print(*sorted(set(names(json.load(sys.stdin))) - {"swift-keychain"}))' <<<"$tree")
+if [ "$resolved" != "$expected" ]; then
+    echo "A package that uses Valet resolves: $resolved" >&2
+    echo "Expected:                           $expected" >&2
+    exit 1
+fi
+echo "A package that uses Valet resolves $resolved."

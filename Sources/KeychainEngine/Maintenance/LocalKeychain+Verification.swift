@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Keybag
+package import KeychainCore
+internal import KeychainStore
+
+extension LocalKeychain {
+    /// Authenticates every row of every program and checks the structure of the database.
+    ///
+    /// With `purgingQuarantine` it also deletes the quarantined rows, provided that all rows could be read.
+    /// Throws what opening throws, and `.unimplemented` for a keychain in memory.
+    package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
+        let configuration = try configuration()
+        do throws(KeychainFailure) {
+            return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try Self.verify(opened, purgingQuarantine: purgingQuarantine)
+            }
+        } catch {
+            guard error.isDamage else { throw error }
+            // Even if the store is too damaged to be opened, the damaged places can be named.
+            let damage = try? SQLiteItemStore.damage(at: configuration.storePath, options: configuration.storeOptions)
+            throw damage?.description.map(error.prefixed(by:)) ?? error
+        }
+    }
+
+    private static func verify(_ opened: OpenKeychain, purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
+        let store = try opened.fileStore()
+        var report = VerificationReport()
+        var incompleteScan: KeychainFailure?
+        do throws(KeychainFailure) {
+            report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
+        } catch {
+            // The check of the file's structure below says more about a damaged page.
+            guard error.isDamage else { throw error }
+            incompleteScan = error
+        }
+        report.structuralProblems = try store.integrityProblems()
+        if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
+        if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }
+        report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
+        // The store's finding that the copies differ. Even if both copies open, one of them is not the copy that was written.
+        if let index = report.structuralProblems.firstIndex(of: .keybagCopiesDiffer) {
+            report.structuralProblems.remove(at: index)
+            report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
+        }
+        if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
+        // Nothing is deleted unless all rows could be read.
+        if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }
+        return report
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+internal import KeychainCore
+
+/// The second dictionary of `SecItemUpdate` after parsing: what becomes of the items.
+struct ParsedUpdateDictionary {
+    let itemClass: ItemClass
+    private(set) var attributes = ItemAttributes()
+    private(set) var accessibility: Accessibility?
+    private(set) var accessControl: SecAccessControl?
+    private(set) var secret: Data?
+
+    /// Parses the changes to items of `itemClass`.
+    init(_ dictionary: [String: Any], of itemClass: ItemClass) throws(KeychainFailure) {
+        self.itemClass = itemClass
+        var fault = FirstFault()
+        for (key, value) in dictionary {
+            parse(key, value, noting: &fault)
+        }
+        try fault.throwIfAny()
+        try ProtectionRules.check(accessibility, accessControl)
+        if attributes.flag(.synchronizable) == true {
+            try ProtectionRules.checkSynchronizable(accessibility, accessControl)
+        }
+    }
+
+    private mutating func parse(_ key: String, _ value: Any, noting fault: inout FirstFault) {
+        do throws(ValueFault) {
+            switch DictionaryKey(key) {
+            case .attribute(.tombstone), .sharingGroup, .internalAttribute:
+                fault.note(.name, key, .parameter, "cannot be changed by an update")
+            case .attribute(let attribute) where attribute.belongs(to: itemClass):
+                try parse(attribute, DictionaryValue(value))
+            case .accessControl: accessControl = try DictionaryValue(value).asAccessControl()
+            case .secret: secret = try DictionaryValue(value).asData()
+            case .ignored where key == kSecUseDataProtectionKeychain: break
+            default: fault.note(.name, key, .noSuchAttribute, "is no attribute an update can change")
+            }
+        } catch {
+            fault.note(error, key)
+        }
+    }
+
+    private mutating func parse(_ attribute: Attribute, _ value: DictionaryValue) throws(ValueFault) {
+        switch attribute {
+        case .accessible: accessibility = try value.accessibility()
+        case .synchronizable:
+            // Either twin is fine: nothing changes.
+            if case .string(kSecAttrSynchronizableAny) = value { return }
+            attributes[.synchronizable] = .number(try value.flag() ? 1 : 0)
+        case .multiUser: break
+        case .modificationDate, .sha1:
+            // The keychain sets these itself; the value is checked all the same.
+            _ = try value.attributeValue(attribute.kind)
+        default: attributes[attribute] = try value.attributeValue(attribute.kind)
+        }
+    }
+}
+
+/// Which protections one dictionary may name together.
+enum ProtectionRules {
+    /// An object made by `SecAccessControlCreateWithFlags` has a protection class of its own, so a second one is refused.
+    ///
+    /// The object among the attributes of an item without constraints says nothing beyond the class, and may stand beside it.
+    static func check(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
+        guard accessibility == nil || accessControl?.carriesConstraints != true else {
+            throw KeychainFailure(.parameter, "kSecAttrAccessible and kSecAttrAccessControl exclude each other")
+        }
+    }
+
+    /// What never leaves the device, or asks for a person who is there, cannot be synchronizable.
+    static func checkSynchronizable(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
+        guard accessControl?.carriesConstraints != true else {
+            throw KeychainFailure(.parameter, "kSecAttrAccessControl and kSecAttrSynchronizable exclude each other")
+        }
+        guard let accessibility = accessibility ?? accessControl?.accessControl.accessibility else { return }
+        guard !accessibility.isThisDeviceOnly else {
+            throw KeychainFailure(.parameter, "an item for this device only cannot be synchronizable")
+        }
+    }
+
+    /// The protection the two keys name, nil if neither is there.
+    static func protection(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) -> AccessControl? {
+        accessibility.map { AccessControl($0) } ?? accessControl?.accessControl
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Foundation
+internal import KeychainServices
+
+/// The keys and values in one namespace of the keychain.
+///
+/// It has no lock and no state. Each operation is one atomic call of the keychain, except writing: a short sequence of such calls that
+/// never leaves a key without a value.
+struct NamespaceKeychain: Sendable {
+    let namespace: KeychainNamespace
+    /// Every item of the namespace.
+    let items: QueryTemplate
+    private let value: QueryTemplate
+
+    init(namespace: KeychainNamespace) {
+        self.namespace = namespace
+        items = namespace.items
+        value = items.with([
+            kSecMatchLimit as String: kSecMatchLimitOne as String,
+            kSecReturnData as String: true,
+        ])
+    }
+
+    /// Returns whether items can be written and read.
+    ///
+    /// Adds the canary if it does not exist yet.
+    func isAccessible() -> Bool {
+        if canReadCanary() { return true }
+        var attributes = items.forAccount(Canary.key)
+        attributes[kSecValueData as String] = Canary.value
+        // The status is ignored: reading the canary afterwards is the test.
+        _ = SecItemClient.add(attributes)
+        return canReadCanary()
+    }
+
+    private func canReadCanary() -> Bool {
+        SecItemClient.copyData(matching: value.forAccount(Canary.key)) == (errSecSuccess, Canary.value)
+    }
+
+    func object(forKey key: String, _ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> Data {
+        guard !key.isEmpty else { throw .emptyKey }
+        let (status, data) = SecItemClient.copyData(matching: value.forAccount(key, promptOptions))
+        guard status == errSecSuccess else { throw KeychainError(status: status) }
+        // Only other programs store items without a value.
+        guard let data else { throw .itemNotFound }
+        return data
+    }
+
+    /// Returns the text under a key.
+    ///
+    /// A value that is not text is reported as not found.
+    func string(forKey key: String, _ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> String {
+        guard let string = String(exactUTF8: try object(forKey: key, promptOptions)) else { throw .itemNotFound }
+        return string
+    }
+
+    /// Returns whether there is a value under a key, without prompting the user.
+    func containsObject(forKey key: String) throws(KeychainError) -> Bool {
+        guard !key.isEmpty else { throw .emptyKey }
+        switch SecItemClient.status(ofSearch: items.forAccount(key, withoutPrompt)) {
+        case errSecSuccess: return true
+        // The item requires authentication or its class is locked. Either way it exists.
+        case errSecInteractionNotAllowed where requiresAuthentication: return true
+        case errSecItemNotFound: return false
+        case let status: throw KeychainError(status: status)
+        }
+    }
+
+    func allKeys(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> Set<String> {
+        Set(try keyList(promptOptions))
+    }
+
+    /// Returns all keys in no particular order.
+    ///
+    /// Canonically equivalent keys, which a `Set` treats as equal, have separate values.
+    func keyList(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> [String] {
+        let (status, found) = SecItemClient.copyAccounts(matching: items.with(promptOptions.entries).entries)
+        if status == errSecItemNotFound { return [] }
+        guard status == errSecSuccess else { throw KeychainError(status: status) }
+        guard let found else { throw .couldNotAccessKeychain }
+        return found.filter { $0 != Canary.key }
+    }
+
+    /// Stores a value under a key, without prompting the user.
+    ///
+    /// Replaces an existing value atomically, except as described at `PlatformRules.overwritesByRemoving`.
+    func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
+        guard !key.isEmpty else { throw .emptyKey }
+        guard !object.isEmpty else { throw .emptyValue }
+        let item = items.forAccount(key, withoutPrompt)
+        var change = try newProtection()
+        change[kSecValueData as String] = object
+        let newItem = try self.newItem(forKey: key, value: object)
+        // One round is enough unless another process adds or removes the same item between two calls.
+        for _ in 0..<8 {
+            var isLockedOrPrompts = false
+            switch SecItemClient.update(item, to: change) {
+            case errSecSuccess: return
+            // A damaged item cannot be updated, but adding an item replaces it; the keychain moves the damaged one to quarantine.
+            case errSecItemNotFound, errSecDecode: break
+            case errSecInteractionNotAllowed where requiresAuthentication && PlatformRules.overwritesByRemoving: isLockedOrPrompts = true
+            case let status: throw KeychainError(statusOfWriting: status)
+            }
+            switch SecItemClient.add(newItem) {
+            case errSecSuccess: return
+            // Adding found the existing item, so the class is not locked: the update failed because it would have prompted.
+            case errSecDuplicateItem where isLockedOrPrompts: try removeObject(forKey: key)
+            case errSecDuplicateItem: continue
+            case let status: throw KeychainError(statusOfWriting: status)
+            }
+        }
+        // The item exists in an explicitly named valet of another accessibility, which this one does not search.
+        throw .couldNotAccessKeychain
+    }
+
+    /// Returns the attributes and the value to add an item with.
+    func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
+        var item = items.forAccount(key)
+        item.merge(try newProtection()) { _, new in new }
+        item[kSecValueData as String] = value
+        return item
+    }
+
+    /// Returns the access control of a new item.
+    ///
+    /// Without one, `items` contains the accessibility.
+    private func newProtection() throws(KeychainError) -> [String: Any] {
+        guard let accessControl = namespace.accessControl else { return [:] }
+        // Without it the item would not require authentication.
+        guard let object = SecItemClient.accessControl(accessControl.flags) else { throw .couldNotAccessKeychain }
+        return [kSecAttrAccessControl as String: object]
+    }
+
+    private var requiresAuthentication: Bool { namespace.accessControl != nil }
+
+    private var withoutPrompt: PromptOptions { requiresAuthentication ? .never : .unspecified }
+
+    func removeObject(forKey key: String) throws(KeychainError) {
+        guard !key.isEmpty else { throw .emptyKey }
+        try remove(items.forAccount(key))
+    }
+
+    func removeAllObjects() throws(KeychainError) {
+        try remove(items.entries)
+    }
+
+    private func remove(_ query: [String: Any]) throws(KeychainError) {
+        let status = SecItemClient.delete(query)
+        guard status == errSecSuccess || status == errSecItemNotFound else { throw KeychainError(status: status) }
+    }
+}
+
+/// The item that a valet writes and reads to find out whether the keychain can be used.
+///
+/// It is never listed and never migrated.
+enum Canary {
+    static let key = "VAL_KeychainCanaryUsername"
+    static let value = Data("VAL_KeychainCanaryPassword".utf8)
+}
+
+extension String {
+    /// Creates the text whose UTF-8 bytes are exactly `data`, or nil if there is none.
+    init?(exactUTF8 data: Data) {
+        guard let text = String(data: data, encoding: .utf8) else { return nil }
+        // Foundation drops a byte order mark, which would change the value.
+        self = text.utf8.count == data.count ? text : String(decoding: data, as: UTF8.self)
+    }
+}

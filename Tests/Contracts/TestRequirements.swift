@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import Foundation
+internal import Glibc
+internal import KeychainEngine
+internal import KeychainTPM
+internal import KeychainTestSupport
+package import Testing
+
+/// Conditions of tests on the system they run on. A test whose condition does not hold is skipped, and the report says why.
+extension Trait where Self == ConditionTrait {
+    /// The build has the package trait TPM.
+    package static var requiresTPM: Self { .enabled(if: TPMDevice.isBuilt, "requires a build with the package trait TPM") }
+
+    /// The build does not have the package trait TPM.
+    package static var requiresBuildWithoutTPM: Self { .disabled(if: TPMDevice.isBuilt, "requires a build without the package trait TPM") }
+
+    /// strace is installed and may trace child processes.
+    package static var requiresStrace: Self { .enabled(if: TestRequirement.strace, "requires strace") }
+
+    /// keyctl is installed, and the kernel's keyring can hold keys.
+    package static var requiresKeyctl: Self {
+        .enabled(if: TestRequirement.kernelKeyring && TestRequirement.keyctl, "requires keyctl and the kernel's keyring")
+    }
+
+    /// The kernel's keyring can hold keys.
+    package static var requiresKernelKeyring: Self { .enabled(if: TestRequirement.kernelKeyring, "requires the kernel's keyring") }
+
+    /// This process may create user namespaces, and the kernel's keyring can hold keys.
+    package static var requiresUserNamespaces: Self {
+        .enabled(if: TestRequirement.kernelKeyring && TestRequirement.userNamespaces, "requires user namespaces and the kernel's keyring")
+    }
+
+    /// The tests run as root.
+    package static var requiresRoot: Self { .enabled(if: geteuid() == 0, "requires root") }
+
+    /// The tests do not run as root.
+    package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
+}
+
+/// Each condition is checked once.
+private enum TestRequirement {
+    static let kernelKeyring = KernelKeyHolder.isPossible
+    static let strace = succeeds("strace", "-o", "/dev/null", "true")
+    static let keyctl = succeeds("keyctl", "--version")
+    static let userNamespaces = succeeds("unshare", "-Ur", "true")
+
+    private static func succeeds(_ program: String, _ arguments: String...) -> Bool {
+        (try? ChildProcess.run(program, arguments, environment: ["PATH": "/usr/bin:/bin"]).ending) == .exited(0)
+    }
+}
+#endif
