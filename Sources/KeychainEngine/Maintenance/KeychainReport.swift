@@ -77,8 +77,7 @@ extension LocalKeychain {
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: store.storeID),
             chip: asksChip ? chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened, configuration),
-            isScrubPending: try store.isScrubPending(),
-            session: try opened.sessionStatus(),
+            isScrubPending: try store.isScrubPending(), session: try opened.sessionStatus(),
             pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }

@@ -5,10 +5,10 @@ internal import KeychainSystem
 // MARK: - Integrity of a store's file
 
 extension StoreSession {
-    /// Returns the damaged pages and the damage of the log; if there is none, the findings of SQLite's own check and of the search
+    /// Returns the damaged pages and the damage of the -wal file; if there is none, the findings of SQLite's integrity check and of the attribute
     /// index; and last the problems of the keybag.
     ///
-    /// A part that damage stops is reported as incomplete; the other parts are checked nevertheless.
+    /// A check that damage prevents is reported as incomplete, and the other checks still run.
     func integrityProblems() throws(KeychainFailure) -> [StructuralProblem] {
         try beginReadTransaction()
         // The first read begins the transaction.
@@ -59,7 +59,7 @@ extension StoreSession {
         }
     }
 
-    /// Rows that a search by attribute would miss.
+    /// Returns the rows that a search by attribute would miss.
     private func searchEntryProblems() throws(KeychainFailure) -> [StructuralProblem] {
         let entry = try connection.prepare("SELECT 1 FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3")
         var problems: [StructuralProblem] = []
