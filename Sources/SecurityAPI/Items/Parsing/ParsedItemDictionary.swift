@@ -80,7 +80,7 @@ struct ParsedItemDictionary {
         let named = try namedClass(of: dictionary)
         let referenced = try reference(of: dictionary)
         guard let itemClass = named ?? referenced?.itemClass else {
-            throw KeychainFailure(.parameter, "the dictionary has no kSecClass that is a string, and no persistent reference to take the class from")
+            throw KeychainFailure(.parameter, "the dictionary has neither a kSecClass that is a string nor a persistent reference")
         }
         if let referenced, referenced.itemClass != itemClass {
             throw KeychainFailure(.noSuchClass, "kSecClass is not the class of the persistent reference")
