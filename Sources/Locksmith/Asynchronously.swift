@@ -2,67 +2,68 @@
 internal import Foundation
 internal import KeychainServices
 
-/// Does with an item what the functions of the same names do, away from the caller's actor.
+/// The asynchronous forms of the functions of an item.
 ///
 ///     try await account.asynchronously.createInSecureStore()
 ///
-/// The disk, and a keychain that somebody else writes to, are waited for on threads that are there for this, so neither a main actor nor
-/// other tasks are kept waiting. Results and errors are the same. Functions that differ from the others only by being asynchronous would hide
-/// those from asynchronous code. What has begun is done, even if its task is cancelled meanwhile.
+/// The functions wait for the disk, or for another process that is writing the keychain, on threads for blocking calls. They block
+/// neither the main actor nor other tasks. Results and errors are those of the synchronous functions. A call that has begun completes even
+/// if its task is canceled. The functions belong to a type of their own because asynchronous overloads would hide the synchronous
+/// functions from asynchronous code.
 public struct Asynchronously<Storable: Sendable>: Sendable {
     let storable: Storable
 }
 
 extension SecureStorable where Self: Sendable {
-    /// The asynchronous forms of what can be done with the item.
+    /// The asynchronous forms of the functions of this item.
     public var asynchronously: Asynchronously<Self> { Asynchronously(storable: self) }
 }
 
 extension Asynchronously where Storable: CreateableSecureStorable {
     /// Stores a new item.
     ///
-    /// - Throws: As ``CreateableSecureStorable/createInSecureStore()``.
+    /// - Throws: The errors of ``CreateableSecureStorable/createInSecureStore()``.
     @concurrent public func createInSecureStore() async throws {
         try await withBlockingCalls { try storable.createInSecureStore() }
     }
 
-    /// Stores the item, in place of the one that may be there.
+    /// Stores the item, or replaces it if it exists.
     ///
-    /// - Throws: As ``CreateableSecureStorable/updateInSecureStore()``.
+    /// - Throws: The errors of ``CreateableSecureStorable/updateInSecureStore()``.
     @concurrent public func updateInSecureStore() async throws {
         try await withBlockingCalls { try storable.updateInSecureStore() }
     }
 }
 
 extension Asynchronously where Storable: ReadableSecureStorable & GenericPasswordSecureStorable {
-    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    /// Reads the item; returns nil if it is missing or cannot be read.
     ///
-    /// - Returns: The generic password; nil if there is none that can be read.
+    /// - Returns: The generic password, or nil.
     @concurrent public func readFromSecureStore() async -> (any GenericPasswordSecureStorableResultType)? {
         try? await tryReadFromSecureStore()
     }
 
-    /// Reads the item, and tells one that cannot be read from none.
+    /// Reads the item, and throws if it cannot be read.
     ///
     /// - Returns: The generic password; nil if there is none.
-    /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
+    /// - Throws: The errors of ``ReadableSecureStorable/tryReadFromSecureStore()``.
     @concurrent public func tryReadFromSecureStore() async throws -> (any GenericPasswordSecureStorableResultType)? {
         try await withBlockingCalls { try storable.tryReadFromSecureStore() }
     }
 }
 
 extension Asynchronously where Storable: ReadableSecureStorable & InternetPasswordSecureStorable {
-    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    /// Reads the item; returns nil if it is missing or cannot be read.
     ///
-    /// - Returns: The internet password; nil if there is none that can be read.
+    /// - Returns: The internet password, or nil.
     @concurrent public func readFromSecureStore() async -> (any InternetPasswordSecureStorableResultType)? {
         try? await tryReadFromSecureStore()
     }
 
-    /// Reads the item, and tells one that cannot be read from none.
+    /// Reads the item, and throws if it cannot be read.
     ///
     /// - Returns: The internet password; nil if there is none.
-    /// - Throws: As ``ReadableSecureStorable/tryReadFromSecureStore()``.
+    /// - Throws: The errors of ``ReadableSecureStorable/tryReadFromSecureStore()``.
     @concurrent public func tryReadFromSecureStore() async throws -> (any InternetPasswordSecureStorableResultType)? {
         try await withBlockingCalls { try storable.tryReadFromSecureStore() }
     }
@@ -71,7 +72,7 @@ extension Asynchronously where Storable: ReadableSecureStorable & InternetPasswo
 extension Asynchronously where Storable: DeleteableSecureStorable {
     /// Deletes the item.
     ///
-    /// - Throws: As ``DeleteableSecureStorable/deleteFromSecureStore()``.
+    /// - Throws: The errors of ``DeleteableSecureStorable/deleteFromSecureStore()``.
     @concurrent public func deleteFromSecureStore() async throws {
         try await withBlockingCalls { try storable.deleteFromSecureStore() }
     }
@@ -81,23 +82,23 @@ extension Asynchronously where Storable: CodableSecureStorable, Storable.Payload
     /// Stores a value in a new item.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: As ``CodableSecureStorable/createInSecureStore(payload:)``.
+    /// - Throws: The errors of ``CodableSecureStorable/createInSecureStore(payload:)``.
     @concurrent public func createInSecureStore(payload: Storable.Payload) async throws {
         try await withBlockingCalls { try storable.createInSecureStore(payload: payload) }
     }
 
-    /// Stores a value in the item, which is added if it is not there.
+    /// Stores a value in the item, and adds the item if it does not exist.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: As ``CodableSecureStorable/updateInSecureStore(payload:)``.
+    /// - Throws: The errors of ``CodableSecureStorable/updateInSecureStore(payload:)``.
     @concurrent public func updateInSecureStore(payload: Storable.Payload) async throws {
         try await withBlockingCalls { try storable.updateInSecureStore(payload: payload) }
     }
 
     /// Reads the value of the item.
     ///
-    /// - Returns: The value; nil if there is no such item.
-    /// - Throws: As ``CodableSecureStorable/readPayloadFromSecureStore()``.
+    /// - Returns: The value; nil if the item does not exist.
+    /// - Throws: The errors of ``CodableSecureStorable/readPayloadFromSecureStore()``.
     @concurrent public func readPayloadFromSecureStore() async throws -> Storable.Payload? {
         try await withBlockingCalls { try storable.readPayloadFromSecureStore() }
     }
@@ -108,15 +109,15 @@ extension Locksmith {
     public static var asynchronously: AsynchronousLocksmith { AsynchronousLocksmith() }
 }
 
-/// Does what the functions of ``Locksmith`` do, away from the caller's actor; see ``Asynchronously``.
+/// The asynchronous forms of the functions of ``Locksmith``; see ``Asynchronously``.
 public struct AsynchronousLocksmith: Sendable {
-    /// Stores data for an account that has none yet.
+    /// Stores data for an account that has no data yet.
     ///
     /// - Parameters:
-    ///   - data: What to store.
+    ///   - data: The data.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: As ``Locksmith/saveData(_:forUserAccount:inService:)``.
+    ///   - service: The service of the account.
+    /// - Throws: The errors of ``Locksmith/saveData(_:forUserAccount:inService:)``.
     nonisolated(nonsending) public func saveData(
         _ data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws {
@@ -125,25 +126,25 @@ public struct AsynchronousLocksmith: Sendable {
         try await withBlockingCalls { try ItemDescription(of: item).create(value, with: SecItemClient.add) }
     }
 
-    /// Reads the data of an account; nil tells not whether there is none or it cannot be read.
+    /// Reads the data of an account; returns nil if it is missing or cannot be read.
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Returns: What was stored, or nil.
+    ///   - service: The service of the account.
+    /// - Returns: The data, or nil.
     nonisolated(nonsending) public func loadDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) async -> [String: Any]? {
         try? await tryLoadDataForUserAccount(userAccount, inService: service)
     }
 
-    /// Reads the data of an account, and tells what cannot be read from nothing.
+    /// Reads the data of an account, and throws if it cannot be read.
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Returns: What was stored; nil if there is nothing.
-    /// - Throws: As ``Locksmith/tryLoadDataForUserAccount(_:inService:)``.
+    ///   - service: The service of the account.
+    /// - Returns: The data; nil if there is none.
+    /// - Throws: The errors of ``Locksmith/tryLoadDataForUserAccount(_:inService:)``.
     nonisolated(nonsending) public func tryLoadDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws -> [String: Any]? {
@@ -153,13 +154,13 @@ public struct AsynchronousLocksmith: Sendable {
         return data
     }
 
-    /// Stores data for an account, in place of what may be there.
+    /// Stores data for an account, or replaces its data.
     ///
     /// - Parameters:
-    ///   - data: What to store.
+    ///   - data: The data.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: As ``Locksmith/updateData(_:forUserAccount:inService:)``.
+    ///   - service: The service of the account.
+    /// - Throws: The errors of ``Locksmith/updateData(_:forUserAccount:inService:)``.
     nonisolated(nonsending) public func updateData(
         _ data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws {
@@ -174,25 +175,27 @@ public struct AsynchronousLocksmith: Sendable {
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: As ``Locksmith/deleteDataForUserAccount(_:inService:)``.
+    ///   - service: The service of the account.
+    /// - Throws: The errors of ``Locksmith/deleteDataForUserAccount(_:inService:)``.
     @concurrent public func deleteDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) async throws {
         try await StoredAccount(account: userAccount, service: service).asynchronously.deleteFromSecureStore()
     }
 
-    /// The accounts of a service for which there are generic passwords, whoever stored them.
+    /// Returns the accounts of all generic passwords of a service, including those that other programs stored.
     ///
     /// - Parameter service: The service.
     /// - Returns: The accounts.
-    /// - Throws: As ``Locksmith/userAccounts(inService:)``.
+    /// - Throws: The errors of ``Locksmith/userAccounts(inService:)``.
     @concurrent public func userAccounts(inService service: String = LocksmithDefaultService) async throws -> [String] {
         try await withBlockingCalls { try Locksmith.userAccounts(inService: service) }
     }
 }
 
-/// An account without its data, which is archived where it is, since a dictionary of `Any` cannot be sent.
+/// An account without its data.
+///
+/// The caller's task archives the data, because a dictionary of `Any` is not `Sendable`.
 private struct StoredAccount: GenericPasswordSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, Sendable {
     let account: String
     let service: String

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// Something whose data is a value of one type.
+/// An item whose data is a value of one type.
 ///
 ///     struct TwitterAccount: CodableSecureStorable, GenericPasswordSecureStorable {
 ///         struct Payload: Codable { var password: String; var tokens: [String] }
@@ -9,9 +9,9 @@ internal import Foundation
 ///         let service = "Twitter"
 ///     }
 ///
-/// The value is stored as JSON under the key `payload` of the dictionary that other types give as their data, so the item can be read as any other.
+/// The item stores the value as JSON under the key `payload` of its data dictionary, so it can be read like any other item.
 public protocol CodableSecureStorable: ReadableSecureStorable {
-    /// The type of the value; `typealias Payload = Credentials` names one that is there already.
+    /// The type of the value; `typealias Payload = Credentials` uses an existing type.
     associatedtype Payload: Codable
 }
 
@@ -19,24 +19,25 @@ extension CodableSecureStorable {
     /// Stores a value in a new item.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/duplicate`` if the item is there already, ``LocksmithError/unarchivable`` for a value
-    ///   that JSON cannot hold, and others; or what the type's own encoding throws.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/duplicate`` if the item exists or ``LocksmithError/unarchivable`` for a
+    ///   value that JSON cannot represent; or an error of the type's own encoding.
     public func createInSecureStore(payload: Payload) throws {
         try ItemDescription(of: self).create(Self.archive(payload), with: creationClosure)
     }
 
-    /// Stores a value in the item, which is added if it is not there.
+    /// Stores a value in the item, and adds the item if it does not exist.
     ///
     /// - Parameter payload: The value.
-    /// - Throws: A ``LocksmithError``, or what the type's own encoding throws. The value that was there is then still there.
+    /// - Throws: A ``LocksmithError``, or an error of the type's own encoding. The previous value is then still stored, except after a disk
+    ///   error while the change was flushed: then the outcome is unknown.
     public func updateInSecureStore(payload: Payload) throws {
         try ItemDescription(of: self).update(Self.archive(payload), with: updateClosure, orAddingWith: creationClosure)
     }
 
     /// Reads the value of the item.
     ///
-    /// - Returns: The value; nil if there is no such item.
-    /// - Throws: A ``LocksmithError``, ``LocksmithError/decode`` if the item holds no value of this type.
+    /// - Returns: The value; nil if the item does not exist.
+    /// - Throws: A ``LocksmithError``: ``LocksmithError/decode`` if the item does not contain a value of this type.
     public func readPayloadFromSecureStore() throws -> Payload? {
         let result: (any SecureStorableResultType)? = try tryReadFromSecureStore()
         return try result?.payload(as: Payload.self)
@@ -54,7 +55,7 @@ extension CodableSecureStorable {
         do {
             return try KeyedArchiveWriter.write([payloadKey: JSONEncoder().encode(payload)])
         } catch EncodingError.invalidValue(_, let context) {
-            // The error itself holds the value.
+            // The error itself contains the value, which may be secret.
             throw LocksmithError.unarchivable(key: context.codingPath.readable)
         }
     }
@@ -65,17 +66,17 @@ extension SecureStorableResultType {
     ///
     /// - Parameter type: The type of the value.
     /// - Returns: The value.
-    /// - Throws: ``LocksmithError/decode`` if the item holds no value of this type; ``LocksmithError/key`` tells which part of it is not as it
-    ///   should be, by the keys of the value.
+    /// - Throws: ``LocksmithError/decode`` if the item does not contain a value of this type; ``LocksmithError/key`` is the path of the
+    ///   part that could not be decoded.
     public func payload<Payload: Decodable>(as type: Payload.Type) throws -> Payload {
         guard let json = data?[payloadKey] as? Data else { throw LocksmithError.unreadableValue }
         do {
             return try JSONDecoder().decode(type, from: json)
         } catch let error as DecodingError {
-            // Only where: what the error says besides may quote the value.
+            // The path only: the rest of the error may quote the value.
             throw LocksmithError.decode(key: error.codingPath.readable)
         } catch {
-            // The type's own, which may say anything.
+            // An error of the type's own decoding, which may quote the value.
             throw LocksmithError.unreadableValue
         }
     }
@@ -84,7 +85,7 @@ extension SecureStorableResultType {
 private let payloadKey = "payload"
 
 extension DecodingError {
-    /// Where the value stands that could not be read.
+    /// The path of the value that could not be decoded.
     fileprivate var codingPath: [any CodingKey] {
         switch self {
         case .keyNotFound(let key, let context): context.codingPath + [key]
@@ -95,7 +96,7 @@ extension DecodingError {
 }
 
 extension [any CodingKey] {
-    /// As the keys of other data are written: `payload.tokens[2]`.
+    /// The path in the form of other keys: `payload.tokens[2]`.
     fileprivate var readable: String {
         reduce(payloadKey) { path, key in key.intValue.map { "\(path)[\($0)]" } ?? "\(path).\(key.stringValue)" }
     }

@@ -3,44 +3,43 @@ public import Foundation
 internal import KeychainServices
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The service of items for which none is named: the bundle identifier, or `com.locksmith.defaultService` in a program without one.
+/// The default service: the bundle identifier, or `com.locksmith.defaultService` in a program without one.
 public let LocksmithDefaultService: String = Bundle.main.bundleIdentifier ?? "com.locksmith.defaultService"
 
-/// Keeps a dictionary for each user account of a service, in the keychain.
+/// A store of one dictionary for each user account of a service, in the keychain.
 ///
 ///     try Locksmith.saveData(["some key": "some value"], forUserAccount: "myUserAccount")
 ///     let dictionary = Locksmith.loadDataForUserAccount("myUserAccount")
 ///
-/// For everything else that an item of the keychain can say, let a type of your own conform to the protocols, beginning with
-/// ``SecureStorable``.
+/// For other attributes of a keychain item, conform a type of your own to the protocols, beginning with ``SecureStorable``. Their
+/// documentation of data, results, and errors applies here too.
 ///
-/// What is said of data, results and errors there holds here too. The functions can be called from any thread; they read from or write to
-/// disk. Each has a second spelling, that of Locksmith 4.0.
+/// The functions can be called from any thread. They read from or write to the disk. Each has a second spelling, that of Locksmith 4.0.
 public struct Locksmith {
     private init() {}
 
     // MARK: Saving
 
-    /// Stores data for an account that has none yet.
+    /// Stores data for an account that has no data yet.
     ///
     /// - Parameters:
-    ///   - data: What to store; ``CreateableSecureStorable/data`` tells what it may hold.
+    ///   - data: The data; see ``CreateableSecureStorable/data`` for the permitted types.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/duplicate`` if there is data already, ``LocksmithError/unarchivable`` for data that cannot
-    ///   be stored, and others.
+    ///   - service: The service of the account.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/duplicate`` if the account has data or ``LocksmithError/unarchivable``
+    ///   for data that cannot be stored.
     public static func saveData(
         _ data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
     ) throws {
         try UserAccount(account: userAccount, service: service, data: data).createInSecureStore()
     }
 
-    /// Stores data for an account that has none yet; the same as ``saveData(_:forUserAccount:inService:)``.
+    /// Stores data for an account that has no data yet; the same as ``saveData(_:forUserAccount:inService:)``.
     ///
     /// - Parameters:
-    ///   - data: What to store.
+    ///   - data: The data.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
+    ///   - service: The service of the account.
     /// - Throws: A ``LocksmithError``.
     public static func saveData(
         data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
@@ -50,14 +49,14 @@ public struct Locksmith {
 
     // MARK: Loading
 
-    /// Reads the data of an account; nil tells not whether there is none or it cannot be read.
+    /// Reads the data of an account; returns nil if it is missing or cannot be read.
     ///
-    /// ``tryLoadDataForUserAccount(_:inService:)`` does.
+    /// ``tryLoadDataForUserAccount(_:inService:)`` distinguishes the two.
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Returns: What was stored. Nil if there is nothing, it is locked, damaged or of other programs, or the keychain cannot be used.
+    ///   - service: The service of the account.
+    /// - Returns: The data. Nil if there is none, if it is locked, damaged, or from another program, or if the keychain cannot be used.
     public static func loadDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) -> [String: Any]? {
@@ -68,22 +67,22 @@ public struct Locksmith {
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Returns: What was stored, or nil.
+    ///   - service: The service of the account.
+    /// - Returns: The data, or nil.
     public static func loadDataForUserAccount(
         userAccount: String, inService service: String = LocksmithDefaultService
     ) -> [String: Any]? {
         loadDataForUserAccount(userAccount, inService: service)
     }
 
-    /// Reads the data of an account, and tells what cannot be read from nothing.
+    /// Reads the data of an account, and throws if it cannot be read.
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Returns: What was stored; nil if there is no item for the account.
-    /// - Throws: A ``LocksmithError``, as ``ReadableSecureStorable/tryReadFromSecureStore()``; ``LocksmithError/decode`` also for an item without
-    ///   a value, which only other programs store.
+    ///   - service: The service of the account.
+    /// - Returns: The data; nil if there is no item for the account.
+    /// - Throws: The errors of ``ReadableSecureStorable/tryReadFromSecureStore()``; ``LocksmithError/decode`` also for an item without a
+    ///   value, which only other programs store.
     public static func tryLoadDataForUserAccount(
         _ userAccount: String, inService service: String = LocksmithDefaultService
     ) throws -> [String: Any]? {
@@ -94,25 +93,26 @@ public struct Locksmith {
 
     // MARK: Updating
 
-    /// Stores data for an account, in place of what may be there.
+    /// Stores data for an account, or replaces its data.
     ///
     /// - Parameters:
-    ///   - data: What to store; ``CreateableSecureStorable/data`` tells what it may hold.
+    ///   - data: The data; see ``CreateableSecureStorable/data`` for the permitted types.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: A ``LocksmithError``. What was there is then still there.
+    ///   - service: The service of the account.
+    /// - Throws: A ``LocksmithError``. The previous data is then still stored, except after a disk error while the change was flushed: then
+    ///   the outcome is unknown.
     public static func updateData(
         _ data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
     ) throws {
         try UserAccount(account: userAccount, service: service, data: data).updateInSecureStore()
     }
 
-    /// Stores data for an account, in place of what may be there; the same as ``updateData(_:forUserAccount:inService:)``.
+    /// Stores data for an account, or replaces its data; the same as ``updateData(_:forUserAccount:inService:)``.
     ///
     /// - Parameters:
-    ///   - data: What to store.
+    ///   - data: The data.
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
+    ///   - service: The service of the account.
     /// - Throws: A ``LocksmithError``.
     public static func updateData(
         data: [String: Any], forUserAccount userAccount: String, inService service: String = LocksmithDefaultService
@@ -126,8 +126,8 @@ public struct Locksmith {
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/notFound`` if there is nothing, and others.
+    ///   - service: The service of the account.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/notFound`` if there is no data.
     public static func deleteDataForUserAccount(_ userAccount: String, inService service: String = LocksmithDefaultService) throws {
         try UserAccount(account: userAccount, service: service).deleteFromSecureStore()
     }
@@ -136,7 +136,7 @@ public struct Locksmith {
     ///
     /// - Parameters:
     ///   - userAccount: The account.
-    ///   - service: The service the account belongs to.
+    ///   - service: The service of the account.
     /// - Throws: A ``LocksmithError``.
     public static func deleteDataForUserAccount(
         userAccount: String, inService service: String = LocksmithDefaultService
@@ -144,16 +144,16 @@ public struct Locksmith {
         try deleteDataForUserAccount(userAccount, inService: service)
     }
 
-    // MARK: Looking around
+    // MARK: Listing
 
-    /// The accounts of a service for which there are generic passwords, whoever stored them.
+    /// Returns the accounts of all generic passwords of a service, including those that other programs stored.
     ///
-    /// Damaged items are left out as long as others are readable, since nobody can tell their account; `valet verify` lists them.
+    /// If other items are readable, damaged ones are left out, because their accounts cannot be read; `valet verify` lists them.
     ///
     /// - Parameter service: The service.
-    /// - Returns: The accounts, each once and as Swift orders strings; none if there are none.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if one of the items is locked, ``LocksmithError/decode`` if all
-    ///   are damaged, and others.
+    /// - Returns: The accounts, each once, in Swift's order of strings; empty if there are none.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if an item is locked or
+    ///   ``LocksmithError/decode`` if all are damaged.
     public static func userAccounts(inService service: String = LocksmithDefaultService) throws -> [String] {
         let (status, items) = SecItemClient.allAttributes(matching: [
             kSecClass as String: LocksmithSecurityClass.genericPassword.rawValue,
@@ -164,23 +164,23 @@ public struct Locksmith {
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw LocksmithError(status: status) }
         guard let items else { throw LocksmithError.decode }
-        // As bytes, since the keychain tells accounts apart that Swift takes for equal.
+        // As bytes: accounts that are canonically equivalent are different in the keychain.
         return Set(items.compactMap { ($0[kSecAttrAccount as String] as? String).map { Array($0.utf8) } })
             .map { String(decoding: $0, as: UTF8.self) }
             .sorted()
     }
 
-    /// The dictionary in the value of an item that was stored with this library, for example while migrating items.
+    /// Returns the dictionary in the value of an item that was stored with this library, for example during a migration.
     ///
-    /// - Parameter value: The value, as Keychain Services and Valet deliver it.
-    /// - Returns: What was stored.
-    /// - Throws: ``LocksmithError/decode`` if it is no archive of a dictionary.
+    /// - Parameter value: The value that Keychain Services or Valet returned.
+    /// - Returns: The dictionary.
+    /// - Throws: ``LocksmithError/decode`` if the value is not an archive of a dictionary.
     public static func data(inValue value: Data) throws -> [String: Any] {
         try KeyedArchiveReader.read(value)
     }
 }
 
-/// What the functions of ``Locksmith`` do their work with.
+/// The item of an account.
 private struct UserAccount: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
     let account: String
     let service: String

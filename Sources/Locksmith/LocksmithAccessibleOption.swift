@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-// The capitalised names are those of Locksmith for Swift 2.
+// The capitalized names are those of Locksmith for Swift 2.
 
 internal import KeychainServices
 
-/// When an item can be read and written.
+/// The lock states in which an item can be read and written.
 ///
 /// Source: Apple, "Restricting keychain item accessibility".
 public enum LocksmithAccessibleOption: RawRepresentable, CaseIterable, Hashable, Sendable {
-    /// From the first unlock after a start until the device is switched off.
+    /// From the first unlock after a restart until the next restart.
     case afterFirstUnlock
-    /// The same, and the item never leaves the device.
+    /// From the first unlock after a restart until the next restart; the item never leaves the device.
     case afterFirstUnlockThisDeviceOnly
-    /// Always, locked or not. Apple has withdrawn it: prefer another.
+    /// Always, even while the device is locked. Apple has withdrawn this option; prefer another.
     case always
-    /// Always, locked or not, and the item never leaves the device. Apple has withdrawn it: prefer another.
+    /// Always, even while the device is locked; the item never leaves the device. Apple has withdrawn this option; prefer another.
     case alwaysThisDeviceOnly
-    /// While the device is unlocked, and only while it has a passcode; the item never leaves the device.
+    /// While the device is unlocked and has a passcode; the item never leaves the device.
     case whenPasscodeSetThisDeviceOnly
     /// While the device is unlocked.
     case whenUnlocked
-    /// While the device is unlocked, and the item never leaves the device.
+    /// While the device is unlocked; the item never leaves the device.
     case whenUnlockedThisDeviceOnly
 
     /// The value of the `kSecAttrAccessible` attribute.
@@ -37,9 +37,9 @@ public enum LocksmithAccessibleOption: RawRepresentable, CaseIterable, Hashable,
         }
     }
 
-    /// The case with a raw value.
+    /// Creates the case with a raw value.
     ///
-    /// - Parameter rawValue: As in items of the keychain; nil is made of any other.
+    /// - Parameter rawValue: The value in items of the keychain. For any other value the initializer returns nil.
     public init?(rawValue: String) {
         guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = match
@@ -64,7 +64,7 @@ extension LocksmithAccessibleOption {
     public static let WhenUnlockedThisDeviceOnly = Self.whenUnlockedThisDeviceOnly
 }
 
-/// What sort of item something is.
+/// The class of an item.
 ///
 /// Source: Apple, "Item Class Values".
 public enum LocksmithSecurityClass: RawRepresentable, CaseIterable, Hashable, Sendable {
@@ -90,9 +90,9 @@ public enum LocksmithSecurityClass: RawRepresentable, CaseIterable, Hashable, Se
         }
     }
 
-    /// The case with a raw value.
+    /// Creates the case with a raw value.
     ///
-    /// - Parameter rawValue: As in items of the keychain; nil is made of any other.
+    /// - Parameter rawValue: The value in items of the keychain. For any other value the initializer returns nil.
     public init?(rawValue: String) {
         guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = match

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-// The capitalised names are those of Locksmith for Swift 2.
+// The capitalized names are those of Locksmith for Swift 2.
 
 public import Foundation
 internal import KeychainServices
 
-/// Why the keychain did not do what it was asked.
+/// The error of a call of this library.
 ///
-/// Two errors are equal if they have the same message, so `catch LocksmithError.undefined` catches every status without an error of its own.
-/// Not an enumeration, so that an error can say more than its name does.
+/// Two errors are equal if they have the same message, so `catch LocksmithError.undefined` catches every status without an error of its
+/// own. It is a structure and not an enumeration because an error can carry a status or a key.
 public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     /// The message.
     public let rawValue: String
-    /// The status of Keychain Services, of the `errSec…` constants; nil if the error is not the keychain's.
+    /// The status of Keychain Services, one of the `errSec…` constants; nil if the error does not come from the keychain.
     public let status: Int32?
-    /// Where in the data the value stands that cannot be archived or read, for example `profile.photos[2]`; nil if that is not known.
+    /// The path of the value in the data that cannot be archived or read, for example `profile.photos[2]`; nil if it is not known.
     public let key: String?
 
     private init(_ message: String, status: Int32? = nil, key: String? = nil) {
@@ -28,39 +28,37 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
 
     /// There was not enough memory.
     public static let allocate = LocksmithError("Failed to allocate memory.", status: errSecAllocate)
-    /// Nobody could show to be the person asked for, or the item needs a passcode and none is set.
+    /// Authentication failed, or the item requires a passcode and none is set.
     public static let authFailed = LocksmithError("Authorization/Authentication failed.", status: errSecAuthFailed)
-    /// What is stored is damaged, or is not what this library stores.
+    /// The item is damaged, or this library did not store it.
     ///
-    /// It does not mean that there is nothing. Damage that the keychain found has a ``status``; what it delivered and is no archive of a
-    /// dictionary, or no value of the type it is read as, has none.
+    /// The item exists. If the keychain reported damage, the error has a ``status``. If the value is not an archive of a dictionary, or not
+    /// of the requested type, it has none.
     public static let decode = LocksmithError("Unable to decode the provided data.", status: errSecDecode)
-    /// There is such an item already.
+    /// The item already exists.
     public static let duplicate = LocksmithError("The item already exists.", status: errSecDuplicateItem)
     /// The item is locked.
-    ///
-    /// It does not mean that there is none.
     public static let interactionNotAllowed = LocksmithError(
         "Interaction with the Security Server is not allowed.", status: errSecInteractionNotAllowed)
-    /// Nothing went wrong; it is never thrown.
+    /// No error; it is never thrown.
     public static let noError = LocksmithError("No error.", status: errSecSuccess)
     /// The keychain cannot be used.
     public static let notAvailable = LocksmithError("No trust results are available.", status: errSecNotAvailable)
-    /// There is no such item.
+    /// The item does not exist.
     public static let notFound = LocksmithError("The item cannot be found.", status: errSecItemNotFound)
-    /// An attribute has a value that the keychain does not take.
+    /// An attribute has a value that the keychain does not accept.
     public static let param = LocksmithError("One or more parameters passed to the function were not valid.", status: errSecParam)
     /// Part of Locksmith 4.0; it is never thrown.
     public static let requestNotSet = LocksmithError("The request was not set")
-    /// The type says not which class of items it describes: it conforms to neither of the password protocols.
+    /// The type conforms to neither of the password protocols, so the class of its items is not known.
     public static let typeNotFound = LocksmithError("The type was not found")
     /// Part of Locksmith 4.0; it is never thrown.
     public static let unableToClear = LocksmithError("Unable to clear the keychain")
-    /// A status of the keychain for which there is no other error; ``status`` tells which.
+    /// A status of the keychain that has no error of its own; see ``status``.
     public static let undefined = LocksmithError("An undefined error occurred")
-    /// Neither the keychain nor this library does that.
+    /// The keychain or this library does not support the operation.
     public static let unimplemented = LocksmithError("Function or operation not implemented.", status: errSecUnimplemented)
-    /// A value in the data has no form in an archive, so nothing was stored; ``key`` tells which value it is.
+    /// A value in the data cannot be archived, so nothing was stored; ``key`` is its path.
     public static let unarchivable = LocksmithError("A value cannot be archived.")
 
     /// Every error.
@@ -70,74 +68,74 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
         .typeNotFound, .unableToClear, .undefined, .unimplemented, .unarchivable,
     ]
 
-    // MARK: Making
+    // MARK: Initializers
 
-    /// The error with a message.
+    /// Creates the error with a message.
     ///
-    /// - Parameter rawValue: The message; nil is made of any other.
+    /// - Parameter rawValue: The message. For any other text the initializer returns nil.
     public init?(rawValue: String) {
         guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = match
     }
 
-    /// The error for a status, if there is one of its own.
+    /// Creates the error for a status.
     ///
-    /// - Parameter statusCode: A status of Keychain Services; nil is made of those without an error of their own.
+    /// - Parameter statusCode: A status of Keychain Services. For a status without an error of its own the initializer returns nil.
     public init?(fromStatusCode statusCode: Int) {
         guard let match = Self.allCases.first(where: { $0.status.map(Int.init) == statusCode }) else { return nil }
         self = match
     }
 
-    /// The error for a status: ``undefined`` with that status if there is none of its own.
+    /// Creates the error for a status: ``undefined`` with that status if it has no error of its own.
     init(status: Int32) {
         self = Self(fromStatusCode: Int(status)) ?? Self(Self.undefined.rawValue, status: status)
     }
 
-    /// The error for a value that has no form in an archive.
+    /// Returns the error for a value that cannot be archived.
     static func unarchivable(key: String) -> LocksmithError {
         LocksmithError(unarchivable.rawValue, key: key)
     }
 
-    /// The error for what the keychain delivered and this library did not store.
+    /// The error for a value that this library did not store.
     static let unreadableValue = LocksmithError(decode.rawValue)
 
-    /// The error for a value that is not of the type it is read as.
+    /// Returns the error for a value that is not of the requested type.
     static func decode(key: String) -> LocksmithError {
         LocksmithError(decode.rawValue, key: key)
     }
 }
 
 extension LocksmithError: Hashable {
-    /// Whether two errors have the same message.
+    /// Returns whether two errors have the same message.
     ///
     /// - Parameters:
     ///   - lhs: An error.
     ///   - rhs: Another error.
-    /// - Returns: True if so, whatever their status and key.
+    /// - Returns: True if the messages are equal, regardless of status and key.
     public static func == (lhs: LocksmithError, rhs: LocksmithError) -> Bool {
         lhs.rawValue == rhs.rawValue
     }
 
-    /// Hashes what decides equality.
+    /// Hashes the message.
     ///
-    /// - Parameter hasher: The hasher to feed.
+    /// - Parameter hasher: The hasher to use.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(rawValue)
     }
 
-    /// Lets `catch` and `case` name an error as they name a case of an enumeration.
+    /// Returns whether an error matches a pattern, so that `catch` and `case` can name errors like cases of an enumeration.
     ///
     /// - Parameters:
-    ///   - pattern: The error that is named.
-    ///   - error: The error that is there.
-    /// - Returns: Whether they are equal.
+    ///   - pattern: The error in the pattern.
+    ///   - error: The error to match.
+    /// - Returns: True if they are equal.
     public static func ~= (pattern: LocksmithError, error: any Error) -> Bool {
         (error as? LocksmithError) == pattern
     }
 }
 
 extension LocksmithError: LocalizedError, CustomStringConvertible {
-    /// The message, and the status or the key if that says more.
+    /// The message, with the key or the status if there is one that adds information.
     public var description: String {
         if let key { return "\(rawValue) Key: \(key)" }
         if self == .undefined, let status { return "\(rawValue): status \(status)" }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
-// The capitalised names are those of Locksmith for Swift 2.
+// The capitalized names are those of Locksmith for Swift 2.
 
 internal import KeychainServices
 
-/// The protocol that a server speaks, as an internet password says it.
+/// The protocol of the server of an internet password.
 ///
 /// Source: Apple, "Protocol Values".
 public enum LocksmithInternetProtocol: RawRepresentable, CaseIterable, Hashable, Sendable {
@@ -109,9 +109,9 @@ public enum LocksmithInternetProtocol: RawRepresentable, CaseIterable, Hashable,
         }
     }
 
-    /// The case with a raw value.
+    /// Creates the case with a raw value.
     ///
-    /// - Parameter rawValue: As in items of the keychain; nil is made of any other.
+    /// - Parameter rawValue: The value in items of the keychain. For any other value the initializer returns nil.
     public init?(rawValue: String) {
         guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = match
@@ -184,7 +184,7 @@ extension LocksmithInternetProtocol {
     public static let TelnetS = Self.telnetS
 }
 
-/// How a server lets people authenticate, as an internet password says it.
+/// The authentication type of the server of an internet password.
 ///
 /// Source: Apple, "Authentication Type Values".
 public enum LocksmithInternetAuthenticationType: RawRepresentable, CaseIterable, Hashable, Sendable {
@@ -219,9 +219,9 @@ public enum LocksmithInternetAuthenticationType: RawRepresentable, CaseIterable,
         }
     }
 
-    /// The case with a raw value.
+    /// Creates the case with a raw value.
     ///
-    /// - Parameter rawValue: As in items of the keychain; nil is made of any other.
+    /// - Parameter rawValue: The value in items of the keychain. For any other value the initializer returns nil.
     public init?(rawValue: String) {
         guard let match = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = match

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that can be kept in the keychain.
+/// An item of the keychain.
 ///
-/// A type says what it is with ``GenericPasswordSecureStorable`` or ``InternetPasswordSecureStorable``, and what can be done with it with
-/// ``CreateableSecureStorable``, ``ReadableSecureStorable`` and ``DeleteableSecureStorable``.
+/// A type also conforms to ``GenericPasswordSecureStorable`` or ``InternetPasswordSecureStorable``, which determine the class of the item,
+/// and to ``CreateableSecureStorable``, ``ReadableSecureStorable`` and ``DeleteableSecureStorable`` for the operations that it supports.
 ///
-/// What is optional has a default. A type that gives it must spell the property's type exactly: `let label: String? = "Work"`, since a
-/// `String` is another property. What is not nil is stored with the item, and reading and deleting concern only an item that has it.
+/// Optional properties have defaults. A type that implements one must spell its type exactly: `let label: String? = "Work"`, since a
+/// property of type `String` is a different one. Properties that are not nil are stored with a new item. Reading and deleting find only
+/// items with equal values.
 public protocol SecureStorable {
-    /// When the item can be read and written.
+    /// The lock states in which the item can be read and written.
     ///
     /// Optional: nil is the keychain's default, while the device is unlocked.
     var accessible: LocksmithAccessibleOption? { get }
-    /// Which programs may use the item.
+    /// The access group, which determines the programs that can use the item.
     ///
-    /// Optional: nil is the program's first group for a new item, and all its groups for everything else.
+    /// Optional: nil is the program's first group for a new item, and all of its groups for other operations.
     var accessGroup: String? { get }
 }
 
 extension SecureStorable {
     /// Nil: the keychain's default.
     public var accessible: LocksmithAccessibleOption? { nil }
-    /// Nil: the program's own.
+    /// Nil: the program's own groups.
     public var accessGroup: String? { nil }
 }
 
 // MARK: Creating
 
-/// Something that can be stored.
+/// An item that can be stored.
 public protocol CreateableSecureStorable: SecureStorable {
-    /// What to store.
+    /// The data to store.
     ///
-    /// Strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays and dictionaries of these, at most 100 deep. Elements of
-    /// sets and keys of dictionaries contain nothing else, no two of them are equal numbers, and at most 1,000 in all are numbers or data.
-    /// There are at most 100,000 values in all.
+    /// Values are strings, numbers, Booleans, dates, data, URLs, UUIDs, `NSNull`, and arrays, sets, and dictionaries of these, nested at
+    /// most 100 deep. Elements of sets and keys of dictionaries must not be containers, and no two of them may be equal numbers. At most
+    /// 1,000 of them may be numbers or data. The total number of values is at most 100,000.
     var data: [String: Any] { get }
-    /// Performs the request that adds the item.
+    /// The closure that performs the request to add the item.
     ///
     /// Optional: the default is `SecItemAdd`.
     var performCreateRequestClosure: PerformRequestClosureType { get }
-    /// Performs the request that changes the item.
+    /// The closure that performs the request to update the item.
     ///
     /// Optional: the default is `SecItemUpdate`.
     var performUpdateRequestClosure: PerformUpdateRequestClosureType { get }
@@ -54,20 +55,21 @@ extension CreateableSecureStorable {
 
     /// Stores a new item.
     ///
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/duplicate`` if it is there already, ``LocksmithError/unarchivable`` for data that cannot be
-    ///   stored, and others.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/duplicate`` if the item exists or ``LocksmithError/unarchivable`` for
+    ///   data that cannot be stored.
     public func createInSecureStore() throws {
         try ItemDescription(of: self).create(KeyedArchiveWriter.write(data), with: performCreateRequestClosure)
     }
 
-    /// Stores the item, in place of the one that may be there.
+    /// Stores the item, or replaces it if it exists.
     ///
-    /// At no moment is there none. The one that is there is found by what tells items apart: its account and service, or its account, server,
-    /// port, protocol, authentication type, path and security domain. Attributes that are nil stay as they are.
-    /// ``performUpdateRequestClosure`` changes it; ``performCreateRequestClosure`` is called if there is none. Without an ``accessGroup``, every item
-    /// is changed that is told apart by its group alone.
+    /// Replaces an existing item atomically; readers see either the old or the new data. The existing item is the one with the same primary
+    /// key: account and service, or account, server, port, protocol, authentication type, path and security domain. Attributes that are nil
+    /// do not change. ``performUpdateRequestClosure`` updates the item; if there is none, ``performCreateRequestClosure`` adds it. Without
+    /// an ``accessGroup``, the items with this key in all of the program's groups are updated.
     ///
-    /// - Throws: A ``LocksmithError``. The item that was there is then still there.
+    /// - Throws: A ``LocksmithError``. The previous item is then still stored, except after a disk error while the change was flushed: then
+    ///   the outcome is unknown.
     public func updateInSecureStore() throws {
         try ItemDescription(of: self).update(
             KeyedArchiveWriter.write(data), with: performUpdateRequestClosure, orAddingWith: performCreateRequestClosure)
@@ -75,7 +77,7 @@ extension CreateableSecureStorable {
 
     /// The dictionary of the request that adds the item.
     ///
-    /// Without the value if the data cannot be archived, and empty for a type that conforms to neither password protocol.
+    /// Does not contain the value if the data cannot be archived. Empty for a type that conforms to neither password protocol.
     public var asCreateableSecureStoragePropertyDictionary: [String: Any] {
         guard let item = try? ItemDescription(of: self) else { return [:] }
         return item.additionRequest(try? KeyedArchiveWriter.write(data))
@@ -84,9 +86,9 @@ extension CreateableSecureStorable {
 
 // MARK: Reading
 
-/// Something that can be read.
+/// An item that can be read.
 public protocol ReadableSecureStorable: SecureStorable {
-    /// Performs the request that reads the item.
+    /// The closure that performs the request to read the item.
     ///
     /// Optional: the default is `SecItemCopyMatching`. The result is a dictionary of attributes with the value.
     var performReadRequestClosure: PerformRequestClosureType { get }
@@ -96,21 +98,22 @@ extension ReadableSecureStorable {
     /// Calls `SecItemCopyMatching`.
     public var performReadRequestClosure: PerformRequestClosureType { SecItemClient.copyMatching }
 
-    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    /// Reads the item; returns nil if it is missing or cannot be read.
     ///
-    /// ``tryReadFromSecureStore()`` does.
+    /// ``tryReadFromSecureStore()`` distinguishes the two.
     ///
-    /// - Returns: The item. Nil if there is none, it is locked or damaged, its value is no archive of a dictionary, or the keychain cannot be
-    ///   used.
+    /// - Returns: The item. Nil if there is none, if it is locked or damaged, if its value is not an archive of a dictionary, or if the
+    ///   keychain cannot be used.
     public func readFromSecureStore() -> (any SecureStorableResultType)? {
         try? tryReadFromSecureStore()
     }
 
-    /// Reads the item, and tells one that cannot be read from none.
+    /// Reads the item, and throws if it cannot be read.
     ///
     /// - Returns: The item; nil if there is none.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
-    ///   value is no archive of a dictionary, ``LocksmithError/unimplemented`` for certificates and keys, and others.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if the item is locked,
+    ///   ``LocksmithError/decode`` if it is damaged or its value is not an archive of a dictionary, or ``LocksmithError/unimplemented``
+    ///   for certificates and keys.
     public func tryReadFromSecureStore() throws -> (any SecureStorableResultType)? {
         let item = try ItemDescription(of: self)
         guard let found = try item.read(with: performReadRequestClosure) else { return nil }
@@ -129,18 +132,18 @@ extension ReadableSecureStorable {
 }
 
 extension ReadableSecureStorable where Self: GenericPasswordSecureStorable {
-    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    /// Reads the item; returns nil if it is missing or cannot be read.
     ///
-    /// - Returns: The generic password; nil if there is none that can be read.
+    /// - Returns: The generic password, or nil.
     public func readFromSecureStore() -> (any GenericPasswordSecureStorableResultType)? {
         try? tryReadFromSecureStore()
     }
 
-    /// Reads the item, and tells one that cannot be read from none.
+    /// Reads the item, and throws if it cannot be read.
     ///
     /// - Returns: The generic password; nil if there is none.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
-    ///   value is no archive of a dictionary, and others.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if the item is locked, or
+    ///   ``LocksmithError/decode`` if it is damaged or its value is not an archive of a dictionary.
     public func tryReadFromSecureStore() throws -> (any GenericPasswordSecureStorableResultType)? {
         guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
         return try GenericPasswordResult(of: self, found)
@@ -148,18 +151,18 @@ extension ReadableSecureStorable where Self: GenericPasswordSecureStorable {
 }
 
 extension ReadableSecureStorable where Self: InternetPasswordSecureStorable {
-    /// Reads the item; nil tells not whether there is none or it cannot be read.
+    /// Reads the item; returns nil if it is missing or cannot be read.
     ///
-    /// - Returns: The internet password; nil if there is none that can be read.
+    /// - Returns: The internet password, or nil.
     public func readFromSecureStore() -> (any InternetPasswordSecureStorableResultType)? {
         try? tryReadFromSecureStore()
     }
 
-    /// Reads the item, and tells one that cannot be read from none.
+    /// Reads the item, and throws if it cannot be read.
     ///
     /// - Returns: The internet password; nil if there is none.
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/interactionNotAllowed`` if it is locked, ``LocksmithError/decode`` if it is damaged or its
-    ///   value is no archive of a dictionary, and others.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if the item is locked, or
+    ///   ``LocksmithError/decode`` if it is damaged or its value is not an archive of a dictionary.
     public func tryReadFromSecureStore() throws -> (any InternetPasswordSecureStorableResultType)? {
         guard let found = try ItemDescription(of: self).read(with: performReadRequestClosure) else { return nil }
         return try InternetPasswordResult(of: self, found)
@@ -168,9 +171,9 @@ extension ReadableSecureStorable where Self: InternetPasswordSecureStorable {
 
 // MARK: Deleting
 
-/// Something that can be deleted.
+/// An item that can be deleted.
 public protocol DeleteableSecureStorable: SecureStorable {
-    /// Performs the request that deletes the item.
+    /// The closure that performs the request to delete the item.
     ///
     /// Optional: the default is `SecItemDelete`.
     var performDeleteRequestClosure: PerformRequestClosureType { get }
@@ -182,7 +185,7 @@ extension DeleteableSecureStorable {
 
     /// Deletes the item.
     ///
-    /// - Throws: A ``LocksmithError``: ``LocksmithError/notFound`` if there is none, and others.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/notFound`` if there is none.
     public func deleteFromSecureStore() throws {
         try ItemDescription(of: self).delete(with: performDeleteRequestClosure)
     }
@@ -198,29 +201,29 @@ extension DeleteableSecureStorable {
 #if canImport(Darwin)
 public import Foundation
 
-/// Performs a request.
+/// A closure that performs a request.
 ///
-/// It is called with the dictionary of the request and where to put the result, and returns a status of Keychain Services. A type can give
-/// one of its own, to watch requests or to answer them without a keychain. What it puts into the result it must not change any more.
+/// It receives the dictionary of the request and a variable for the result, and returns a status of Keychain Services. A type can implement
+/// its own, to observe requests or to handle them without a keychain. It must not change an object that it has stored in the result.
 public typealias PerformRequestClosureType = (_ requestReference: CFDictionary, _ result: inout AnyObject?) -> OSStatus
 
-/// Performs a request that changes an item.
+/// A closure that performs a request to update an item.
 ///
-/// It is called with what finds the item and with what to set, and returns a status of Keychain Services.
+/// It receives the query that finds the item and the attributes to set, and returns a status of Keychain Services.
 public typealias PerformUpdateRequestClosureType = (_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus
 #else
-/// Performs a request.
+/// A closure that performs a request.
 ///
-/// It is called with the dictionary of the request and where to put the result, and returns a status of Keychain Services. A type can give
-/// one of its own, to watch requests or to answer them without a keychain. What it puts into the result it must not change any more.
+/// It receives the dictionary of the request and a variable for the result, and returns a status of Keychain Services. A type can implement
+/// its own, to observe requests or to handle them without a keychain. It must not change an object that it has stored in the result.
 ///
-/// The types are those that `CFDictionary` and `OSStatus` of the module KeychainServices stand for.
+/// The types are the definitions of `CFDictionary` and `OSStatus` in the module KeychainServices.
 public typealias PerformRequestClosureType = (_ requestReference: [String: Any], _ result: inout AnyObject?) -> Int32
 
-/// Performs a request that changes an item.
+/// A closure that performs a request to update an item.
 ///
-/// It is called with what finds the item and with what to set, and returns a status of Keychain Services.
+/// It receives the query that finds the item and the attributes to set, and returns a status of Keychain Services.
 ///
-/// The types are those that `CFDictionary` and `OSStatus` of the module KeychainServices stand for.
+/// The types are the definitions of `CFDictionary` and `OSStatus` in the module KeychainServices.
 public typealias PerformUpdateRequestClosureType = (_ query: [String: Any], _ attributesToUpdate: [String: Any]) -> Int32
 #endif

@@ -2,31 +2,31 @@
 public import Foundation
 internal import KeychainServices
 
-/// What was read: each attribute in its own type.
+/// An item that was read, with each attribute in its own type.
 public protocol SecureStorableResultType: SecureStorable, Sendable {
-    /// The attributes and the value as the keychain delivered them, under the `kSec…` constants.
+    /// The attributes and the value that the keychain returned, under the `kSec…` constants.
     var resultDictionary: [String: Any] { get }
-    /// The data that was stored: a date is a date again, a number can be cast to any type that holds it.
+    /// The stored data. A number can be cast to any type that can represent it.
     ///
-    /// Nil if the item has no value, which only other programs write.
+    /// Nil if the item has no value, which is possible only for items of other programs.
     var data: [String: Any]? { get }
 }
 
-/// The result for something that belongs to an account.
+/// The result for an item with an account.
 public protocol AccountBasedSecureStorableResultType: AccountBasedSecureStorable, SecureStorableResultType {}
-/// The result for something with a description.
+/// The result for an item with a description.
 public protocol DescribableSecureStorableResultType: DescribableSecureStorable, SecureStorableResultType {}
-/// The result for something with a comment.
+/// The result for an item with a comment.
 public protocol CommentableSecureStorableResultType: CommentableSecureStorable, SecureStorableResultType {}
-/// The result for something that knows what created it.
+/// The result for an item with a creator.
 public protocol CreatorDesignatableSecureStorableResultType: CreatorDesignatableSecureStorable, SecureStorableResultType {}
-/// The result for something with a label.
+/// The result for an item with a label.
 public protocol LabellableSecureStorableResultType: LabellableSecureStorable, SecureStorableResultType {}
-/// The result for something with a type.
+/// The result for an item with a type.
 public protocol TypeDesignatableSecureStorableResultType: TypeDesignatableSecureStorable, SecureStorableResultType {}
-/// The result for something that may be shown or not.
+/// The result for an item that can be invisible.
 public protocol IsInvisibleAssignableSecureStorableResultType: IsInvisibleAssignableSecureStorable, SecureStorableResultType {}
-/// The result for something that may stand for a password that is not stored.
+/// The result for an item that can be a placeholder for a password that is not stored.
 public protocol IsNegativeAssignableSecureStorableResultType: IsNegativeAssignableSecureStorable, SecureStorableResultType {}
 
 /// A generic password that was read.
@@ -45,9 +45,9 @@ public protocol InternetPasswordSecureStorableResultType: InternetPasswordSecure
 // MARK: Attributes
 
 extension SecureStorableResultType {
-    /// When the item can be read and written.
+    /// The lock states in which the item can be read and written.
     public var accessible: LocksmithAccessibleOption? { text(kSecAttrAccessible).flatMap(LocksmithAccessibleOption.init) }
-    /// Which programs may use the item.
+    /// The access group.
     public var accessGroup: String? { text(kSecAttrAccessGroup) }
 
     func text(_ attribute: CFString) -> String? { resultDictionary[attribute as String] as? String }
@@ -56,29 +56,29 @@ extension SecureStorableResultType {
 
     func flag(_ attribute: CFString) -> Bool? { (resultDictionary[attribute as String] as? NSNumber)?.boolValue }
 
-    /// Nil for a number that the type does not hold.
+    /// Returns nil for a number that the type cannot represent.
     func number<Number: BinaryInteger>(_ attribute: CFString) -> Number? {
         (resultDictionary[attribute as String] as? NSNumber).flatMap { Int64(exactly: $0) }.flatMap { Number(exactly: $0) }
     }
 }
 
 extension DescribableSecureStorableResultType {
-    /// What sort of item it is.
+    /// The kind of the item, for people.
     public var description: String? { text(kSecAttrDescription) }
 }
 
 extension CommentableSecureStorableResultType {
-    /// A comment for a person to read.
+    /// A comment for people.
     public var comment: String? { text(kSecAttrComment) }
 }
 
 extension CreatorDesignatableSecureStorableResultType {
-    /// The number of what created it.
+    /// The number of the creator.
     public var creator: UInt? { number(kSecAttrCreator) }
 }
 
 extension LabellableSecureStorableResultType {
-    /// The name that a person sees.
+    /// The name that users see.
     public var label: String? { text(kSecAttrLabel) }
 }
 
@@ -88,17 +88,17 @@ extension TypeDesignatableSecureStorableResultType {
 }
 
 extension IsInvisibleAssignableSecureStorableResultType {
-    /// Whether it should not be shown to a person.
+    /// Whether the item should be hidden from users.
     public var isInvisible: Bool? { flag(kSecAttrIsInvisible) }
 }
 
 extension IsNegativeAssignableSecureStorableResultType {
-    /// Whether there is a password that must be asked for each time.
+    /// Whether the item is a placeholder for a password that the user enters each time.
     public var isNegative: Bool? { flag(kSecAttrIsNegative) }
 }
 
 extension GenericPasswordSecureStorableResultType {
-    /// Bytes that mean something to the program.
+    /// Bytes that the program defines.
     public var generic: Data? { data(kSecAttrGeneric) }
 }
 
@@ -111,15 +111,15 @@ extension InternetPasswordSecureStorableResultType {
 
 /// A generic password that was read.
 ///
-/// `@unchecked Sendable`: dictionaries of `Any` cannot show it, but nothing in these ever changes: the keychain delivers strings, bytes,
-/// numbers and dates, the archive is read as such, and a program's own closure gives up what it delivers.
+/// `@unchecked Sendable`: the compiler cannot verify dictionaries of `Any`, but their contents never change. The keychain and the archive
+/// contain immutable values only, and a program's own closure must not change objects that it has returned.
 struct GenericPasswordResult: GenericPasswordSecureStorableResultType, @unchecked Sendable {
     let resultDictionary: [String: Any]
     let data: [String: Any]?
     let account: String
     let service: String
 
-    /// - Throws: ``LocksmithError/decode`` for an answer in which one of these is of another type.
+    /// - Throws: ``LocksmithError/decode`` if an attribute has another type in the response.
     init(of password: some GenericPasswordSecureStorable, _ found: FoundItem) throws(LocksmithError) {
         resultDictionary = found.attributes
         data = found.data
@@ -130,7 +130,7 @@ struct GenericPasswordResult: GenericPasswordSecureStorableResultType, @unchecke
 
 /// An internet password that was read.
 ///
-/// `@unchecked Sendable`: as above.
+/// `@unchecked Sendable`: as for `GenericPasswordResult`.
 struct InternetPasswordResult: InternetPasswordSecureStorableResultType, @unchecked Sendable {
     let resultDictionary: [String: Any]
     let data: [String: Any]?
@@ -140,7 +140,7 @@ struct InternetPasswordResult: InternetPasswordSecureStorableResultType, @unchec
     let port: Int
     let server: String
 
-    /// - Throws: ``LocksmithError/decode`` for an answer in which one of these is of another type.
+    /// - Throws: ``LocksmithError/decode`` if an attribute has another type in the response.
     init(of password: some InternetPasswordSecureStorable, _ found: FoundItem) throws(LocksmithError) {
         resultDictionary = found.attributes
         data = found.data
@@ -156,7 +156,7 @@ struct InternetPasswordResult: InternetPasswordSecureStorableResultType, @unchec
     }
 }
 
-/// Secrets that are printed by mistake: a result shows what it is, and nothing that it holds.
+/// A description without contents, so that printing a result does not reveal its secret.
 extension GenericPasswordResult: CustomDebugStringConvertible, CustomReflectable {
     var debugDescription: String { "a generic password" }
     var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
@@ -167,23 +167,23 @@ extension InternetPasswordResult: CustomDebugStringConvertible, CustomReflectabl
     var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
-/// What a reading request found.
+/// An item that a read request found.
 struct FoundItem {
     let attributes: [String: Any]
-    /// Nil: the item has no value.
+    /// The data; nil if the item has no value.
     let data: [String: Any]?
 
-    /// An attribute in its type.
+    /// Returns an attribute in its type.
     ///
-    /// The keychain always tells those that decide which item is found. The closure of a type may be silent about them: the item
-    /// is then taken to be the one that was asked for.
-    func value<Value>(_ attribute: CFString, defaultingTo asked: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
-        guard let stored = attributes[attribute as String] else { return asked }
+    /// The keychain always returns the attributes of the primary key. If a type's own closure leaves one out, the value of the request is
+    /// used.
+    func value<Value>(_ attribute: CFString, defaultingTo requested: Value, _ read: (Any) -> Value?) throws(LocksmithError) -> Value {
+        guard let stored = attributes[attribute as String] else { return requested }
         guard let value = read(stored) else { throw .unreadableValue }
         return value
     }
 
-    func text(_ attribute: CFString, defaultingTo asked: String) throws(LocksmithError) -> String {
-        try value(attribute, defaultingTo: asked) { $0 as? String }
+    func text(_ attribute: CFString, defaultingTo requested: String) throws(LocksmithError) -> String {
+        try value(attribute, defaultingTo: requested) { $0 as? String }
     }
 }

@@ -1,77 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-// The parts that passwords are described with, and the two sorts of passwords.
+// The attributes of passwords, and the two kinds of passwords.
 
-/// Something that belongs to an account.
+/// An item with an account.
 public protocol AccountBasedSecureStorable: SecureStorable {
-    /// The account, part of what tells items apart.
+    /// The account, a part of the primary key.
     var account: String { get }
 }
 
-/// Something with a description.
+/// An item with a description.
 public protocol DescribableSecureStorable: SecureStorable {
-    /// What sort of item it is, for a person to read.
+    /// The kind of the item, for people.
     var description: String? { get }
 }
 
-/// Something with a comment.
+/// An item with a comment.
 public protocol CommentableSecureStorable: SecureStorable {
-    /// A comment for a person to read.
+    /// A comment for people.
     var comment: String? { get }
 }
 
-/// Something that knows what created it.
+/// An item with a creator.
 public protocol CreatorDesignatableSecureStorable: SecureStorable {
-    /// The number of what created it, for example the four characters "aCrt" as a number.
+    /// The number of the creator, for example the four characters "aCrt" as a number.
     var creator: UInt? { get }
 }
 
-/// Something with a label.
+/// An item with a label.
 public protocol LabellableSecureStorable: SecureStorable {
-    /// The name that a person sees.
+    /// The name that users see.
     var label: String? { get }
 }
 
-/// Something with a type.
+/// An item with a type.
 public protocol TypeDesignatableSecureStorable: SecureStorable {
-    /// The number of its type, for example the four characters "aTyp" as a number.
+    /// The number of the type, for example the four characters "aTyp" as a number.
     var type: UInt? { get }
 }
 
-/// Something that may be shown or not.
+/// An item that can be invisible.
 public protocol IsInvisibleAssignableSecureStorable: SecureStorable {
-    /// Whether it should not be shown to a person.
+    /// Whether the item should be hidden from users.
     var isInvisible: Bool? { get }
 }
 
-/// Something that may stand for a password that is not stored.
+/// An item that can be a placeholder for a password that is not stored.
 public protocol IsNegativeAssignableSecureStorable: SecureStorable {
-    /// Whether there is a password that must be asked for each time.
+    /// Whether the item is a placeholder for a password that the user enters each time.
     var isNegative: Bool? { get }
 }
 
-/// A password that is not for a server.
+/// A generic password: one without a server.
 public protocol GenericPasswordSecureStorable: AccountBasedSecureStorable, DescribableSecureStorable, CommentableSecureStorable,
     CreatorDesignatableSecureStorable, LabellableSecureStorable, TypeDesignatableSecureStorable, IsInvisibleAssignableSecureStorable,
     IsNegativeAssignableSecureStorable
 {
-    /// What the password is for, with the account what tells items apart.
+    /// The service, which with the account forms the primary key.
     var service: String { get }
-    /// Bytes that mean something to the program; they are stored as an attribute, not as a secret.
+    /// Bytes that the program defines, stored as an attribute and not as a secret.
     ///
     /// Optional.
     var generic: Data? { get }
 }
 
-/// A password for a server.
+/// An internet password: one for a server.
 public protocol InternetPasswordSecureStorable: AccountBasedSecureStorable, DescribableSecureStorable, CommentableSecureStorable,
     CreatorDesignatableSecureStorable, TypeDesignatableSecureStorable, IsInvisibleAssignableSecureStorable,
     IsNegativeAssignableSecureStorable
 {
-    /// How the server lets people authenticate.
+    /// The authentication type of the server.
     var authenticationType: LocksmithInternetAuthenticationType { get }
-    /// The protocol that the server speaks.
+    /// The protocol of the server.
     var internetProtocol: LocksmithInternetProtocol { get }
     /// The port of the server.
     var port: Int { get }
@@ -87,7 +87,7 @@ public protocol InternetPasswordSecureStorable: AccountBasedSecureStorable, Desc
     var securityDomain: String? { get }
 }
 
-// MARK: What is optional
+// MARK: Defaults
 
 extension DescribableSecureStorable {
     /// Nil: none.
@@ -115,12 +115,12 @@ extension TypeDesignatableSecureStorable {
 }
 
 extension IsInvisibleAssignableSecureStorable {
-    /// Nil: nothing is said.
+    /// Nil: not set.
     public var isInvisible: Bool? { nil }
 }
 
 extension IsNegativeAssignableSecureStorable {
-    /// Nil: nothing is said.
+    /// Nil: not set.
     public var isNegative: Bool? { nil }
 }
 
@@ -130,22 +130,26 @@ extension GenericPasswordSecureStorable {
 }
 
 extension InternetPasswordSecureStorable {
-    /// Nil: none, and any path when reading and deleting where there is no item without one.
+    /// Nil: no path.
+    ///
+    /// If no item without a path exists, reading and deleting find an item with any path.
     public var path: String? { nil }
-    /// Nil: none, and any domain when reading and deleting where there is no item without one.
+    /// Nil: no security domain.
+    ///
+    /// If no item without one exists, reading and deleting find an item with any security domain.
     public var securityDomain: String? { nil }
 }
 
-// MARK: What is not supported
+// MARK: Not supported
 
 /// A certificate: not supported.
 ///
-/// The protocol is there because Locksmith 4.0 has it. Creating, reading and deleting what conforms to it throws
-/// ``LocksmithError/unimplemented``, and `readFromSecureStore()` gives nil. Where the platform stores certificates, use Keychain Services.
+/// The protocol exists because Locksmith 4.0 has it. Creating, reading and deleting a conforming item throws
+/// ``LocksmithError/unimplemented``, and `readFromSecureStore()` returns nil. If the platform stores certificates, use Keychain Services.
 public protocol CertificateSecureStorable: SecureStorable {}
 
 /// A cryptographic key: not supported.
 ///
-/// The protocol is there because Locksmith 4.0 has it. Creating, reading and deleting what conforms to it throws
-/// ``LocksmithError/unimplemented``, and `readFromSecureStore()` gives nil. The bytes of a key can be stored in a generic password.
+/// The protocol exists because Locksmith 4.0 has it. Creating, reading and deleting a conforming item throws
+/// ``LocksmithError/unimplemented``, and `readFromSecureStore()` returns nil. The bytes of a key can be stored in a generic password.
 public protocol KeySecureStorable: SecureStorable {}

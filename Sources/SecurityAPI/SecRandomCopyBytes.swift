@@ -10,7 +10,7 @@ public final class SecRandom: Sendable {
     private init() {}
 }
 
-/// A source of random bytes, as `SecRandomCopyBytes(_:_:_:)` takes it.
+/// A source of random bytes for `SecRandomCopyBytes(_:_:_:)`.
 public typealias SecRandomRef = SecRandom
 
 /// The system's own generator of cryptographically secure random bytes.

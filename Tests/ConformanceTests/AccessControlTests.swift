@@ -102,7 +102,7 @@ struct AccessControlCreationTests {
 
 @Suite("Access control, cases of the specification", .inMemoryKeychain)
 struct AccessControlCases {
-    @Test("Case 69: an item whose access control asks for nothing is read like every other")
+    @Test("Case 69: an item whose access control has no constraints is read without a prompt")
     func withoutConstraints() throws {
         let control = try accessControl(kSecAttrAccessibleAfterFirstUnlock, [])
         #expect(add(Item.generic().with(kSecAttrAccessControl, control)).status == errSecSuccess)
@@ -112,7 +112,7 @@ struct AccessControlCases {
     }
 
     #if !canImport(Darwin)
-    @Test("Case 69: such an item is locked with its class, and there again after the unlock")
+    @Test("Case 69: such an item is locked with its class, and can be read after the unlock")
     func lockedWithoutConstraints() throws {
         let keychain = try #require(InMemoryKeychain.current)
         #expect(
@@ -150,7 +150,7 @@ struct AccessControlCases {
         #expect(update(Item.genericQuery(), both) == errSecParam)
     }
 
-    @Test("Case 88: a query with both an accessibility and an access control is refused; with one of them it is not")
+    @Test("Case 88: a query with both an accessibility and an access control is rejected; with one of them it is accepted")
     func accessibilityAndAccessControlInQuery() throws {
         add(Item.generic())
         let control = try accessControl(kSecAttrAccessibleWhenUnlocked, .userPresence)

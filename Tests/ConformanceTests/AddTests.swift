@@ -34,7 +34,7 @@ struct AddTests {
         #expect(secret(of: Item.genericQuery()) == value)
     }
 
-    @Test("An item of more than 64 MiB is refused", arguments: [kSecValueData, kSecAttrGeneric])
+    @Test("An item of more than 64 MiB is rejected", arguments: [kSecValueData, kSecAttrGeneric])
     func tooLarge(key: CFString) {
         let value = Data(count: 64 << 20)
         #expect(add(Item.generic().with(key, value)).status == errSecParam)
@@ -102,7 +102,7 @@ struct AddTests {
         #expect(add(item).status == errSecParam)
     }
 
-    @Test("An item that needs a passcode cannot be added while none is set")
+    @Test("An item that requires a passcode cannot be added while none is set")
     func noPasscode() {
         let item = Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly)
         #expect(add(item).status == errSecAuthFailed)
@@ -128,7 +128,7 @@ struct AddTests {
         #expect(try #require(added.data) != given)
     }
 
-    @Test("A persistent reference of the older form, or of a token, is refused")
+    @Test("A persistent reference of the older form, or of a token, is rejected")
     func otherReferences() {
         let legacy = Data("genp".utf8) + Data([0, 0, 0, 0, 0, 0, 0, 1])
         #expect(add(Item.generic().with(kSecValuePersistentRef, legacy)).status == errSecParam)
@@ -183,14 +183,14 @@ struct GenericPasswordCases {
         #expect(delete(item) == errSecSuccess)
     }
 
-    @Test("Case 12: an access control that is no access control object is refused")
+    @Test("Case 12: an access control of another type is rejected")
     func badAccessControl() {
         let item = Item.generic().with(kSecAttrAccessControl, "string")
         #expect(add(item).status == errSecParam)
         #expect(delete(item) == errSecParam)
     }
 
-    @Test("Case 14: the keychain's own attribute clip is refused wherever it stands")
+    @Test("Case 14: the keychain's own attribute clip is rejected in all dictionaries")
     func internalAttribute() {
         add(Item.generic())
         let query = Item.genericQuery()
@@ -250,7 +250,7 @@ struct InternetPasswordCases {
         #expect(add(Item.internet()).status == errSecDuplicateItem)
     }
 
-    @Test("Case 2: a query without return keys tells that the item exists, and delivers nothing")
+    @Test("Case 2: a query without return keys reports that the item exists, and returns nothing")
     func existence() {
         add(Item.internet())
         let answer = find(Item.internetQuery())
@@ -296,7 +296,7 @@ struct InternetPasswordCases {
         #expect(found[kSecAttrPort] as? String == "")
     }
 
-    @Test("Case 13: a server given as data comes back as data")
+    @Test("Case 13: a server stored as data is returned as data")
     func serverAsData() throws {
         let server = Data("example.com".utf8)
         add(Item.internet().with(kSecAttrServer, server))

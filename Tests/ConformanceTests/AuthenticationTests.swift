@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 9.4: how somebody is authenticated", .inMemoryKeychain)
+@Suite("Section 9.4: authentication", .inMemoryKeychain)
 struct AuthenticationFlowTests {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
@@ -24,7 +24,7 @@ struct AuthenticationFlowTests {
 
     // MARK: Contexts
 
-    @Test("An evaluated context opens an item without a further question, also where nobody may be asked")
+    @Test("An evaluated context opens an item without another prompt, even if prompts are forbidden")
     func evaluated() async throws {
         try Constraint.userPresence.store()
         let person = try keychain().person
@@ -78,7 +78,7 @@ struct AuthenticationFlowTests {
         #expect(!context.isCredentialSet(.applicationPassword))
     }
 
-    @Test("The right password in the context opens an item that needs somebody too, once they are there")
+    @Test("The correct password in the context opens an item that also requires the user, after authentication")
     func passwordInContext() throws {
         try Constraint.presenceAndPassword.store()
         let person = try keychain().person
@@ -129,7 +129,7 @@ struct AuthenticationFlowTests {
         #expect(person.questions.count == 3)
     }
 
-    @Test("Without a time an answer serves for as long as the keychain stays as it is")
+    @Test("Without a reuse duration, an authentication is valid until the keychain is locked or its passcode changes")
     func withoutTime() async throws {
         try Constraint.userPresence.store()
         // So that it does not lock itself.
@@ -166,7 +166,7 @@ struct AuthenticationFlowTests {
         #expect(person.questions.count == 4)
     }
 
-    @Test("An answer given while locked opens the item that it was given for, and leaves the keychain locked")
+    @Test("An authentication while locked opens its item, and the keychain remains locked")
     func whileLocked() throws {
         try Constraint.userPresence.store()
         add(Item.generic("other"))
@@ -193,7 +193,7 @@ struct AuthenticationFlowTests {
 
     // MARK: What the person is told
 
-    @Test("The person is told who asks, what for, and the program's own words; those of the call come first")
+    @Test("A prompt shows the program, the operation and the program's reason; the reason of the call takes precedence")
     func words() throws {
         try Constraint.userPresence.store()
         let person = try keychain().person
@@ -216,7 +216,7 @@ struct AuthenticationFlowTests {
         (.text(""), .authenticationFailed),
     ]
 
-    @Test("A context tells why nobody was authenticated", arguments: answers)
+    @Test("A context reports why authentication failed", arguments: answers)
     func errors(answer: InMemoryKeychain.Person.Answer, code: LAError.Code) async throws {
         try keychain().setPasscode("swordfish")
         try keychain().person.answers(answer, times: 3)
@@ -225,7 +225,7 @@ struct AuthenticationFlowTests {
         }
     }
 
-    @Test("A context tells beforehand what stands in the way")
+    @Test("A context reports in advance why authentication would fail")
     func beforehand() throws {
         let context = LAContext()
         #expect(canEvaluate(context, .deviceOwnerAuthentication) == (false, .passcodeNotSet))
@@ -240,7 +240,7 @@ struct AuthenticationFlowTests {
         #expect(try keychain().person.questions.isEmpty)
     }
 
-    @Test("Without a passcode nobody can prove to be there, asked or not")
+    @Test("Without a passcode the user cannot authenticate, whether prompts are allowed or not")
     func withoutPasscode() async throws {
         try keychain().person.answers(.text("swordfish"))
         await #expect(throws: LAError(.passcodeNotSet)) {
@@ -278,7 +278,7 @@ struct AuthenticationFlowTests {
 struct AuthenticationCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
-    @Test("Case 70: an item that needs somebody is added and read with one authenticated context, and one question")
+    @Test("Case 70: an item that requires the user is added and read with one authenticated context and one prompt")
     func oneContext() async throws {
         try keychain().setPasscode("swordfish")
         try keychain().person.answers(.correctPasscode)
@@ -300,7 +300,9 @@ struct AuthenticationCases {
         #expect(try keychain().person.questions.map(\.reason) == ["open the safe"])
     }
 
-    @Test("Case 71: where nobody may be asked, an item that asks is not found, or passed over, and deleted", arguments: Constraint.allCases)
+    @Test(
+        "Case 71: if prompts are forbidden, an item with constraints cannot be read, or is left out, and can be deleted",
+        arguments: Constraint.allCases)
     func nobodyMayBeAsked(constraint: Constraint) throws {
         try constraint.store()
         let person = try keychain().person
@@ -321,7 +323,7 @@ struct AuthenticationCases {
         #expect(try keychain().person.questions.isEmpty)
     }
 
-    @Test("Case 74: without the password somebody is asked for it, three times at the most")
+    @Test("Case 74: without the password the user is prompted for it, at most three times")
     func askedForPassword() throws {
         try Constraint.applicationPassword.store()
         let person = try keychain().person
@@ -353,7 +355,7 @@ struct AuthenticationCases {
         #expect(find(mayFail).status == errSecInteractionNotAllowed)
     }
 
-    @Test("Case 76: an item that needs somebody goes with the passcode, and cannot be added before there is another")
+    @Test("Case 76: an item that requires the user is deleted with the passcode, and cannot be added before a new one is set")
     func removedPasscode() throws {
         try Constraint.userPresence.store()
         add(Item.generic("other"))
@@ -373,7 +375,7 @@ struct AuthenticationCases {
         #expect(add(try Constraint.userPresence.item()).status == errSecSuccess)
     }
 
-    @Test("Case 77: a person who never knows the passcode is not asked for ever", arguments: Constraint.allCases)
+    @Test("Case 77: the number of prompts for a wrong passcode is limited", arguments: Constraint.allCases)
     func neverSatisfied(constraint: Constraint) throws {
         try constraint.store()
         let person = try keychain().person

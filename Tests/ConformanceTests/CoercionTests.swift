@@ -137,7 +137,7 @@ struct CoercionTests {
         kSecAttrAccessibleAlwaysThisDeviceOnly,
     ]
 
-    @Test("An accessibility may be given as text or as UTF-8", arguments: accessibilities, [true, false])
+    @Test("An accessibility may be text or UTF-8 data", arguments: accessibilities, [true, false])
     func accessibility(name: CFString, asData: Bool) throws {
         let text = name as String
         let value: any Sendable = asData ? Data(text.utf8) : text

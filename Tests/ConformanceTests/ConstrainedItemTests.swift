@@ -30,7 +30,7 @@ struct ConstrainedItemTests {
 
     // MARK: Add
 
-    @Test("Adding asks nobody, unless the program's own password is missing", arguments: Constraint.allCases, [true, false])
+    @Test("Adding does not prompt, unless the application password is missing", arguments: Constraint.allCases, [true, false])
     func added(constraint: Constraint, mayAsk: Bool) throws {
         try keychain().setPasscode("swordfish")
         let person = try keychain().person
@@ -47,7 +47,7 @@ struct ConstrainedItemTests {
         #expect(secret(of: query) == (constraint.needsPasscode || mayAsk ? Item.secret : nil))
     }
 
-    @Test("Adding while nobody is there to choose a password is not done")
+    @Test("Adding fails if no prompt for the password can be shown")
     func nobodyToChoose() throws {
         #expect(add(try Constraint.applicationPassword.item()).status == errSecInteractionNotAllowed)
         try keychain().person.answers(.cancel)
@@ -55,7 +55,8 @@ struct ConstrainedItemTests {
         #expect(try StoredRows.all().isEmpty)
     }
 
-    @Test("While no passcode is set, what needs somebody to be there is neither added nor updated to", arguments: Constraint.allCases)
+    @Test(
+        "While no passcode is set, items cannot be added or updated with constraints that require the user", arguments: Constraint.allCases)
     func withoutPasscode(constraint: Constraint) throws {
         let item = try constraint.item().with(kSecUseAuthenticationContext, contextWithPassword())
         let expected = constraint.needsPasscode ? errSecAuthFailed : errSecSuccess
@@ -73,7 +74,7 @@ struct ConstrainedItemTests {
         [.companion, .and, .devicePasscode], [.biometryAny, .or, .companion], [.biometryAny, .applicationPassword],
     ]
 
-    @Test("What nobody could ever satisfy here is neither added nor updated to", arguments: unsatisfiableFlags)
+    @Test("Items cannot be added or updated with constraints that cannot be satisfied", arguments: unsatisfiableFlags)
     func unsatisfiable(flags: SecAccessControlCreateFlags) throws {
         try keychain().setPasscode("swordfish")
         let control = try accessControl(kSecAttrAccessibleWhenUnlocked, flags)
@@ -102,7 +103,7 @@ struct ConstrainedItemTests {
 
     // MARK: Find and update
 
-    @Test("Every way to an item asks for all that its access control says, once", arguments: Constraint.allCases, Access.allCases)
+    @Test("Each access to an item prompts once for all of its constraints", arguments: Constraint.allCases, Access.allCases)
     private func satisfied(constraint: Constraint, access: Access) throws {
         try constraint.store()
         try constraint.satisfy()
@@ -111,7 +112,7 @@ struct ConstrainedItemTests {
         #expect(try keychain().person.remainingAnswerCount == 0)
     }
 
-    @Test("Every way is closed where nobody may be asked, and where nobody is there", arguments: Constraint.allCases, Access.allCases)
+    @Test("Each access fails if prompts are forbidden or cannot be shown", arguments: Constraint.allCases, Access.allCases)
     private func unattended(constraint: Constraint, access: Access) throws {
         try constraint.store()
         #expect(access.status() == errSecInteractionNotAllowed)
@@ -142,7 +143,7 @@ struct ConstrainedItemTests {
         #expect(access.status() == errSecInteractionNotAllowed)
     }
 
-    @Test("Searches pass over an item that asks, where that is said; others are found", arguments: Constraint.allCases)
+    @Test("Searches that skip items with constraints find the others", arguments: Constraint.allCases)
     func skipped(constraint: Constraint) throws {
         try constraint.store()
         add(Item.generic("other"))
@@ -154,7 +155,7 @@ struct ConstrainedItemTests {
         #expect(try keychain().person.questions.isEmpty)
     }
 
-    @Test("A search for many asks once for all that they need")
+    @Test("A search for several items prompts once for all of their constraints")
     func many() throws {
         let person = try keychain().person
         for constraint in Constraint.allCases {
@@ -170,7 +171,7 @@ struct ConstrainedItemTests {
         #expect(person.questions.map(\.secret) == [.passcode, .applicationPassword])
     }
 
-    @Test("A new accessibility leaves what the item asks for as it is", arguments: Constraint.allCases)
+    @Test("A new accessibility does not change the constraints of an item", arguments: Constraint.allCases)
     func otherAccessibility(constraint: Constraint) throws {
         try constraint.store()
         try constraint.satisfy()
@@ -183,7 +184,7 @@ struct ConstrainedItemTests {
                 == (try accessControl(kSecAttrAccessibleAfterFirstUnlock, constraint.flags)))
     }
 
-    @Test("Where nobody may be asked, an update that says the whole primary key and a secret replaces an item that somebody guards")
+    @Test("If prompts are forbidden, an update with the whole primary key and a secret replaces an item with constraints")
     func replacedUnread() throws {
         try Constraint.userPresence.store()
         let mayFail = Item.genericQuery().with(kSecUseAuthenticationUI, kSecUseAuthenticationUIFail)
@@ -198,7 +199,7 @@ struct ConstrainedItemTests {
 
     // MARK: Delete
 
-    @Test("Deleting asks nobody", arguments: Constraint.allCases)
+    @Test("Deleting does not prompt", arguments: Constraint.allCases)
     func deleted(constraint: Constraint) throws {
         try constraint.store()
         #expect(delete(Item.genericQuery()) == errSecSuccess)
@@ -208,7 +209,7 @@ struct ConstrainedItemTests {
 
     // MARK: What is stored
 
-    @Test("Case 68: access control is read back as it was given", arguments: Constraint.allCases)
+    @Test("Case 68: access control is returned as it was stored", arguments: Constraint.allCases)
     func readBack(constraint: Constraint) throws {
         try constraint.store()
         try constraint.satisfy()

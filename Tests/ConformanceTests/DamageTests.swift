@@ -135,7 +135,7 @@ struct DamageCases {
         #expect(try StoredRows.quarantined().isEmpty)
     }
 
-    @Test("Case 50: an update of many items changes none when one of them is damaged")
+    @Test("Case 50: an update of several items changes none if one of them is damaged")
     func updateOneOfManyDamaged() throws {
         add(Item.generic("first"))
         try addDamaged(Item.generic("second"))

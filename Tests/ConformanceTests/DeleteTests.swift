@@ -18,7 +18,7 @@ struct DeleteTests {
         #expect(find(Item.genericQuery("other", service: "other")).status == errSecSuccess)
     }
 
-    @Test("Nothing to delete is told, the second time too")
+    @Test("Deleting without a match reports \"not found\", also the second time")
     func noItem() {
         #expect(delete(Item.genericQuery()) == errSecItemNotFound)
         add(Item.generic())
@@ -44,7 +44,7 @@ struct DeleteTests {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    @Test("A deletion sees local items, or synchronizable ones, or both, as it is told")
+    @Test("A deletion applies to local items, synchronizable ones, or both, as the query requests")
     func twins() {
         let synchronizable: ItemDictionary = [kSecAttrSynchronizable: true]
         add(Item.generic())

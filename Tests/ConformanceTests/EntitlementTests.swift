@@ -56,7 +56,7 @@ struct EntitlementTests {
         }
     }
 
-    @Test("A program without any group is told so by every call, whatever it asks", arguments: Verb.allCases)
+    @Test("For a program without a group every call returns a missing entitlement", arguments: Verb.allCases)
     func noGroup(verb: Verb) throws {
         try Program.run(entitledTo: Entitlements(applicationIdentifier: "")) {
             #expect(verb.status([kSecClass: kSecClassInternetPassword]) == errSecMissingEntitlement)
@@ -112,7 +112,7 @@ struct AccessGroupCases {
         #expect(find(Item.genericQuery().with(group2)).status == errSecSuccess)
     }
 
-    @Test("Case 58: a program without any entitlement is told so by every call", arguments: Verb.allCases)
+    @Test("Case 58: for a program without an entitlement every call returns a missing entitlement", arguments: Verb.allCases)
     func noEntitlements(verb: Verb) throws {
         try Program.run(entitledTo: Entitlements(applicationIdentifier: "")) {
             #expect(verb.status(Item.generic()) == errSecMissingEntitlement)

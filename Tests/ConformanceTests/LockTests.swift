@@ -51,7 +51,7 @@ struct LockStateTests {
         #expect(answer.attributes?[kSecAttrAccessible] as? String == (itemClass.isAvailable(in: state) ? itemClass.rawValue : nil))
     }
 
-    @Test("That an item is there is not said while it is locked, either", arguments: ProtectionClass.allCases, withPasscode)
+    @Test("A search without return keys also fails while the item is locked", arguments: ProtectionClass.allCases, withPasscode)
     func findNothing(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         #expect(find(Item.genericQuery()).status == expected(itemClass, state))
@@ -95,7 +95,7 @@ struct LockStateTests {
         #expect(find(Item.genericQuery().with(kSecReturnData, true)).status == expected(itemClass, state))
     }
 
-    @Test("What was changed while locked is there after the unlock", arguments: [LockState.neverUnlocked, .locked])
+    @Test("A change made while locked is visible after the unlock", arguments: [LockState.neverUnlocked, .locked])
     func changedWhileLocked(state: LockState) throws {
         try prepare(.dk, in: state)
         #expect(update(Item.genericQuery(), [kSecValueData: Self.new]) == errSecSuccess)
@@ -159,7 +159,7 @@ struct LockedSearchTests {
         #expect(find(query).status == errSecInteractionNotAllowed)
     }
 
-    @Test("An update of several items changes none when one of them is locked")
+    @Test("An update of several items changes none if one of them is locked")
     func updateOfAMix() throws {
         try prepare()
         #expect(update([kSecClass: kSecClassGenericPassword], [kSecAttrComment: "new"]) == errSecInteractionNotAllowed)
@@ -223,7 +223,7 @@ struct LockCases {
         #expect(try StoredRows.all().isEmpty)
     }
 
-    @Test("Case 41: an item that is there already is locked first, and a duplicate once unlocked")
+    @Test("Case 41: adding an existing item reports \"locked\" while locked, and \"duplicate\" after the unlock")
     func addAgainWhileLocked() throws {
         add(Item.generic())
         try keychain().lock()
@@ -289,7 +289,7 @@ struct LockCases {
         #expect(find(Item.genericQuery()).status == errSecInteractionNotAllowed)
     }
 
-    @Test("Case 76: an item that needs a passcode goes with it, and cannot be added before there is another")
+    @Test("Case 76: an item that requires a passcode is deleted with it, and cannot be added before a new one is set")
     func removedPasscode() throws {
         let item = Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly)
         let session = try KeychainSession.current()
@@ -314,7 +314,7 @@ struct LockCases {
         #expect(add(item).status == errSecSuccess)
     }
 
-    @Test("Case 76: as long as nobody agrees to the deletion, the passcode stays")
+    @Test("Case 76: without confirmation of the deletion, the passcode is kept")
     func keptPasscode() throws {
         let session = try KeychainSession.current()
         try session.setPasscode("swordfish")

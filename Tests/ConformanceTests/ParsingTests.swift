@@ -95,7 +95,7 @@ struct ParsingTests {
         if verb != .add { add(Item.generic()) }
     }
 
-    @Test("A dictionary without a class is refused", arguments: Verb.allCases)
+    @Test("A dictionary without a class is rejected", arguments: Verb.allCases)
     func noClass(verb: Verb) {
         prepare(for: verb)
         #expect(verb.status(Item.generic().without(kSecClass)) == errSecParam)
@@ -187,7 +187,7 @@ struct ParsingTests {
         #expect(find(query(200)).status == errSecParam)
     }
 
-    @Test("Of two mistakes the class is told before a key's name, and a name before a value", arguments: Verb.allCases)
+    @Test("Of several mistakes, the class is reported before a key's name, and a name before a value", arguments: Verb.allCases)
     func orderOfMistakes(verb: Verb) {
         prepare(for: verb)
         let badName = Item.generic().with("abcd" as CFString, "x")
@@ -195,7 +195,7 @@ struct ParsingTests {
         #expect(verb.status(badName.with(kSecValueData, "text")) == errSecNoSuchAttr)
     }
 
-    @Test("A true Boolean object asks for a result, whichever way it is written")
+    @Test("A true Boolean object requests a result in each of its spellings")
     func returnFlags() {
         add(Item.generic())
         #expect(find(Item.genericQuery().with(kSecReturnData, true)).data == Item.secret)
@@ -219,7 +219,7 @@ struct FoundationDictionaryTests {
         #expect(SecItemDelete(item) == errSecSuccess)
     }
 
-    @Test("A key that is not a string is refused")
+    @Test("A key that is not a string is rejected")
     func keyThatIsNoString() {
         let dictionary = NSMutableDictionary(dictionary: Item.generic())
         dictionary[NSNumber(value: 1)] = "value"

@@ -70,7 +70,7 @@ struct PrimaryKeyTests {
         #expect(find(second).status == errSecSuccess)
     }
 
-    @Test("An update that would make two items one is refused", arguments: inKey.filter { $0.key != PrivateKey.user })
+    @Test("An update that would give two items the same primary key is rejected", arguments: inKey.filter { $0.key != PrivateKey.user })
     private func updateToDuplicate(difference: Difference) {
         let (first, second) = difference.items
         add(first)

@@ -73,13 +73,13 @@ struct ResultTests {
         #expect(delivered?[kSecAttrAccessible] as? String == kSecAttrAccessibleAlways as String)
     }
 
-    @Test("An add of a secret or none delivers data or empty data", arguments: [true, false])
+    @Test("Adding an item with or without a secret returns data or empty data", arguments: [true, false])
     func addedData(hasSecret: Bool) {
         let item = hasSecret ? Item.generic() : Item.genericQuery()
         #expect(add(item.with(kSecReturnData, true)).data == (hasSecret ? Item.secret : Data()))
     }
 
-    @Test("An add that asks for data and persistent reference delivers a dictionary of the two")
+    @Test("Adding with data and persistent reference requested returns a dictionary of both")
     func addedDataAndReference() throws {
         let delivered = try #require(add(Item.generic().with([kSecReturnData: true, kSecReturnPersistentRef: true])).attributes)
         #expect(names(of: delivered) == names(kSecValueData, kSecValuePersistentRef))
@@ -124,7 +124,7 @@ struct ResultTests {
         #expect(found[kSecAttrIsInvisible] as? Bool == true)
     }
 
-    @Test("The access control of an item that was given none says its accessibility")
+    @Test("The access control of an item added without one contains its accessibility")
     func accessControlOfPlainItem() throws {
         add(Item.generic().with(kSecAttrAccessible, kSecAttrAccessibleAfterFirstUnlock))
         let found = try #require(attributes(of: Item.genericQuery()))
@@ -147,7 +147,7 @@ struct ResultTests {
         #expect(find(kind.query.with(kSecReturnPersistentRef, true)).data == reference)
     }
 
-    @Test("A search for many items that asks for nothing delivers an empty array")
+    @Test("A search for several items without return keys returns an empty array")
     func foundNothingAsked() {
         add(Item.generic())
         for limit in [kSecMatchLimitAll as Any, 2] {

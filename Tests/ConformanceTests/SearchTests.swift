@@ -78,7 +78,7 @@ struct SearchTests {
         #expect(found?[kSecAttrServer] as? String == "www.example.com")
     }
 
-    @Test("A host that is no text is refused", arguments: [5, true, Data("example.com".utf8)] as [any Sendable])
+    @Test("A host that is not text is rejected", arguments: [5, true, Data("example.com".utf8)] as [any Sendable])
     func badHost(host: any Sendable) {
         add(Item.internet())
         #expect(find(Item.internetQuery().with(kSecMatchHostOrSubdomainOfHost, host)).status == errSecParam)
@@ -125,7 +125,7 @@ struct PersistentReferenceTests {
         try #require(add(item.with(kSecReturnPersistentRef, true)).data)
     }
 
-    @Test("Beside a reference there may be its class, what to deliver and how", arguments: beside)
+    @Test("A reference can be combined with its class, return keys and options", arguments: beside)
     func allowed(key: CFString, value: any Sendable) throws {
         let query: ItemDictionary = [kSecValuePersistentRef: try reference(ofAdding: Item.generic())]
         #expect(find(query.with(key, value)).status == errSecSuccess)

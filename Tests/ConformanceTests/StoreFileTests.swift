@@ -59,7 +59,7 @@ struct StoreFileCases {
         }
     }
 
-    @Test("Case 55: when a database is replaced under a running process, a change is refused and not written into the file that is gone")
+    @Test("Case 55: if the database is replaced under a running process, a change fails and is not written to the deleted file")
     func garbageWhileOpen() throws {
         try KeychainFolder.with { folder in
             try folder.inFreshProcess {
@@ -117,7 +117,7 @@ struct StoreFileCases {
         }
     }
 
-    @Test("Where there is no database yet, nothing is found and nothing is made", arguments: [Verb.find, .update, .delete])
+    @Test("Without a database, nothing is found and no database is created", arguments: [Verb.find, .update, .delete])
     func noDatabase(verb: Verb) throws {
         try KeychainFolder.with { folder in
             folder.inFreshProcess {
@@ -131,7 +131,7 @@ struct StoreFileCases {
         }
     }
 
-    @Test("What is refused makes no database")
+    @Test("A rejected call creates no database")
     func refusedAdd() throws {
         try KeychainFolder.with { folder in
             folder.inFreshProcess {

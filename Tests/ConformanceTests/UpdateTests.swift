@@ -28,7 +28,7 @@ struct UpdateTests {
         #expect(count(of: [kSecClass: kSecClassGenericPassword, kSecAttrLabel: "label"]) == 2)
     }
 
-    @Test("Nothing to update is told")
+    @Test("Updating without a match reports \"not found\"")
     func noItem() {
         #expect(update(query, change) == errSecItemNotFound)
     }
@@ -149,7 +149,7 @@ struct UpdateTests {
 
     // MARK: All or none
 
-    @Test("Several items cannot become one, and then none has changed")
+    @Test("An update that would merge several items changes none")
     func severalToOne() throws {
         let all: ItemDictionary = [kSecClass: kSecClassGenericPassword]
         for account in ["first", "second", "third"] { add(Item.generic(account)) }
@@ -159,7 +159,7 @@ struct UpdateTests {
         #expect(try #require(before) as NSArray == (try #require(after)) as NSArray)
     }
 
-    @Test("An item updated to the primary key that it has stays")
+    @Test("An update to an item's own primary key succeeds")
     func toItself() {
         add(Item.generic())
         #expect(update(query, [kSecAttrAccount: "account", kSecValueData: Data("new".utf8)]) == errSecSuccess)
@@ -174,7 +174,7 @@ struct UpdateTests {
         ])
     }
 
-    @Test("A synchronizable item that moves, or becomes local, leaves a tombstone; a local one that moves leaves none")
+    @Test("A synchronizable item that moves or becomes local leaves a tombstone; a local one that moves does not")
     func tombstone() {
         add(Item.generic("local"))
         #expect(update(Item.genericQuery("local"), [kSecAttrAccount: "moved"]) == errSecSuccess)
@@ -203,7 +203,7 @@ struct UpdateTests {
 
 @Suite("Updates and deletions, cases of the specification", .inMemoryKeychain)
 struct ChangeCases {
-    @Test("Case 82: a limit is for searches: delete and update refuse it")
+    @Test("Case 82: delete and update reject a limit")
     func limit() {
         add(Item.generic())
         #expect(delete(Item.genericQuery().with(kSecMatchLimit, kSecMatchLimitAll)) == errSecParam)
@@ -211,7 +211,7 @@ struct ChangeCases {
         #expect(find(Item.genericQuery()).status == errSecSuccess)
     }
 
-    @Test("Case 83: an update changes attributes and the secret, and refuses every other key")
+    @Test("Case 83: an update changes attributes and the secret, and rejects other keys")
     func otherKeys() {
         add(Item.generic())
         #expect(update(Item.genericQuery(), [kSecClass: kSecClassGenericPassword]) == errSecNoSuchAttr)

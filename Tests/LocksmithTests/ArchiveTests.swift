@@ -32,7 +32,7 @@ struct ArchiveTests {
         return try #require(try Locksmith.tryLoadDataForUserAccount("Skroob"))
     }
 
-    @Test("Each value comes back in its type")
+    @Test("Each value is read in its type")
     func roundTrip() throws {
         let uuid = UUID()
         let read = try store([
@@ -65,7 +65,7 @@ struct ArchiveTests {
         #expect(read[""] as? String == "an empty key")
     }
 
-    @Test("Arrays, sets and dictionaries come back with what they hold")
+    @Test("Arrays, sets and dictionaries are read with their contents")
     func containers() throws {
         let read = try store([
             "list": ["a", 1, Date(timeIntervalSinceReferenceDate: 0)] as [Any], "strings": ["x", "y"], "nothing": [String](),
@@ -93,7 +93,7 @@ struct ArchiveTests {
         #expect(read.baseURL?.absoluteString == "https://druidia.example/a/")
     }
 
-    @Test("Much data, and many entries", arguments: [14, 15, 16, 255, 256, 70_000])
+    @Test("Large data and many entries", arguments: [14, 15, 16, 255, 256, 70_000])
     func sizes(count: Int) throws {
         let text = String(repeating: "ü", count: count)
         let entries = Dictionary(uniqueKeysWithValues: (0..<min(count, 1_000)).map { ("key \($0)", $0) })
@@ -107,7 +107,7 @@ struct ArchiveTests {
         #expect((read["entries"] as? [String: Any])?.count == entries.count)
     }
 
-    @Test("Texts that Swift takes for equal keep their characters")
+    @Test("Canonically equivalent texts keep their bytes")
     func canonicallyEqual() throws {
         let composed = "\u{e9}"
         let decomposed = "e\u{301}"
@@ -173,7 +173,7 @@ struct ArchiveTests {
         ("mixed", { ["mixed": [AnyHashable(true): "t", AnyHashable(1): "one"]] }),
     ]
 
-    @Test("What cannot be archived is an error that names the key, and nothing is stored", arguments: unarchivable)
+    @Test("A value that cannot be archived throws an error with its key, and nothing is stored", arguments: unarchivable)
     func errors(key: String, data: @Sendable () -> [String: Any]) throws {
         try Locksmith.saveData(["old": "value"], forUserAccount: "Helmet")
         for store in [Locksmith.saveData(_:forUserAccount:inService:), Locksmith.updateData(_:forUserAccount:inService:)] {
@@ -187,7 +187,7 @@ struct ArchiveTests {
         #expect(try Locksmith.tryLoadDataForUserAccount("Helmet")?["old"] as? String == "value")
     }
 
-    @Test("What is nested more than a hundred levels deep is refused, and less is not")
+    @Test("More than a hundred levels of nesting are rejected, and fewer are accepted")
     func depth() throws {
         func nested(_ depth: Int) -> Any { (0..<depth).reduce("core" as Any) { inner, _ in [inner] } }
         var inner = try store(["deep": nested(98)])["deep"]

@@ -35,7 +35,7 @@ struct AsynchronousTests {
         }
     }
 
-    @Test("Both sorts of passwords")
+    @Test("Both kinds of passwords")
     func passwords() async throws {
         try await GenericPassword().asynchronously.createInSecureStore()
         try await GenericPassword(secret: "54321").asynchronously.updateInSecureStore()
@@ -51,7 +51,7 @@ struct AsynchronousTests {
         #expect(await GenericPassword().asynchronously.readFromSecureStore() == nil)
     }
 
-    @Test("Values of a type of one's own")
+    @Test("Values of a custom type")
     func payloads() async throws {
         let account = CodableSecureStorableTests.Account(account: "Skroob")
         try await account.asynchronously.createInSecureStore(payload: .init(password: "12345"))
@@ -59,7 +59,7 @@ struct AsynchronousTests {
         #expect(try await account.asynchronously.readPayloadFromSecureStore()?.password == "54321")
     }
 
-    @Test("Calls that wait for the keychain keep no other task from running")
+    @Test("Calls that wait for the keychain do not block other tasks")
     func waiting() async throws {
         let gate = Gate()
         // More than there are threads for tasks.
@@ -117,7 +117,7 @@ struct AsynchronousTests {
         }
     }
 
-    @Test("Results can be handed from task to task")
+    @Test("Results can be sent between tasks")
     func sendable() async throws {
         try GenericPassword(label: "Work").createInSecureStore()
         let result = try #require(try GenericPassword().tryReadFromSecureStore())
@@ -125,7 +125,7 @@ struct AsynchronousTests {
         #expect(label == "Work")
     }
 
-    @Test("Code that is asynchronous itself can call the synchronous forms")
+    @Test("Asynchronous code can call the synchronous forms")
     func synchronousForms() async throws {
         try GenericPassword().createInSecureStore()
         #expect(GenericPassword().readFromSecureStore()?.account == "Skroob")

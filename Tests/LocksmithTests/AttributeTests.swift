@@ -59,7 +59,7 @@ extension AttributeCheck where Subject: Password {
 
 private let groups = ["first", "second"]
 
-@Suite("Each attribute that both sorts of passwords have", .inMemoryKeychain(accessGroups: groups))
+@Suite("Attributes of both kinds of passwords", .inMemoryKeychain(accessGroups: groups))
 struct AttributeTests {
     private func check<Value: Equatable>(
         _ key: CFString, _ first: Value, _ second: Value, tellsApart: Bool = false, set: (inout any Password, Value) -> Void,
@@ -115,7 +115,7 @@ struct AttributeTests {
         try check(kSecAttrType, 1, 2, set: { $0.type = $1 }, get: { $0.type })
     }
 
-    @Test("An attribute that is not given is nil, and stays as it is in an update")
+    @Test("A missing attribute is nil, and an update does not change it")
     func notGiven() throws {
         try GenericPassword(comment: "kept").createInSecureStore()
         try GenericPassword(secret: "54321").updateInSecureStore()
@@ -125,7 +125,7 @@ struct AttributeTests {
         #expect(result?.data?["secret"] as? String == "54321")
     }
 
-    @Test("An update without an access group concerns the items of all the program's groups")
+    @Test("An update without an access group applies to all of the program's groups")
     func bothGroups() throws {
         for group in groups { try GenericPassword(accessGroup: group).createInSecureStore() }
         try GenericPassword(secret: "54321").updateInSecureStore()
@@ -134,19 +134,19 @@ struct AttributeTests {
         }
     }
 
-    @Test("A number that no attribute holds is an error")
+    @Test("A number that is not valid for an attribute is an error")
     func largeNumber() {
         #expect(throws: LocksmithError.param) { try GenericPassword(creator: .max).createInSecureStore() }
     }
 
-    @Test("A program that is not entitled to an access group is told so")
+    @Test("An access group that the entitlements do not list is an error")
     func foreignGroup() throws {
         let error = #expect(throws: LocksmithError.undefined) { try GenericPassword(accessGroup: "third").createInSecureStore() }
         #expect(error?.status == errSecMissingEntitlement)
     }
 }
 
-@Suite("Each attribute that only generic passwords have", .inMemoryKeychain)
+@Suite("Attributes of generic passwords only", .inMemoryKeychain)
 struct GenericAttributeTests {
     private let check = AttributeCheck(GenericPassword()) { password in
         try password.tryReadFromSecureStore() as GenericPasswordSecureStorableResultType?
@@ -165,7 +165,7 @@ struct GenericAttributeTests {
     }
 }
 
-@Suite("Each attribute that only internet passwords have", .inMemoryKeychain)
+@Suite("Attributes of internet passwords only", .inMemoryKeychain)
 struct InternetAttributeTests {
     private let check = AttributeCheck(InternetPassword()) { password in
         try password.tryReadFromSecureStore() as InternetPasswordSecureStorableResultType?
@@ -199,7 +199,7 @@ struct InternetAttributeTests {
         try check(kSecAttrSecurityDomain, "a", "b", tellsApart: true, set: { $0.securityDomain = $1 }, get: { $0.securityDomain })
     }
 
-    @Test("An update without a path leaves an item with one alone")
+    @Test("An update without a path does not change an item with one")
     func updateWithoutPath() throws {
         try InternetPassword(path: "/a").createInSecureStore()
         try InternetPassword(secret: "54321").updateInSecureStore()
@@ -262,7 +262,7 @@ struct EnumerationTests {
         #expect(LocksmithSecurityClass.allCases.map(\.rawValue) == ["genp", "inet", "cert", "keys", "idnt"])
     }
 
-    @Test("A raw value leads back to its case, any other to none")
+    @Test("A raw value creates its case, and any other value none")
     func inverse() {
         #expect(LocksmithAccessibleOption.allCases.allSatisfy { LocksmithAccessibleOption(rawValue: $0.rawValue) == $0 })
         #expect(LocksmithInternetProtocol.allCases.allSatisfy { LocksmithInternetProtocol(rawValue: $0.rawValue) == $0 })

@@ -5,7 +5,7 @@ import KeychainTestingTraits
 import Locksmith
 import Testing
 
-@Suite("Values of a type of one's own", .inMemoryKeychain)
+@Suite("Values of a custom type", .inMemoryKeychain)
 struct CodableSecureStorableTests {
     struct Credentials: Codable, Equatable, Sendable {
         var password: String
@@ -24,7 +24,7 @@ struct CodableSecureStorableTests {
     private let credentials = Credentials(
         password: "12345", expires: Date(timeIntervalSinceReferenceDate: 5), tokens: ["a": [1, 2]])
 
-    @Test("A value comes back in its type")
+    @Test("A value is read in its type")
     func roundTrip() throws {
         #expect(try account.readPayloadFromSecureStore() == nil)
         try account.createInSecureStore(payload: credentials)
@@ -59,7 +59,7 @@ struct CodableSecureStorableTests {
         #expect(try Letter().readPayloadFromSecureStore() == "a")
     }
 
-    @Test("A value of another type is an error and not nothing")
+    @Test("A value of another type is an error and not reported as missing")
     func anotherType() throws {
         try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
         let account = Account(account: "Skroob")
@@ -70,7 +70,7 @@ struct CodableSecureStorableTests {
         #expect(throws: LocksmithError.decode) { try account.readPayloadFromSecureStore() }
     }
 
-    @Test("What cannot be encoded is an error, and nothing is stored")
+    @Test("A value that cannot be encoded is an error, and nothing is stored")
     func notEncodable() throws {
         struct Ratio: CodableSecureStorable, GenericPasswordSecureStorable {
             typealias Payload = Double
@@ -83,7 +83,7 @@ struct CodableSecureStorableTests {
     }
 
     @Test(
-        "Errors name the place and never the value",
+        "Errors contain the path and never the value",
         arguments: [(#"{"codes":[1,98765]}"#, "payload"), (#"{"codes":[1,"98765"]}"#, "payload.codes[1]")])
     func places(json: String, key: String) throws {
         struct Codes: CodableSecureStorable, GenericPasswordSecureStorable {
@@ -98,7 +98,7 @@ struct CodableSecureStorableTests {
         #expect(error?.status == nil)
     }
 
-    @Test("What a type's own decoding says is not passed on")
+    @Test("An error of a type's own decoding is not passed on")
     func ownError() throws {
         struct Told: Error { let secret: String }
         struct Talkative: Codable {
@@ -118,7 +118,7 @@ struct CodableSecureStorableTests {
         #expect(throws: LocksmithError.decode) { try Account().readPayloadFromSecureStore() }
     }
 
-    @Test("Values go through the closures that a type gives")
+    @Test("Values are stored and read through a type's own closures")
     func closures() throws {
         final class Performed { var calls: [String] = [] }
         struct Watched: CodableSecureStorable, CreateableSecureStorable, GenericPasswordSecureStorable {
@@ -149,7 +149,7 @@ struct CodableSecureStorableTests {
 
 @Suite("The accounts of a service", .inMemoryKeychain(accessGroups: ["first", "second"]))
 struct UserAccountsTests {
-    @Test("All of the service and none of another, each once")
+    @Test("All accounts of the service are listed once, and none of another service")
     func listing() throws {
         #expect(try Locksmith.userAccounts() == [])
         for account in ["Skroob", "Helmet"] { try Locksmith.saveData([:], forUserAccount: account) }
@@ -160,7 +160,7 @@ struct UserAccountsTests {
         #expect(try Locksmith.userAccounts(inService: "Spaceball") == [])
     }
 
-    @Test("Accounts that Swift takes for equal are two")
+    @Test("Canonically equivalent accounts are listed separately")
     func canonicallyEqual() throws {
         try Locksmith.saveData(["number": 1], forUserAccount: "\u{e9}")
         try Locksmith.saveData(["number": 2], forUserAccount: "e\u{301}")

@@ -121,13 +121,13 @@ struct DamagedArchiveTests {
         }
     }
 
-    @Test("Every beginning of an archive is refused")
+    @Test("Every truncated archive is rejected")
     func cut() {
         for count in 0..<Self.whole.count { #expect(!read(Self.whole.prefix(count))) }
         #expect(read(Self.whole))
     }
 
-    @Test("No changed byte does more than change what is read, or have it refused")
+    @Test("A changed byte only changes the result or causes an error")
     func changedBytes() {
         var refusals = 0
         for position in Self.whole.indices {
@@ -171,7 +171,7 @@ struct DamagedArchiveTests {
         7QbvBvIG9Ab5Bv4HAAAAAAAAAAICAAAAAAAAARYAAAAAAAAAAAAAAAAAAAcF
         """
 
-    @Test("Sets of sets are refused before anything of them is hashed")
+    @Test("Sets of sets are rejected before they are hashed")
     func setsOfSets() throws {
         let bytes = try #require(Data(base64Encoded: Self.nestedSets, options: .ignoreUnknownCharacters))
         #expect(!read(bytes))
@@ -192,7 +192,7 @@ struct DamagedArchiveTests {
         #expect((1..<1_000).contains(refusals))
     }
 
-    @Test("Numbers at the end that lead anywhere are refused")
+    @Test("Invalid offsets in the trailer are rejected")
     func trailer() {
         for field in [8, 16, 24] {
             for number: [UInt8] in [
@@ -207,7 +207,7 @@ struct DamagedArchiveTests {
     }
 
     /// A keyed archive as Foundation's property lists make it, with XML's form of object numbers, is no binary one.
-    @Test("Other forms of property lists are refused")
+    @Test("Other forms of property lists are rejected")
     func otherForms() throws {
         let dictionary = ["password": "12345"]
         for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
@@ -216,7 +216,7 @@ struct DamagedArchiveTests {
         #expect(!read(Data("{\"password\": \"12345\"}".utf8)))
     }
 
-    @Test("A class that is not on the list is refused")
+    @Test("A class that is not permitted is rejected")
     func foreignClass() throws {
         let name = Data("NSUUID".utf8)
         let range = try #require(Self.whole.firstRange(of: name))
@@ -225,7 +225,7 @@ struct DamagedArchiveTests {
         #expect(!read(bytes))
     }
 
-    @Test("An object that contains itself is refused", arguments: [1, 2])
+    @Test("An object that contains itself is rejected", arguments: [1, 2])
     func cycle(start: Int) {
         // 1 is the dictionary itself, 2 its key.
         var archive = RawArchive()
@@ -251,7 +251,7 @@ struct DamagedArchiveTests {
     }
 }
 
-@Suite("Archives that somebody made to end, stop or fill a program")
+@Suite("Archives made to crash a program, block it, or exhaust its memory")
 struct HostileArchiveTests {
     private func expectRefused(_ bytes: Data, _ comment: Comment? = nil) {
         let error = #expect(throws: LocksmithError.decode, comment) { try Locksmith.data(inValue: bytes) }
@@ -260,7 +260,7 @@ struct HostileArchiveTests {
 
     private func value(_ bytes: Data) throws -> Any? { try Locksmith.data(inValue: bytes)["key"] }
 
-    @Test("What the tests make is read where it is honest")
+    @Test("Valid archives made by the test's generator are read")
     func honest() throws {
         var archive = RawArchive()
         let text = archive.text("12345")
@@ -303,7 +303,7 @@ struct HostileArchiveTests {
         expectRefused(archive.data(value: archive.array(all)))
     }
 
-    @Test("Many arrays with one list of elements")
+    @Test("Many arrays that share one list of elements")
     func sharedList() {
         var archive = RawArchive()
         let arrayClass = archive.classNamed("NSArray")
@@ -312,7 +312,7 @@ struct HostileArchiveTests {
         expectRefused(archive.data(value: archive.array(arrays)))
     }
 
-    @Test("Many lists in the same bytes", arguments: [(2, true), (400, false)])
+    @Test("Many lists that share the same bytes", arguments: [(2, true), (400, false)])
     func overlappingLists(count: Int, isRead: Bool) throws {
         var archive = RawArchive()
         let element = archive.list.text("element")
@@ -323,7 +323,7 @@ struct HostileArchiveTests {
         if isRead { #expect(try value(bytes) as? String == "12345") } else { expectRefused(bytes) }
     }
 
-    @Test("Many numbers of one hash", arguments: [(1_000, true), (1_001, false)])
+    @Test("Many numbers with equal hashes", arguments: [(1_000, true), (1_001, false)])
     func equalHashes(count: Int, isRead: Bool) throws {
         var archive = RawArchive()
         let numbers = (1...count).map { archive.add(archive.list.real(Double($0) * 0x1p64)) }
@@ -342,7 +342,7 @@ struct HostileArchiveTests {
         expectRefused(archive.data(value: archive.dictionary([archive.text("a")], [archive.text("b"), archive.text("c")])))
     }
 
-    @Test("An archive of another archiver, or without what stands for no object")
+    @Test("An archive of another archiver, or without the null object")
     func otherArchives() {
         var archive = RawArchive()
         archive.archiver = "NSOtherArchiver"
@@ -351,7 +351,7 @@ struct HostileArchiveTests {
         expectRefused(archive.data(value: archive.text("a")))
     }
 
-    @Test("An array that holds itself many times over is not written either")
+    @Test("An array that contains itself many times is not written either")
     func endlessWriting() {
         var value: Any = "core"
         for _ in 0..<60 { value = [value, value] }

@@ -45,7 +45,7 @@ struct Locksmith4ExampleTests {
         #expect(account?["password"] as? String == "my_password")
     }
 
-    @Test("A date stored is a date read, and every attribute of a generic password is in its result")
+    @Test("A stored date is read as a date, and the result has every attribute of a generic password")
     func results() throws {
         struct Note: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable {
             let account = "_matthewpalmer"
@@ -178,7 +178,7 @@ struct Locksmith4ExampleTests {
         #expect(try RawItems.all().isEmpty)
     }
 
-    @Test("The dictionaries of the requests can be had")
+    @Test("The dictionaries of the requests are available")
     func propertyDictionaries() throws {
         struct Account: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, GenericPasswordSecureStorable {
             let account = "_matthewpalmer"
@@ -195,7 +195,7 @@ struct Locksmith4ExampleTests {
         #expect(SecItemDelete(Account().asDeleteableSecureStoragePropertyDictionary as CFDictionary) == errSecSuccess)
     }
 
-    @Test("The parts that passwords are described with can stand alone")
+    @Test("The protocols for attributes can be used alone")
     func parts() {
         func isStorable<Storable: SecureStorable>(_: Storable.Type) -> Bool { true }
         struct Everything: AccountBasedSecureStorable, DescribableSecureStorable, CommentableSecureStorable,
@@ -209,7 +209,7 @@ struct Locksmith4ExampleTests {
         #expect(Everything().label == nil)
     }
 
-    @Test("A result can be used as each of the parts of what was read")
+    @Test("A result conforms to the protocol of each attribute")
     func resultParts() throws {
         try GenericPassword(
             comment: "comment", creator: 1, description: "description", isInvisible: true, isNegative: false, label: "label", type: 2

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Errors")
 struct LocksmithErrorTests {
-    @Test("Statuses have their errors, success has one, and others have none")
+    @Test("Statuses create their errors, and unknown statuses none")
     func statuses() {
         let expected: [(OSStatus, LocksmithError)] = [
             (errSecAllocate, .allocate), (errSecAuthFailed, .authFailed), (errSecDecode, .decode), (errSecDuplicateItem, .duplicate),
@@ -23,7 +23,7 @@ struct LocksmithErrorTests {
         #expect(LocksmithError(fromStatusCode: .max) == nil)
     }
 
-    @Test("A message leads back to its error, any other to none")
+    @Test("A message creates its error, and any other text none")
     func messages() {
         #expect(LocksmithError.allCases.allSatisfy { LocksmithError(rawValue: $0.rawValue) == $0 })
         #expect(LocksmithError(rawValue: "") == nil)
@@ -31,7 +31,7 @@ struct LocksmithErrorTests {
         #expect(LocksmithError.notFound.localizedDescription == "The item cannot be found.")
     }
 
-    @Test("Any status of a closure throws, and one without an error of its own is at hand", arguments: [-34_018, -128, 1, .min])
+    @Test("Any status of a closure throws, and the error contains the status", arguments: [-34_018, -128, 1, .min])
     func unknown(status: Int32) throws {
         struct Failing: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
             let account = ""
@@ -56,7 +56,7 @@ struct LocksmithErrorTests {
         }
     }
 
-    @Test("Errors are caught and told apart as cases of an enumeration are")
+    @Test("Errors can be caught and matched like cases of an enumeration")
     func patterns() {
         func name(_ error: LocksmithError) -> String {
             switch error {
@@ -71,7 +71,7 @@ struct LocksmithErrorTests {
         if case LocksmithError.notFound = error { Issue.record("It is taken for another") }
     }
 
-    @Test("A type that is no password says so", .inMemoryKeychain)
+    @Test("A type that is not a password throws an error", .inMemoryKeychain)
     func noPassword() {
         struct Thing: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
             let data: [String: Any] = [:]
@@ -81,7 +81,7 @@ struct LocksmithErrorTests {
         #expect(Thing().asCreateableSecureStoragePropertyDictionary.isEmpty)
     }
 
-    @Test("Certificates and keys say that they are not supported", .inMemoryKeychain)
+    @Test("Certificates and keys throw unimplemented", .inMemoryKeychain)
     func notSupported() {
         struct Certificate: CertificateSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
             let data: [String: Any] = [:]
@@ -102,7 +102,7 @@ struct LocksmithErrorTests {
 }
 
 #if !canImport(Darwin)
-@Suite("What cannot be read", .inMemoryKeychain)
+@Suite("Items that cannot be read", .inMemoryKeychain)
 struct UnreadableItemTests {
     private let generic = GenericPassword()
     private let internet = InternetPassword()
@@ -131,14 +131,14 @@ struct UnreadableItemTests {
         try internet.createInSecureStore()
     }
 
-    @Test("A missing item is nil in both ways to read")
+    @Test("A missing item is nil from both read functions")
     func missing() throws {
         try expectReading(nil)
         #expect(throws: LocksmithError.notFound) { try generic.deleteFromSecureStore() }
         #expect(throws: LocksmithError.notFound) { try Locksmith.deleteDataForUserAccount("Skroob") }
     }
 
-    @Test("A locked item is not a missing one, and is there again when it is unlocked")
+    @Test("A locked item is not reported as missing, and can be read after unlocking")
     func locked() throws {
         try store()
         try keychain?.lock()
@@ -150,7 +150,7 @@ struct UnreadableItemTests {
         #expect(try internet.tryReadFromSecureStore()?.data?["secret"] as? String == "12345")
     }
 
-    @Test("A damaged item is not a missing one, and can be replaced")
+    @Test("A damaged item is not reported as missing, and can be replaced")
     func damaged() throws {
         try store()
         try keychain?.damageItems()
@@ -162,7 +162,7 @@ struct UnreadableItemTests {
     }
 
     @Test(
-        "An item of another program, which holds no archive, is not a missing one",
+        "An item of another program without an archive is not reported as missing",
         arguments: [Data("12345".utf8), Data(), Data("bplist00".utf8), Data(repeating: 0xff, count: 64)])
     func foreign(value: Data) throws {
         let attributes = [
@@ -193,7 +193,7 @@ struct UnreadableItemTests {
         #expect(throws: LocksmithError.decode) { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
     }
 
-    @Test("An item that others add and remove meanwhile is stored all the same")
+    @Test("An item that another program adds and removes concurrently is stored")
     func race() throws {
         final class Performed { var calls: [String] = [] }
         struct Contested: GenericPasswordSecureStorable, CreateableSecureStorable {
@@ -219,7 +219,7 @@ struct UnreadableItemTests {
         #expect(contested.performed.calls == ["update", "add", "update", "add", "update"])
     }
 
-    @Test("A result that is printed shows nothing of what it holds")
+    @Test("A printed result does not reveal its contents")
     func printing() throws {
         try store()
         for result in [try #require(generic.readFromSecureStore()) as Any, try #require(internet.readFromSecureStore()) as Any] {
@@ -231,7 +231,7 @@ struct UnreadableItemTests {
         }
     }
 
-    @Test("A keychain that cannot be used is told from a missing item, and a failed write throws")
+    @Test("A keychain that cannot be used is not reported as a missing item, and a failed write throws")
     func unavailable() throws {
         try store()
         keychain?.fail(.all, with: .unavailable)
@@ -244,7 +244,7 @@ struct UnreadableItemTests {
         #expect(error?.status == errSecIO)
     }
 
-    @Test("An answer of a closure that is no item is an error")
+    @Test("A closure's result that is not an item is an error")
     func closure() {
         struct Strange: GenericPasswordSecureStorable, ReadableSecureStorable {
             let account = ""

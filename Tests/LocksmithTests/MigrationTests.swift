@@ -17,7 +17,7 @@ struct MigrationTests {
         Valet.valet(with: try #require(Identifier(nonEmpty: "Druidia")), accessibility: .whenUnlocked)
     }
 
-    @Test("Items move with their values, in which the dictionary still is")
+    @Test("Items are migrated with their values, which still contain the dictionary")
     func move() throws {
         try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
         try valet().migrateObjects(matching: twitter, removeOnCompletion: true)
@@ -25,7 +25,7 @@ struct MigrationTests {
         #expect(try Locksmith.data(inValue: valet().object(forKey: "Skroob"))["password"] as? String == "12345")
     }
 
-    @Test("A part of the dictionary becomes the value")
+    @Test("An entry of the dictionary becomes the value")
     func unpack() throws {
         try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
         try valet().migrateObjects(matching: twitter) { pair in
@@ -36,7 +36,7 @@ struct MigrationTests {
         #expect(try Locksmith.userAccounts(inService: "Twitter") == ["Skroob"])
     }
 
-    @Test("An item that holds no dictionary ends a migration that unpacks it, and nothing is changed")
+    @Test("An item without a dictionary fails a migration that unpacks it, and nothing changes")
     func foreign() throws {
         try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
         let item: [String: Any] = [

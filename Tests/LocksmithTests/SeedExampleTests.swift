@@ -126,7 +126,7 @@ struct SeedExampleTests {
         #expect(result?.account == "_matthewpalmer")
     }
 
-    @Test("Requests are performed in the closures that a type gives")
+    @Test("Requests are performed by a type's own closures")
     func closures() throws {
         let account = WatchedAccount()
         try account.createInSecureStore()
@@ -137,7 +137,7 @@ struct SeedExampleTests {
         #expect(try RawItems.all().isEmpty)
     }
 
-    @Test("A date stored is a date read, and the tables of attributes hold for results")
+    @Test("A stored date is read as a date, and results have the documented attributes")
     func tables() throws {
         struct Note: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable {
             let account = "_matthewpalmer"

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Valet
 
-@Suite("Whether the keychain can be used", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Access to the keychain", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct AccessTests {
     @Test("The canary is written once and is a plain item of the valet")
     func canary() throws {
@@ -20,7 +20,7 @@ struct AccessTests {
         #expect(second[kSecAttrModificationDate as String] as? Date == first[kSecAttrModificationDate as String] as? Date)
     }
 
-    @Test("The canary is no key")
+    @Test("The canary is not listed as a key")
     func canaryIsNoKey() throws {
         let valet = try valet()
         #expect(valet.canAccessKeychain())
@@ -29,7 +29,7 @@ struct AccessTests {
         #expect(try valet.allKeys() == ["Skroob"])
     }
 
-    @Test("Removing everything removes the canary too, and it is written again when asked for")
+    @Test("Removing all values removes the canary too, and the next access check writes it again")
     func canaryIsRemoved() throws {
         let valet = try valet()
         #expect(valet.canAccessKeychain())
@@ -38,7 +38,7 @@ struct AccessTests {
         #expect(valet.canAccessKeychain())
     }
 
-    @Test("Without a passcode nothing can be kept that needs one")
+    @Test("Without a passcode, values that require one cannot be stored")
     func noPasscode() throws {
         let valet = try valet("Druidia", .whenPasscodeSetThisDeviceOnly)
         #expect(!valet.canAccessKeychain())
@@ -62,10 +62,10 @@ struct AccessTests {
 }
 
 #if os(Linux)
-@Suite("A keychain that cannot be reached")
+@Suite("A keychain that cannot be used")
 struct UnreachableKeychainTests {
     // No keychain is bound to this suite, and a process under test never reaches the user's own.
-    @Test("is never taken for an empty one")
+    @Test("is never reported as empty")
     func unreachable() throws {
         let valet = try valet()
         #expect(!valet.canAccessKeychain())
@@ -117,7 +117,7 @@ struct LockTests {
         #expect(valet.canAccessKeychain() == isAvailable(accessibility, in: state))
     }
 
-    @Test("While locked, no method says that nothing is there", arguments: Accessibility.allCases)
+    @Test("While locked, no method reports a missing value", arguments: Accessibility.allCases)
     func methods(accessibility: Accessibility) throws {
         let valet = try valet("Druidia", accessibility)
         try enter(.unlocked)
@@ -134,7 +134,7 @@ struct LockTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("A locked value is not there to be migrated, and stays where it is")
+    @Test("A locked value is not migrated, and remains in its valet")
     func migration() throws {
         let source = try valet("Druidia", .whenUnlocked)
         let target = try valet("Spaceball", .afterFirstUnlock)
@@ -195,7 +195,7 @@ struct ErrorTests {
     }
 
     @Test(
-        "Writing asks nobody, so a failed authentication is no refusal by a person",
+        "Writing does not prompt, so a failed authentication is not reported as canceled",
         arguments: [
             (errSecAuthFailed, KeychainError.couldNotAccessKeychain),
             (errSecItemNotFound, .couldNotAccessKeychain),

@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 @testable import Valet
 
-@Suite("Migrating values that a person has to release", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Migrating values with access control", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct EnclaveMigrationTests {
     private func plainSource() throws -> Valet {
         let source = try valet("source", .whenPasscodeSetThisDeviceOnly)
@@ -17,7 +17,7 @@ struct EnclaveMigrationTests {
         return source
     }
 
-    @Test("Into a Secure Enclave valet, and nobody is asked", arguments: [true, false])
+    @Test("Migrating into a Secure Enclave valet does not prompt", arguments: [true, false])
     func intoEnclave(removing: Bool) throws {
         let keychain = try keychainWithPasscode()
         let source = try plainSource()
@@ -30,7 +30,7 @@ struct EnclaveMigrationTests {
         #expect(try destination.string(forKey: "Helmet") == "2")
     }
 
-    @Test("Into a single prompt valet, from any items")
+    @Test("Any items can be migrated into a single prompt valet")
     func intoSinglePrompt() throws {
         let keychain = try keychainWithPasscode()
         #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("12345")) == errSecSuccess)
@@ -45,7 +45,7 @@ struct EnclaveMigrationTests {
         }
     }
 
-    @Test("From the single prompt valet of the same name, with one answer", arguments: [true, false])
+    @Test("Migrating from the single prompt valet of the same name prompts once", arguments: [true, false])
     func fromSinglePrompt(removing: Bool) throws {
         let keychain = try keychainWithPasscode()
         let source = try singlePromptValet("migrated \(removing)")
@@ -64,7 +64,7 @@ struct EnclaveMigrationTests {
         #expect(try destination.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Who cancels keeps everything where it was; nothing to move is not found")
+    @Test("Canceling changes nothing, and a source without values is not found")
     func cancelled() throws {
         let keychain = try keychainWithPasscode()
         let source = try singlePromptValet("cancelled migration")
@@ -84,7 +84,7 @@ struct EnclaveMigrationTests {
         #expect(try !destination.containsObject(forKey: "Skroob"))
     }
 
-    @Test("Out into a plain valet, with the context of the caller: one answer")
+    @Test("Migrating into a plain valet with the caller's context prompts once")
     func intoPlainValet() throws {
         let keychain = try keychainWithPasscode()
         let source = try enclaveValet("out")
@@ -104,7 +104,7 @@ struct EnclaveMigrationTests {
         #expect(try !source.containsObject(forKey: "Skroob"))
     }
 
-    @Test("A key that is there already stops it before anything is written, and nobody is asked")
+    @Test("An existing key fails the migration before any write and without a prompt")
     func keyIsThere() throws {
         let keychain = try keychainWithPasscode()
         let source = try plainSource()
@@ -118,7 +118,7 @@ struct EnclaveMigrationTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("Without a passcode nothing is moved")
+    @Test("Without a passcode nothing is migrated")
     func noPasscode() throws {
         let source = try valet("source")
         try source.setString("12345", forKey: "Skroob")
@@ -128,7 +128,7 @@ struct EnclaveMigrationTests {
         #expect(try source.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("A copy goes again if the person confirms, stays if somebody wrote to it, and stays if nobody can be asked")
+    @Test("A rollback removes a copy after a prompt, unless another program changed it or no prompt can be shown")
     func undoing() throws {
         let keychain = try keychainWithPasscode()
         let source = try plainSource()
@@ -162,7 +162,7 @@ struct EnclaveMigrationTests {
 }
 
 /// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
-@Suite("What a valet writes into items that a person has to release", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Attributes of items with access control", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct EnclaveStoredAttributeTests {
     private static let flags: [(SecureEnclaveAccessControl, SecAccessControlCreateFlags)] = [
         (.userPresence, .userPresence), (.devicePasscode, .devicePasscode),
@@ -212,7 +212,7 @@ struct EnclaveStoredAttributeTests {
         ) { try single.setString("12345", forKey: "Skroob") }
     }
 
-    @Test("Biometry stands in the service too, under the names of the first finger readers")
+    @Test("The service contains the name of the biometric access control")
     func biometry() throws {
         let name = ValetName.identifier(try identifier("Druidia"))
         let prefix = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
@@ -224,7 +224,7 @@ struct EnclaveStoredAttributeTests {
                 == prefix + "_AccessControlTouchIDCurrentFingerprintSet")
     }
 
-    @Test("The same attributes after a value was stored over another, and when a value was migrated")
+    @Test("Replaced and migrated values have the same attributes as new ones")
     func laterWrites() throws {
         let service = "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenPasscodeSetThisDeviceOnly"
         let valet = try enclaveValet()
@@ -239,7 +239,7 @@ struct EnclaveStoredAttributeTests {
         }
     }
 
-    @Test("The canary is an item that nobody has to release, where a plain valet would keep it")
+    @Test("The canary is an item without access control, in the namespace of a plain valet")
     func canary() throws {
         let keychain = try keychainWithPasscode()
         #expect(try enclaveValet().canAccessKeychain())

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Instances")
 struct InstanceTests {
-    @Test("The same arguments give the same live instance")
+    @Test("The same arguments return the same live instance")
     func sameInstance() throws {
         let name = try identifier("same instance")
         let group = try sharedGroup()
@@ -27,7 +27,7 @@ struct InstanceTests {
                 === Valet.sharedGroupValet(withExplicitlySet: group, accessibility: .whenUnlocked))
     }
 
-    @Test("Nobody holds a valet: it is let go, and made anew when asked for")
+    @Test("An unreferenced valet is released, and created again on request")
     func letGo() throws {
         weak var released: Valet?
         do {
@@ -39,14 +39,14 @@ struct InstanceTests {
         #expect(try valet("let go").identifier.description == "let go")
     }
 
-    @Test("Many valets come and go, and the live ones stay the same")
+    @Test("Creating and releasing many valets preserves the live instances")
     func manyInstances() throws {
         let kept = try valet("kept")
         for index in 0..<1_000 { _ = try valet("passing \(index)") }
         #expect(try valet("kept") === kept)
     }
 
-    @Test("Threads that ask at once get one instance")
+    @Test("Concurrent requests return one instance")
     func concurrentRequests() async throws {
         let valets = try await withThrowingTaskGroup(of: Valet.self) { group in
             for _ in 0..<64 { group.addTask { try valet("asked at once") } }
@@ -55,7 +55,7 @@ struct InstanceTests {
         #expect(Set(valets.map(ObjectIdentifier.init)).count == 1)
     }
 
-    @Test("Every kind, name and accessibility is a namespace of its own; equality and hash go by namespace")
+    @Test("Each kind, name and accessibility has its own namespace, which determines equality and hash")
     func equality() throws {
         let name = try identifier("Druidia")
         let other = try identifier("Spaceball")
@@ -81,7 +81,7 @@ struct InstanceTests {
         #expect(Valet.valet(with: name, accessibility: .whenUnlocked).hashValue == all[0].hashValue)
     }
 
-    @Test("An explicitly set name that spells out another valet's service is the same namespace, and keeps its own identifier")
+    @Test("An explicitly set name equal to another valet's service has the same namespace, but its own identifier")
     func sameSandboxByOtherArguments() throws {
         let standard = try valet("Druidia")
         let explicit = try explicitValet("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked", .whenUnlocked)
@@ -91,7 +91,7 @@ struct InstanceTests {
         #expect(standard.identifier.description == "Druidia")
     }
 
-    @Test("Names are told apart by their bytes, as the keychain does")
+    @Test("Names are compared byte by byte, as in the keychain")
     func normalisation() throws {
         let composed = "caf\u{E9}"
         let decomposed = "cafe\u{301}"
@@ -103,7 +103,7 @@ struct InstanceTests {
         #expect(second.identifier.description.utf8.elementsEqual(decomposed.utf8))
     }
 
-    @Test("A valet says what it was made with")
+    @Test("A valet has the properties that it was created with")
     func properties() throws {
         let name = try identifier("Druidia")
         let group = try sharedGroup()
@@ -116,7 +116,7 @@ struct InstanceTests {
         #expect(several.identifier.description == "Skroob")
     }
 
-    @Test("The description tells identifier, accessibility and kind")
+    @Test("The description contains identifier, accessibility and kind")
     func description() throws {
         let standard = try valet("Druidia", .whenUnlockedThisDeviceOnly)
         #expect(standard.description.contains("Druidia"))
@@ -133,7 +133,7 @@ struct InstanceTests {
 struct InstanceRegistryTests {
     private final class Instance: Sendable {}
 
-    @Test("An instance is made once per key as long as somebody holds it")
+    @Test("The registry creates one instance per key while it is referenced")
     func madeOnce() {
         let registry = InstanceRegistry<Int, Instance>()
         var made = 0
@@ -149,7 +149,7 @@ struct InstanceRegistryTests {
         #expect(made == 2)
     }
 
-    @Test("Released instances are made anew, and sweeping them away leaves the live ones")
+    @Test("Released instances are created again, and removing their entries preserves the live ones")
     func sweeping() {
         let registry = InstanceRegistry<Int, Instance>()
         let kept = (0..<50).map { key in registry.instance(for: key) { Instance() } }
@@ -160,7 +160,7 @@ struct InstanceRegistryTests {
 
 @Suite("Identifiers")
 struct IdentifierTests {
-    @Test("An identifier has text", arguments: [nil, ""])
+    @Test("An identifier is not empty", arguments: [nil, ""])
     func emptyIdentifier(text: String?) {
         #expect(Identifier(nonEmpty: text) == nil)
     }
@@ -214,7 +214,7 @@ struct AccessibilityTests {
             ])
     }
 
-    @Test("Values that go to other devices have the two accessibilities that may leave this one")
+    @Test("iCloud valets have the two accessibilities that may leave the device")
     func cloudValues() {
         #expect(CloudAccessibility.allCases.map(\.rawValue) == [1, 2])
         #expect(CloudAccessibility.allCases.map(\.accessibility) == [.whenUnlocked, .afterFirstUnlock])

@@ -7,9 +7,9 @@ import Testing
 @testable import Valet
 
 /// What happens when somebody else acts between two steps of a migration: the steps are taken one by one here.
-@Suite("Undoing a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Rollback of a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct MigrationRollbackTests {
-    @Test("An original changed since it was read is not removed, and its copy goes")
+    @Test("An original that changed since it was read is not removed, and its copy is")
     func originalChanged() throws {
         let destination = try valet("destination")
         try addOriginals(["a", "b", "c"])
@@ -23,7 +23,7 @@ struct MigrationRollbackTests {
         #expect(try values(service: "old") == ["a": "value of a", "b": "newer", "c": "value of c"])
     }
 
-    @Test("An original put back has its value and attributes")
+    @Test("A restored original has its value and attributes")
     func originalRestored() throws {
         let destination = try valet("destination")
         let attributes: [String: Any] = [
@@ -49,7 +49,7 @@ struct MigrationRollbackTests {
         #expect(after[kSecAttrService as String] as? String == "old")
     }
 
-    @Test("A copy stays when its original cannot be put back: the value is never lost")
+    @Test("A copy is kept if its original cannot be restored, so the value is not lost")
     func originalNotRestorable() throws {
         let destination = try valet("destination")
         try addOriginals(["a", "b"])
@@ -72,7 +72,7 @@ struct MigrationRollbackTests {
         #expect(try destination.string(forKey: "a") == "value of a")
     }
 
-    @Test("A synchronizable original put back is synchronizable")
+    @Test("A restored synchronizable original is synchronizable")
     func synchronizableOriginalRestored() throws {
         let source = Valet.iCloudValet(with: try identifier("source"), accessibility: .afterFirstUnlock)
         try source.setString("12345", forKey: "Skroob")
@@ -87,7 +87,7 @@ struct MigrationRollbackTests {
         #expect(try RawItems.all().count == 1)
     }
 
-    @Test("An original that somebody else removed is gone, which is no failure")
+    @Test("An original that another program removed is not a failure")
     func originalGone() throws {
         let destination = try valet("destination")
         try addOriginals(["a", "b"])
@@ -99,7 +99,7 @@ struct MigrationRollbackTests {
         #expect(try destination.allKeys() == ["a", "b"])
     }
 
-    @Test("An item added after the reading is neither copied nor removed")
+    @Test("An item added after the items were read is neither copied nor removed")
     func itemAddedMeanwhile() throws {
         let destination = try valet("destination")
         try addOriginals(["a"])
@@ -112,7 +112,7 @@ struct MigrationRollbackTests {
         #expect(try destination.allKeys() == ["a"])
     }
 
-    @Test("A copy that somebody has written to since is theirs, and stays")
+    @Test("A copy that another program has changed is not removed")
     func copyChanged() throws {
         let destination = try valet("destination")
         try addOriginals(["a", "b"])
@@ -125,7 +125,7 @@ struct MigrationRollbackTests {
         #expect(try values(service: "old") == ["a": "value of a", "b": "value of b"])
     }
 
-    @Test("An item whose accessibility was changed in place gets the old one back, and keeps a newer value")
+    @Test("A rollback restores an accessibility changed in place, and preserves a newer value")
     func movedInPlace() throws {
         let old = try explicitValet("Druidia", .whenUnlocked)
         let new = try explicitValet("Druidia", .afterFirstUnlock)
@@ -142,7 +142,7 @@ struct MigrationRollbackTests {
         #expect(try new.allKeys().isEmpty)
     }
 
-    @Test("An item changed before it could be changed in place stops the migration")
+    @Test("An item changed before its accessibility is changed in place fails the migration")
     func changedBeforeMovedInPlace() throws {
         let old = try explicitValet("Druidia", .whenUnlocked)
         let new = try explicitValet("Druidia", .afterFirstUnlock)

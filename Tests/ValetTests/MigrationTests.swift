@@ -5,7 +5,7 @@ import KeychainTestingTraits
 import Testing
 import Valet
 
-@Suite("Pairs of key and value to migrate")
+@Suite("Key-value pairs to migrate")
 struct MigratableKeyValuePairTests {
     @Test("Text becomes its UTF-8 bytes")
     func text() {
@@ -67,7 +67,7 @@ struct MigrationTests {
         #expect(try cloud.allKeys().isEmpty)
     }
 
-    @Test("A limit in the query is kept: no more than that many items move")
+    @Test("A limit in the query limits the number of migrated items")
     func limit() throws {
         let valet = try valet()
         for name in ["a", "b", "c"] { #expect(RawItems.add(account: name, service: "old", value: bytes(name)) == errSecSuccess) }
@@ -76,7 +76,7 @@ struct MigrationTests {
         #expect(try RawItems.all().count == 3)
     }
 
-    @Test("A mapping renames, changes and leaves out; the originals stay")
+    @Test("A mapping can rename, change and leave out items, and the originals are not removed")
     func compactMap() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -90,7 +90,7 @@ struct MigrationTests {
         #expect(try source.allKeys() == ["a", "b", "c"])
     }
 
-    @Test("A mapping may leave everything out")
+    @Test("A mapping may leave out all items")
     func compactMapToNothing() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -100,7 +100,7 @@ struct MigrationTests {
         #expect(try source.allKeys() == ["Skroob"])
     }
 
-    @Test("A mapping that throws prevents the migration, with its own error")
+    @Test("A mapping that throws fails the migration with its own error")
     func compactMapThrows() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -117,7 +117,7 @@ struct MigrationTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("The canary is not migrated, not shown to a mapping, not removed; and alone it is nothing to migrate and no error")
+    @Test("The canary is neither migrated, passed to a mapping, nor removed; migrating it alone is not an error")
     func canary() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -136,7 +136,7 @@ struct MigrationTests {
         #expect(try RawItems.fingerprint() == canary)
     }
 
-    @Test("A group that the entitlements do not list is found out before anything is written")
+    @Test("A group that the entitlements do not list fails the migration before any write")
     func missingEntitlement() throws {
         let source = try valet("source")
         let destination = Valet.sharedGroupValet(with: try foreignGroup(), accessibility: .whenUnlocked)
@@ -147,7 +147,7 @@ struct MigrationTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("Nothing can be written for want of a passcode: nothing moves")
+    @Test("If a missing passcode prevents writing, nothing is migrated")
     func noPasscode() throws {
         let source = try valet("source")
         let destination = try valet("destination", .whenPasscodeSetThisDeviceOnly)
@@ -157,7 +157,7 @@ struct MigrationTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("A key that appears in the destination after its check stops the migration, and what was written goes again")
+    @Test("A key added to the destination after its check fails the migration and rolls it back")
     func keyAppears() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -177,7 +177,7 @@ struct MigrationTests {
         #expect(try source.allKeys() == ["a", "b", "c"])
     }
 
-    @Test("An explicitly named valet changes its accessibility: the item itself is changed, so there is no moment without it")
+    @Test("Changing the accessibility of an explicitly named valet changes the item in place")
     func changingAccessibility() throws {
         let old = try explicitValet("Druidia", .whenUnlocked)
         let new = try explicitValet("Druidia", .afterFirstUnlock)
@@ -191,7 +191,7 @@ struct MigrationTests {
         #expect(item[kSecAttrAccessible as String] as? String == kSecAttrAccessibleAfterFirstUnlock as String)
     }
 
-    @Test("Without removing, the one item cannot be in two accessibilities")
+    @Test("An item cannot be copied to another accessibility of the same explicitly named valet")
     func copyingOntoItself() throws {
         let old = try explicitValet("Druidia", .whenUnlocked)
         let new = try explicitValet("Druidia", .afterFirstUnlock)
@@ -201,7 +201,7 @@ struct MigrationTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("There is nothing to do for keychains from before macOS Catalina off macOS")
+    @Test("Migrating from before macOS Catalina does nothing on other platforms")
     func preCatalina() throws {
         let valet = try valet()
         try valet.setString("12345", forKey: "Skroob")
@@ -227,7 +227,7 @@ struct MigrationCheckTests {
         ("an access control", SendableQuery(query(service: "old", [kSecAttrAccessControl as String: "any"]))),
     ]
 
-    @Test("A query that finds no generic passwords, or decides what the migration decides, is invalid", arguments: invalidQueries)
+    @Test("A query for other classes, or with options that the migration sets, is invalid", arguments: invalidQueries)
     func invalidQuery(reason: String, query: SendableQuery) throws {
         let query = query.entries
         let valet = try valet()
@@ -238,7 +238,7 @@ struct MigrationCheckTests {
     }
 
     @Test(
-        "What a query may say",
+        "Valid options in a query",
         arguments: [
             [kSecMatchLimit as String: AnyHashable(kSecMatchLimitAll as String)],
             [kSecReturnData as String: AnyHashable(false)],
@@ -278,7 +278,7 @@ struct MigrationCheckTests {
         ("taken", "", .dataToMigrateInvalid),
     ]
 
-    @Test("One item that cannot be migrated stops all, and nothing is changed", arguments: badItems)
+    @Test("One item that cannot be migrated fails the migration, and nothing changes", arguments: badItems)
     func badItem(account: String, value: String?, error: MigrationError) throws {
         let valet = try valet()
         try valet.setString("old value", forKey: "taken")
@@ -291,7 +291,7 @@ struct MigrationCheckTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("A key that is no text can be mapped, and not taken over as it is")
+    @Test("A key that is not text can be mapped, but not migrated unchanged")
     func accountThatIsNoText() throws {
         let valet = try valet()
         let account = Data([0xFF, 0xFE])
@@ -306,7 +306,7 @@ struct MigrationCheckTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Two items with one account, from two services, would get the same key")
+    @Test("Two items with the same account in two services fail the migration")
     func duplicateKey() throws {
         let valet = try valet()
         #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("1")) == errSecSuccess)
@@ -319,7 +319,7 @@ struct MigrationCheckTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("Keys that differ in their bytes are two keys")
+    @Test("Keys with different bytes are different keys")
     func normalisation() throws {
         let source = try valet("source")
         let destination = try valet("destination")
@@ -351,7 +351,7 @@ struct MigrationCheckTests {
         #expect(try RawItems.fingerprint() == before)
     }
 
-    @Test("A valet has every key of itself already")
+    @Test("Migrating a valet into itself fails")
     func migratingIntoItself() throws {
         let valet = try valet()
         try valet.setString("12345", forKey: "Skroob")

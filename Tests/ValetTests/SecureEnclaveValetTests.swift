@@ -11,7 +11,7 @@ struct SecureEnclaveValetTests {
     /// Those that a passcode can release.
     static let releasable: [SecureEnclaveAccessControl] = [.userPresence, .devicePasscode]
 
-    @Test("Each reading asks, in the words that were given", arguments: releasable)
+    @Test("Each read prompts with the given text", arguments: releasable)
     func everyReadAsks(accessControl: SecureEnclaveAccessControl) throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet("Druidia", accessControl)
@@ -26,7 +26,7 @@ struct SecureEnclaveValetTests {
         #expect(keychain.person.questions.allSatisfy { $0.secret == .passcode })
     }
 
-    @Test("Storing, looking and removing ask nobody", arguments: releasable)
+    @Test("Storing, checking and removing do not prompt", arguments: releasable)
     func nobodyIsAsked(accessControl: SecureEnclaveAccessControl) throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet("Druidia", accessControl)
@@ -46,7 +46,7 @@ struct SecureEnclaveValetTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("Who stores over a value has not read it, and the new one needs releasing as the old one did")
+    @Test("Replacing a value does not read it, and the new value has the same access control")
     func overwriting() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -56,7 +56,7 @@ struct SecureEnclaveValetTests {
         #expect(try valet.string(forKey: "Skroob") == "third")
     }
 
-    @Test("A value that could not be stored over another leaves the other")
+    @Test("A failed replacement preserves the old value")
     func overwritingFails() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -71,7 +71,7 @@ struct SecureEnclaveValetTests {
         #expect(try valet.string(forKey: "Skroob") == "old")
     }
 
-    @Test("Cancelled, not answered in time, nobody there, wrong three times: four refusals, and the value stays")
+    @Test("Canceling, a timeout, a missing prompt and three wrong answers each throw, and the value is kept")
     func refusals() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -88,7 +88,7 @@ struct SecureEnclaveValetTests {
         #expect(try valet.string(forKey: "Skroob", withPrompt: "please") == "12345")
     }
 
-    @Test("What is not there is not found, and nobody is asked for it")
+    @Test("A missing value is not found, without a prompt")
     func nothingThere() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -97,7 +97,7 @@ struct SecureEnclaveValetTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("Empty keys and values are refused before anybody is asked, and bytes that are no text are no string")
+    @Test("Empty keys and values are rejected before a prompt, and bytes that are not text are not found as text")
     func values() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -115,7 +115,7 @@ struct SecureEnclaveValetTests {
         #expect(try valet.object(forKey: "Skroob") == Data([0xFF]))
     }
 
-    @Test("Without a passcode nothing can be stored, and nobody is taken to have refused")
+    @Test("Without a passcode nothing can be stored, which is not reported as canceled")
     func noPasscode() throws {
         let keychain = try #require(InMemoryKeychain.current)
         let valet = try enclaveValet()
@@ -127,7 +127,7 @@ struct SecureEnclaveValetTests {
         #expect(try RawItems.all().isEmpty)
     }
 
-    @Test("Where nothing recognises a finger or a face, values that ask for one cannot be stored, and it is said")
+    @Test("Without biometry, values that require it cannot be stored, and access is reported as unavailable")
     func biometry() throws {
         let keychain = try keychainWithPasscode()
         for accessControl in [SecureEnclaveAccessControl.biometricAny, .biometricCurrentSet] {

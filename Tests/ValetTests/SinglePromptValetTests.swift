@@ -174,7 +174,7 @@ struct SinglePromptValetTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("Empty keys and values are refused before anybody is asked, and bytes that are no text are no string")
+    @Test("Empty keys and values are rejected before a prompt, and bytes that are not text are not found as text")
     func values() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()

@@ -18,7 +18,7 @@ struct ValueTests {
         { Valet.iCloudSharedGroupValet(withExplicitlySet: try sharedGroup(), accessibility: .whenUnlocked) },
     ]
 
-    @Test("Every kind of valet stores, finds, lists and removes", arguments: makers.indices)
+    @Test("Each kind of valet stores, finds, lists and removes values", arguments: makers.indices)
     func roundTrip(maker: Int) throws {
         let valet = try Self.makers[maker]()
         #expect(valet.canAccessKeychain())
@@ -37,7 +37,7 @@ struct ValueTests {
         #expect(valet.canAccessKeychain())
     }
 
-    @Test("No valet sees the values of another")
+    @Test("Valets do not share values")
     func isolation() throws {
         let valets = try Self.makers.map { try $0() } + [try valet("Druidia", .afterFirstUnlock), try valet("Spaceball")]
         for (index, valet) in valets.enumerated() { try valet.setString("value \(index)", forKey: "Skroob") }
@@ -59,7 +59,7 @@ struct ValueTests {
         #expect(try RawItems.only()[kSecValuePersistentRef as String] as? Data == before)
     }
 
-    @Test("An absent key is not found, and removing it is no error")
+    @Test("A missing key is not found, and removing it is not an error")
     func absentKey() throws {
         let valet = try valet()
         #expect(throws: KeychainError.itemNotFound) { try valet.string(forKey: "Skroob") }
@@ -69,7 +69,7 @@ struct ValueTests {
         try valet.removeAllObjects()
     }
 
-    @Test("An empty key is refused everywhere")
+    @Test("All methods reject an empty key")
     func emptyKey() throws {
         let valet = try valet()
         #expect(throws: KeychainError.emptyKey) { try valet.setString("12345", forKey: "") }
@@ -80,7 +80,7 @@ struct ValueTests {
         #expect(throws: KeychainError.emptyKey) { try valet.removeObject(forKey: "") }
     }
 
-    @Test("An empty value is refused, and the old one stays")
+    @Test("An empty value is rejected, and the old one is kept")
     func emptyValue() throws {
         let valet = try valet()
         try valet.setString("12345", forKey: "Skroob")
@@ -89,7 +89,7 @@ struct ValueTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Bytes that are not UTF-8 are not found as text, and are there as bytes")
+    @Test("Bytes that are not UTF-8 are not found as text, but can be read as bytes")
     func notText() throws {
         let valet = try valet()
         let value = Data([0x66, 0xFF, 0xFE])
@@ -99,7 +99,7 @@ struct ValueTests {
     }
 
     @Test(
-        "Text comes back byte for byte",
+        "Text is preserved byte by byte",
         arguments: ["\u{FEFF}with a byte order mark", "cafe\u{301}", "a\u{0}b\nc\r\n", "\u{FFFD}", " ", "🍉 مرحبا"])
     func exactText(text: String) throws {
         let valet = try valet()
@@ -108,7 +108,7 @@ struct ValueTests {
     }
 
     @Test(
-        "Keys are told apart by their bytes",
+        "Keys are compared byte by byte",
         arguments: ["caf\u{E9}", "a\u{0}b", " ", "🍉", "skroob", String(repeating: "k", count: 65_536)])
     func exactKeys(key: String) throws {
         let valet = try valet()
@@ -130,7 +130,7 @@ struct ValueTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("A slice of data is stored as what it shows")
+    @Test("A slice of data is stored without the rest of its buffer")
     func slice() throws {
         let valet = try valet()
         try valet.setObject(bytes("--12345--")[2..<7], forKey: "Skroob")
@@ -146,7 +146,7 @@ struct ValueTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Explicitly named valets of two accessibilities cannot both have a key; the value that is there stays")
+    @Test("Explicitly named valets of two accessibilities cannot both have a key, and the existing value is kept")
     func oneItemForTwoAccessibilities() throws {
         let old = try explicitValet("Druidia", .whenUnlocked)
         let new = try explicitValet("Druidia", .afterFirstUnlock)
@@ -163,9 +163,9 @@ struct ValueTests {
     }
 }
 
-@Suite("Many threads at once", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Concurrent access", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct ConcurrencyTests {
-    @Test("All write one key: none fails, and one of the values is there, whole")
+    @Test("Concurrent writes of one key all succeed, and one of the values is stored completely")
     func oneKey() async throws {
         let valet = try valet()
         let values = (0..<32).map { String(repeating: "\($0) ", count: 200) }
@@ -177,7 +177,7 @@ struct ConcurrencyTests {
         #expect(try RawItems.all().count == 1)
     }
 
-    @Test("All write keys that are new at the same moment: none fails")
+    @Test("Concurrent writes of new keys all succeed")
     func newKeys() async throws {
         let valet = try valet()
         for round in 0..<200 {
@@ -189,7 +189,7 @@ struct ConcurrencyTests {
         #expect(try valet.allKeys().count == 200)
     }
 
-    @Test("While a value is written over and over, a reader always finds one")
+    @Test("A reader always finds a value while it is replaced repeatedly")
     func neverAbsent() async throws {
         let valet = try valet()
         try valet.setString("0", forKey: "Skroob")
@@ -210,7 +210,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("Writers and removers of one key do not disturb each other")
+    @Test("Concurrent writes and removals of one key all succeed")
     func writersAndRemovers() async throws {
         let valet = try valet()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -224,7 +224,7 @@ struct ConcurrencyTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Each writes a key of its own: all are there")
+    @Test("Concurrent writes of different keys are all stored")
     func ownKeys() async throws {
         let valet = try valet()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -235,7 +235,7 @@ struct ConcurrencyTests {
         for index in 0..<64 { #expect(try valet.string(forKey: "key \(index)") == "value \(index)") }
     }
 
-    @Test("Two migrations of the same items: one does it all, the other changes nothing")
+    @Test("Of two concurrent migrations of the same items, one migrates all and the other changes nothing")
     func twoMigrations() async throws {
         let source = try valet("source")
         let destination = try valet("destination")

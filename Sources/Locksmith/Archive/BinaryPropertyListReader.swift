@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// A value of a property list, of the kinds that keyed archives are made of.
+/// A value in a property list, of the kinds that keyed archives use.
 enum PropertyListNode {
     case boolean(Bool)
     case integer(Int64)
@@ -12,7 +12,7 @@ enum PropertyListNode {
     case date(Double)
     case data(Data)
     case string(String)
-    /// The number of an object of the archive.
+    /// The index of an object in the archive.
     case identifier(Int)
     case array([PropertyListNode])
     case dictionary([String: PropertyListNode])
@@ -46,14 +46,15 @@ enum PropertyListNode {
     }
 }
 
-/// Reads property lists of the binary form.
+/// Reads binary property lists.
 ///
-/// It is our own since Foundation's has no public way to the object numbers that keyed archives consist of. Every byte may be wrong: each
-/// position is checked before it is read, and neither depth nor size can exceed what the bytes can honestly hold.
+/// Foundation's reader has no public API for the object references in keyed archives, and another program of the same access group may
+/// have written these bytes, so this reader trusts none of them. It checks each position before reading it. Depth and size cannot exceed
+/// what that many bytes can represent.
 ///
 /// Source: the comment in Apple's `CFBinaryPList.c`.
 struct BinaryPropertyListReader {
-    /// Keyed archives are flat: what is nested in them is so by number.
+    /// The maximum depth: keyed archives are flat, since their objects refer to each other by index.
     private static let maximumDepth = 8
 
     private let bytes: [UInt8]
@@ -61,13 +62,13 @@ struct BinaryPropertyListReader {
     private var referenceSize = 0
     private var objectCount = 0
     private var tableOffset = 0
-    /// What was read already, and how many levels it has: many objects may contain the same one.
+    /// The objects read so far with their heights, because several objects may contain the same one.
     private var cache: [Int: (node: PropertyListNode, height: Int)] = [:]
-    /// The levels of the object that was read last.
+    /// The height of the object that was read last.
     private var height = 0
-    /// How many elements and bytes may still be delivered.
+    /// The number of elements and bytes that may still be read.
     ///
-    /// Each takes a byte of its own in an honest list, so objects that overlap are found out.
+    /// Each takes at least one byte in a valid list, so this detects objects that overlap.
     private var budget: Int
 
     private init(_ data: Data) {
@@ -75,7 +76,7 @@ struct BinaryPropertyListReader {
         budget = bytes.count
     }
 
-    /// The property list in `data`.
+    /// Returns the property list in `data`.
     static func read(_ data: Data) throws(LocksmithError) -> PropertyListNode {
         var reader = BinaryPropertyListReader(data)
         let top = try reader.readTrailer()
@@ -84,9 +85,9 @@ struct BinaryPropertyListReader {
 
     // MARK: Structure
 
-    /// Reads where things are.
+    /// Reads the trailer, which locates the offset table.
     ///
-    /// - Returns: The number of the outermost object.
+    /// - Returns: The index of the top-level object.
     private mutating func readTrailer() throws(LocksmithError) -> Int {
         let trailerSize = 32
         guard bytes.count >= trailerSize + 8, bytes.starts(with: Array("bplist00".utf8)) else { throw .decode }
@@ -141,16 +142,16 @@ struct BinaryPropertyListReader {
 
     private mutating func objects(in range: Range<Int>, depth: Int) throws(LocksmithError) -> [PropertyListNode] {
         var elements: [PropertyListNode] = []
-        var greatest = 0
+        var maximumHeight = 0
         for position in stride(from: range.lowerBound, to: range.upperBound, by: referenceSize) {
             elements.append(try object(try integer(at: position, size: referenceSize), depth: depth + 1))
-            greatest = max(greatest, height + 1)
+            maximumHeight = max(maximumHeight, height + 1)
         }
-        height = greatest
+        height = maximumHeight
         return elements
     }
 
-    /// All keys come first, then all values.
+    /// Reads a dictionary: first all keys, then all values.
     private mutating func dictionary(in range: Range<Int>, depth: Int) throws(LocksmithError) -> PropertyListNode {
         let middle = range.lowerBound + range.count / 2
         let keys = try objects(in: range.lowerBound..<middle, depth: depth)
@@ -164,7 +165,9 @@ struct BinaryPropertyListReader {
         return .dictionary(entries)
     }
 
-    /// Where the contents of an object are whose length stands in its first byte, or in an integer behind that.
+    /// Returns the range of an object's contents.
+    ///
+    /// The count is in its first byte, or in an integer after it.
     private mutating func contents(at offset: Int, low: Int, elementSize: Int) throws(LocksmithError) -> Range<Int> {
         var start = offset + 1
         var count = low
@@ -187,13 +190,15 @@ struct BinaryPropertyListReader {
         return bytes[offset]
     }
 
-    /// At most eight bytes, the most significant first.
+    /// Reads at most eight bytes, the most significant first.
     private func bits(at offset: Int, size: Int) throws(LocksmithError) -> UInt64 {
         guard offset <= bytes.count, size <= bytes.count - offset else { throw .decode }
         return bytes[offset..<(offset + size)].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// A position, a count or an object's number; of more than eight bytes, the first must be zero.
+    /// Reads an offset, a count, or an index.
+    ///
+    /// If it has more than eight bytes, the leading ones must be zero.
     private func integer(at offset: Int, size: Int) throws(LocksmithError) -> Int {
         let leading = max(0, size - 8)
         guard try bits(at: offset, size: leading) == 0,
@@ -202,7 +207,7 @@ struct BinaryPropertyListReader {
         return number
     }
 
-    /// Integers of eight bytes have a sign, smaller ones have none, and larger ones are for what has no sign and needs all bits.
+    /// Reads an integer: eight bytes are signed, fewer are unsigned, and sixteen hold an unsigned integer that needs all 64 bits.
     private func number(at offset: Int, size: Int) throws(LocksmithError) -> PropertyListNode {
         guard size == 16 else {
             let bits = try bits(at: offset, size: size)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// Writes property lists of the binary form; ``BinaryPropertyListReader`` says where that is described.
+/// Writes binary property lists; see ``BinaryPropertyListReader`` for the source of the format.
 struct BinaryPropertyListWriter {
-    /// A value with the numbers of what it contains.
+    /// A value with the indices of its elements.
     private enum Entry {
         case leaf(PropertyListNode)
         case array([Int])
@@ -11,17 +11,19 @@ struct BinaryPropertyListWriter {
     }
 
     private var entries: [Entry] = []
-    /// Strings are written once: the same keys stand in many dictionaries.
+    /// The indices of strings.
+    ///
+    /// Each string is written once, because many dictionaries have the same keys.
     private var stringNumbers: [String: Int] = [:]
 
-    /// The bytes of a property list.
+    /// Returns the bytes of a property list.
     static func write(_ node: PropertyListNode) -> Data {
         var writer = BinaryPropertyListWriter()
         let top = writer.add(node)
         return writer.bytes(top: top)
     }
 
-    /// Gives a value and what it contains their numbers.
+    /// Adds a value and its contents and returns its index.
     private mutating func add(_ node: PropertyListNode) -> Int {
         if let text = node.string, let number = stringNumbers[text], isByteEqual(text, entries[number]) { return number }
         let number = entries.count
@@ -30,7 +32,7 @@ struct BinaryPropertyListWriter {
         case .string(let text): stringNumbers[text] = number
         case .array(let elements): entries[number] = .array(elements.map { add($0) })
         case .dictionary(let dictionary):
-            // In the order of the keys, so that the same value has the same bytes.
+            // Sorted by key, so that equal values have equal bytes.
             let pairs = dictionary.sorted { $0.key < $1.key }
             let keys = pairs.map { add(.string($0.key)) }
             entries[number] = .dictionary(keys: keys, values: pairs.map { add($0.value) })
@@ -39,7 +41,7 @@ struct BinaryPropertyListWriter {
         return number
     }
 
-    /// Swift takes strings for equal that consist of other characters.
+    /// Returns whether an entry is a string with the same bytes: Swift compares by canonical equivalence.
     private func isByteEqual(_ text: String, _ entry: Entry) -> Bool {
         guard case .leaf(.string(let other)) = entry else { return false }
         return text.utf8.elementsEqual(other.utf8)
@@ -100,7 +102,7 @@ struct BinaryPropertyListWriter {
             let size = size(of: number)
             bytes.append(0x80 | UInt8(size - 1))
             append(UInt64(number), size: size, to: &bytes)
-        // They are entries with numbers of their own.
+        // These have entries of their own.
         case .array, .dictionary: break
         }
     }
@@ -120,12 +122,12 @@ struct BinaryPropertyListWriter {
         append(UInt64(bitPattern: number), size: size, to: &bytes)
     }
 
-    /// The low bytes of a number, the most significant first.
+    /// Appends the low bytes of a number, the most significant first.
     private static func append(_ number: UInt64, size: Int, to bytes: inout [UInt8]) {
         for index in (0..<size).reversed() { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(index)))) }
     }
 
-    /// How many bytes a number that is not negative takes: 1, 2, 4 or 8.
+    /// Returns the number of bytes for a nonnegative number: 1, 2, 4 or 8.
     private static func size(of number: Int) -> Int {
         switch number {
         case ...0xff: 1

@@ -1,41 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// The form in which dictionaries are kept in items: the one of Foundation's `NSKeyedArchiver`, which Locksmith 4.0 uses on Apple platforms.
+/// The format of dictionaries in items: that of Foundation's `NSKeyedArchiver`, which Locksmith 4.0 uses on Apple platforms.
 ///
-/// Reading and writing are our own. Foundation for Linux ends the program when it meets damaged bytes, and even when it is to archive
-/// some values; and with its own reader each platform would accept other things.
+/// This module reads and writes the format itself, because another program of the same access group may have written these bytes.
+/// Foundation for Linux terminates the program on some damaged archives, and when it archives some values. Its reader also accepts
+/// different archives than that of Apple platforms.
 ///
-/// An archive is a property list with a flat array of objects. Where an object contains another, it has that one's number.
+/// An archive is a property list with a flat array of objects. An object refers to another by its index.
 enum KeyedArchive {
-    /// How deep arrays and dictionaries may be nested; what contains itself is deeper than anything.
+    /// The maximum depth of nested containers.
+    ///
+    /// A container that contains itself exceeds it.
     static let maximumDepth = 100
 
-    /// Whether a value may be a key of a dictionary or an element of a set: only what contains nothing else.
+    /// Returns whether a value may be a key of a dictionary or an element of a set: containers may not.
     static func canBeHashed(_ value: Any) -> Bool {
         switch value {
-        // First: a cast to one of Foundation's classes makes objects of all that a container contains.
+        // First, because a cast of a container to a Foundation class bridges all of its contents.
         case is [Any], is [AnyHashable: Any], is Set<AnyHashable>: false
         case is String, is NSNumber, is Data, is URL, is UUID, is NSNull: true
-        // One that is no number is not equal to itself.
+        // A date that is not a number is not equal to itself.
         case let date as Date: !date.timeIntervalSinceReferenceDate.isNaN
         default: false
         }
     }
 
-    /// Whether anybody can make many values of one hash: Foundation hashes numbers without a seed, and only the beginning of data.
+    /// Returns whether an attacker can choose values with equal hashes: Foundation hashes numbers without a seed, and only a prefix of
+    /// data.
     static func isHashPredictable(_ value: Any) -> Bool {
         value is NSNumber || value is Data
     }
 
-    /// How many such values may be keys or elements of sets in one archive, since each might have to be compared with all others.
+    /// The maximum number of keys and set elements with predictable hashes in one archive: each may have to be compared with all others.
     static let maximumPredictableHashCount = 1_000
-    /// How many objects are written; containers that hold the same one over and over would take for ever.
+    /// The maximum number of objects to write.
+    ///
+    /// Containers that share their contents at every level would otherwise take exponential time.
     static let maximumObjectCount = 100_000
 
     static let name = "NSKeyedArchiver"
     static let version: Int64 = 100_000
-    /// Stands for no object, always as the first.
+    /// The first object, which represents the absence of an object.
     static let null = "$null"
 
     /// The keys of the property list, and those in an object.
@@ -58,9 +64,9 @@ enum KeyedArchive {
         static let uuid = "NS.uuidbytes"
     }
 
-    /// The classes that an archive may contain, beside strings, numbers and data, which it holds as they are.
+    /// The classes of objects in an archive, other than strings, numbers and data, which need no class.
     ///
-    /// An object of any other class is refused.
+    /// The reader rejects an object of any other class.
     enum ArchivedClass: String {
         case dictionary = "NSDictionary"
         case array = "NSArray"
@@ -72,7 +78,7 @@ enum KeyedArchive {
         case string = "NSString"
         case data = "NSData"
 
-        /// The class or the one that can be changed.
+        /// Creates the class from its name or from that of its mutable subclass.
         init?(named name: String) {
             self.init(rawValue: name.hasPrefix("NSMutable") ? "NS" + name.dropFirst("NSMutable".count) : name)
         }

@@ -3,26 +3,26 @@ internal import Foundation
 
 /// Reads the dictionary in a keyed archive.
 ///
-/// Only the classes of ``KeyedArchive/ArchivedClass`` are made, and nothing of them can be changed afterwards. Whatever else the bytes
-/// say is ``LocksmithError/decode``.
+/// Creates immutable values of the classes in ``KeyedArchive/ArchivedClass`` only. All other bytes cause ``LocksmithError/decode``. See
+/// ``KeyedArchive`` for why this is not Foundation's reader.
 struct KeyedArchiveReader {
     private let objects: [PropertyListNode]
-    /// What was made already, and how many levels it has: many objects may contain the same one.
+    /// The objects read so far with their heights, because several objects may contain the same one.
     private var cache: [Int: (object: Any, height: Int)] = [:]
-    /// The levels of the object that was made last.
+    /// The height of the object that was read last.
     private var height = 0
-    /// How many elements may still be delivered: in an honest archive each takes a byte of its own.
+    /// The number of elements that may still be read: in a valid archive each element takes at least one byte.
     private var remainingElementCount: Int
     private var hashedCount = 0
 
     private typealias Key = KeyedArchive.Key
 
-    /// The archived dictionary.
+    /// Returns the archived dictionary.
     static func read(_ data: Data) throws(LocksmithError) -> [String: Any] {
         do throws(LocksmithError) {
             return try dictionary(in: data)
         } catch {
-            // The keychain has delivered it: it is no damage that it knows of.
+            // The keychain returned the value as undamaged, so the error has no status.
             throw .unreadableValue
         }
     }
@@ -58,7 +58,7 @@ struct KeyedArchiveReader {
         return object
     }
 
-    /// Numbers are objects, as Apple's Foundation delivers them, so that `as? Bool` and `as? Int` both work.
+    /// Returns numbers as objects, as Apple's Foundation does, so that `as? Bool` and `as? Int` both work.
     private mutating func value(of node: PropertyListNode, depth: Int) throws(LocksmithError) -> Any {
         switch node {
         case .string(let text): return text
@@ -105,7 +105,10 @@ struct KeyedArchiveReader {
         return value
     }
 
-    /// Hashing a set costs all that it contains, at every level anew: a small archive of nested ones would take for ever.
+    /// Returns the value as a hashable one.
+    ///
+    /// Rejects containers: hashing a set hashes its contents, at every level again, so a small archive of nested sets would take
+    /// exponential time.
     private mutating func hashable(_ value: Any) throws(LocksmithError) -> AnyHashable {
         guard KeyedArchive.canBeHashed(value), let hashable = value as? AnyHashable else { throw .decode }
         if KeyedArchive.isHashPredictable(value) { hashedCount += 1 }
@@ -118,16 +121,16 @@ struct KeyedArchiveReader {
         guard references.count <= remainingElementCount else { throw .decode }
         remainingElementCount -= references.count
         var elements: [Any] = []
-        var greatest = 0
+        var maximumHeight = 0
         for reference in references {
             elements.append(try object(reference, depth: depth + 1))
-            greatest = max(greatest, height + 1)
+            maximumHeight = max(maximumHeight, height + 1)
         }
-        height = greatest
+        height = maximumHeight
         return elements
     }
 
-    /// A dictionary with keys that are strings, or of whatever else.
+    /// Returns a dictionary with `String` keys, or with `AnyHashable` keys if some are not strings.
     private mutating func dictionary(_ fields: [String: PropertyListNode], depth: Int) throws(LocksmithError) -> Any {
         let keys = try elements(fields[Key.keys], depth: depth)
         let keyHeight = height

@@ -9,9 +9,9 @@ struct KeyedArchiveWriter {
 
     private typealias Key = KeyedArchive.Key
 
-    /// The archive of a dictionary.
+    /// Returns the archive of a dictionary.
     ///
-    /// - Throws: ``LocksmithError/unarchivable`` with the key of the first value that has no form in an archive.
+    /// - Throws: ``LocksmithError/unarchivable`` with the key of the first value that cannot be archived.
     static func write(_ dictionary: [String: Any]) throws(LocksmithError) -> Data {
         var writer = KeyedArchiveWriter()
         let root = try writer.add(dictionary, path: "", depth: 0)
@@ -24,18 +24,18 @@ struct KeyedArchiveWriter {
             ]))
     }
 
-    /// Adds a value and what it contains.
+    /// Adds a value and its contents.
     ///
-    /// The casts see Swift's types, Foundation's, and either in an optional.
+    /// The casts match Swift types, Foundation types, and optionals of both.
     ///
-    /// - Returns: Its number.
+    /// - Returns: The index of the object.
     private mutating func add(_ value: Any, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
         guard depth < KeyedArchive.maximumDepth, objects.count < KeyedArchive.maximumObjectCount else {
             throw .unarchivable(key: path)
         }
         switch value {
         case let text as String: return append(.string(text))
-        // Before any class of Foundation's: a cast to one makes objects of all that a container contains, at every level anew.
+        // Before Foundation classes: a cast of a container to one bridges all of its contents, at every level again.
         case let elements as [Any]: return try append(.array, [Key.values: addElements(elements, path: path, depth: depth)])
         case let dictionary as [AnyHashable: Any]: return try addEntries(of: dictionary, path: path, depth: depth)
         case let elements as Set<AnyHashable>:
@@ -65,7 +65,7 @@ struct KeyedArchiveWriter {
 
     private mutating func addEntries(of dictionary: [AnyHashable: Any], path: String, depth: Int) throws(LocksmithError) -> PropertyListNode
     {
-        // In a settled order, so that of several values that have no form the same is named each time.
+        // Sorted, so that the error always names the same one of several values that cannot be archived.
         let pairs = dictionary.map { (name: Self.name(of: $0.key.base), key: $0.key.base, value: $0.value) }.sorted { $0.name < $1.name }
         guard areDistinguishable(pairs.map(\.key)) else { throw .unarchivable(key: path) }
         var keys: [PropertyListNode] = []
@@ -78,9 +78,9 @@ struct KeyedArchiveWriter {
         return append(.dictionary, [Key.keys: .array(keys), Key.values: .array(values)])
     }
 
-    /// What a key is called in an error.
+    /// Returns the name of a key for an error.
     ///
-    /// The description of anything else may be anything, and that of a date that is no number ends the program.
+    /// Does not use the descriptions of other types: that of a date that is not a number terminates the program.
     private static func name(of key: Any) -> String {
         switch key {
         case let text as String: text
@@ -89,7 +89,7 @@ struct KeyedArchiveWriter {
         }
     }
 
-    /// Whether these come back as they are, as keys or in a set: what a reader would refuse or take for one another is not written.
+    /// Returns whether a reader can restore these keys or set elements: it would reject some and could not distinguish others.
     private mutating func areDistinguishable(_ values: [Any]) -> Bool {
         hashedCount += values.count(where: KeyedArchive.isHashPredictable)
         guard hashedCount <= KeyedArchive.maximumPredictableHashCount else { return false }
@@ -102,7 +102,7 @@ struct KeyedArchiveWriter {
     }
 
     private mutating func add(_ url: URL, path: String, depth: Int) throws(LocksmithError) -> PropertyListNode {
-        // Its parts are a level below, as a reader counts.
+        // The parts of a URL are one level deeper, as the reader counts them.
         guard depth + 1 < KeyedArchive.maximumDepth else { throw .unarchivable(key: path) }
         var base = PropertyListNode.identifier(0)
         if let baseURL = url.baseURL { base = try add(baseURL, path: path, depth: depth + 1) }
@@ -111,12 +111,12 @@ struct KeyedArchiveWriter {
     }
 
     private func node(of number: NSNumber, path: String) throws(LocksmithError) -> PropertyListNode {
-        // It would come back as a number of less precision.
+        // The archive would reduce its precision.
         guard !(number is NSDecimalNumber) else { throw .unarchivable(key: path) }
-        // There are two Boolean objects, and no number is one of them.
+        // Foundation has one object for each Boolean, and numbers are other objects.
         if number === NSNumber(value: true) { return .boolean(true) }
         if number === NSNumber(value: false) { return .boolean(false) }
-        // A letter for the type, in memory that lives as long as the program.
+        // The type code is in static memory.
         let type = unsafe UInt8(bitPattern: number.objCType.pointee)
         if type == UInt8(ascii: "d") || type == UInt8(ascii: "f") { return .real(number.doubleValue) }
         if type == UInt8(ascii: "Q"), number.uint64Value > Int64.max { return .largeInteger(number.uint64Value) }

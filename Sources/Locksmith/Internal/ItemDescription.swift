@@ -2,7 +2,7 @@
 internal import Foundation
 internal import KeychainServices
 
-/// An item of the keychain, as a type describes it, and what can be done with it.
+/// An item of the keychain as a type describes it, and the operations on it.
 struct ItemDescription {
     enum Owner {
         case genericPassword(any GenericPasswordSecureStorable)
@@ -10,12 +10,14 @@ struct ItemDescription {
     }
 
     let owner: Owner
-    /// The class and all attributes that the type gives: they go into a new item, and reading and deleting find it by them.
+    /// The class and all attributes that the type defines.
+    ///
+    /// A new item has them, and reading and deleting search for them.
     let attributes: [String: Any]
-    /// What tells the item from all others, whatever else the type says of it.
+    /// The primary key, by which an update finds the item regardless of its other attributes.
     private let identity: [String: Any]
 
-    /// - Throws: ``LocksmithError/unimplemented`` for certificates and keys, ``LocksmithError/typeNotFound`` for what is no password either.
+    /// - Throws: ``LocksmithError/unimplemented`` for certificates and keys, ``LocksmithError/typeNotFound`` for other types.
     init(of storable: some SecureStorable) throws(LocksmithError) {
         if let password = storable as? any GenericPasswordSecureStorable {
             self.init(.genericPassword(password), key: Self.key(of: password), others: Self.others(of: password))
@@ -32,7 +34,7 @@ struct ItemDescription {
         let given = others.compactMapValues(\.self)
         self.owner = owner
         attributes = key.merging(given) { $1 }
-        // An item without one of these has the empty string, and another path is another item.
+        // A missing path or security domain is stored as the empty string, and both are part of the primary key.
         var identity = key
         if case .internetPassword = owner {
             for name in [kSecAttrPath as String, kSecAttrSecurityDomain as String] { identity[name] = given[name] ?? "" }
@@ -76,7 +78,7 @@ struct ItemDescription {
         ]) { $1 }
     }
 
-    /// What may be said of both sorts of passwords.
+    /// Returns the attributes that both kinds of passwords have.
     private static func common(
         to password: some DescribableSecureStorable & CommentableSecureStorable & CreatorDesignatableSecureStorable
             & TypeDesignatableSecureStorable & IsInvisibleAssignableSecureStorable & IsNegativeAssignableSecureStorable
@@ -111,9 +113,9 @@ struct ItemDescription {
         ]) { $1 }
     }
 
-    /// What is looked for, one after the other: first the item that an update of the same type would store, then any that fits.
+    /// The searches to try in order: first for the item that an update of the same type would store, then for any that matches.
     ///
-    /// They differ for an internet password without a path or a security domain. An item with another path may be another secret.
+    /// They differ for an internet password without a path or a security domain: an item with a path may hold another secret.
     private var searches: [[String: Any]] {
         let exact = attributes.merging(identity) { $1 }
         return exact.count == attributes.count ? [attributes] : [exact, attributes]
@@ -124,18 +126,18 @@ struct ItemDescription {
         guard status == errSecSuccess else { throw LocksmithError(status: status) }
     }
 
-    /// Stores the item in place of the one that may be there.
+    /// Stores the item, or replaces it if it exists.
     func update(
         _ value: Data, with update: PerformUpdateRequestClosureType, orAddingWith add: PerformRequestClosureType
     ) throws(LocksmithError) {
         let addition = additionRequest(value)
         let changes = addition.filter { identity[$0.key] == nil }
-        // One round is enough unless somebody else adds or removes the same item between two calls.
+        // One round is enough unless another process adds or removes the same item between two calls.
         var isDamaged = false
         for _ in 0..<8 {
             switch SecItemClient.change(identity, to: changes, with: update) {
             case errSecSuccess: return
-            // A damaged item cannot be updated, but one can be added over it; the keychain puts the damaged one aside.
+            // A damaged item cannot be updated, but adding an item replaces it; the keychain moves the damaged one to quarantine.
             case errSecDecode: isDamaged = true
             case errSecItemNotFound: isDamaged = false
             case let status: throw LocksmithError(status: status)
@@ -149,7 +151,7 @@ struct ItemDescription {
         throw isDamaged ? .decode : .duplicate
     }
 
-    /// Nil: there is no such item.
+    /// Reads the item; returns nil if it does not exist.
     func read(with closure: PerformRequestClosureType) throws(LocksmithError) -> FoundItem? {
         guard let attributes = try readAttributes(with: closure) else { return nil }
         guard let value = attributes[kSecValueData as String] else { return FoundItem(attributes: attributes, data: nil) }
@@ -181,25 +183,25 @@ struct ItemDescription {
     }
 }
 
-/// Every call of Keychain Services that this module makes.
+/// All calls of this module to Keychain Services.
 ///
-/// The calls differ between platforms in what they coerce, so they are kept together and take nothing but dictionaries with String keys.
+/// Platforms differ in the types that they coerce, so all calls are here and pass dictionaries with `String` keys only.
 enum SecItemClient {
-    /// What performs the requests of types that give no closure of their own.
+    /// Performs the requests of types without closures of their own.
     // The pointers are used during the call only.
     static let add: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemAdd($0, &$1) }
     static let copyMatching: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemCopyMatching($0, &$1) }
     static let delete: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { request, _ in SecItemDelete(request) }
     static let update: @Sendable (CFDictionary, CFDictionary) -> OSStatus = { query, attributes in SecItemUpdate(query, attributes) }
 
-    /// Performs a request that changes an item.
+    /// Performs a request to update an item.
     static func change(
         _ query: [String: Any], to attributes: [String: Any], with closure: PerformUpdateRequestClosureType
     ) -> OSStatus {
         closure(query as CFDictionary, attributes as CFDictionary)
     }
 
-    /// Performs a request that delivers nothing.
+    /// Performs a request without a result.
     static func perform(_ request: [String: Any], with closure: PerformRequestClosureType) -> OSStatus {
         var result: AnyObject?
         return closure(request as CFDictionary, &result)

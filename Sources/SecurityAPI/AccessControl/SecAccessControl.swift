@@ -6,41 +6,40 @@
 public import Foundation
 internal import KeychainCore
 
-/// When an item can be read and who must be there: a protection class and constraints.
+/// The access control of an item: a protection class and constraints (Apple: SecAccessControl).
 ///
-/// Made by `SecAccessControlCreateWithFlags`, handed over as the value of `kSecAttrAccessControl`. It never changes, and two of them are
-/// equal when they say the same.
+/// Create it with `SecAccessControlCreateWithFlags` and pass it as the value of `kSecAttrAccessControl`. It is immutable, and compares by
+/// content.
 ///
-/// It is an `NSObject` so that it compares by content inside an `NSDictionary` too.
+/// It is an `NSObject`, so that it compares by content in an `NSDictionary` too.
 public final class SecAccessControl: NSObject, Sendable {
     let accessControl: AccessControl
-    /// Whether the object may stand beside `kSecAttrAccessible` and in a synchronizable item: one that was made by flags may not, even by
-    /// none.
+    /// Whether the object excludes `kSecAttrAccessible` and synchronizable items: an object created from flags does, even from none.
     ///
-    /// The one that comes with the attributes of an item without constraints says nothing but the protection class.
+    /// The object among the attributes of an item without constraints contains only the protection class and excludes nothing.
     let carriesConstraints: Bool
 
-    /// An object made by flags.
+    /// Creates an object from flags.
     init(_ accessControl: AccessControl) {
         self.accessControl = accessControl
         carriesConstraints = true
     }
 
-    /// The object that comes with the attributes of an item.
+    /// Creates the object among the attributes of an item.
     init(of item: KeychainItem) {
         accessControl = item.accessControl
         carriesConstraints = !item.accessControl.isUnconstrained
     }
 
-    /// Whether `object` is an access control object that says the same.
+    /// Returns whether `object` is an access control object with the same content.
     public override func isEqual(_ object: Any?) -> Bool {
         (object as? SecAccessControl)?.accessControl == accessControl
     }
 
-    /// The same for access control objects that say the same.
+    /// The hash of the content.
     public override var hash: Int { accessControl.hashValue }
 
-    /// The protection class and what each operation needs, for people who debug.
+    /// The protection class and the requirements of each operation, for debugging.
     public override var description: String {
         let decrypt = accessControl.allowsPrivateKeyUsageOnly ? "sign" : "decrypt"
         let condition = accessControl.constraint.map(Self.describe) ?? "true"
@@ -64,18 +63,17 @@ public final class SecAccessControl: NSObject, Sendable {
     }
 }
 
-/// The type number of access control objects, to be compared with what `CFGetTypeID(_:)` tells.
+/// The type identifier of access control objects, to compare with the result of `CFGetTypeID(_:)`.
 public func SecAccessControlGetTypeID() -> CFTypeID { CoreFoundationType.accessControl.rawValue }
 
-/// Makes an access control object.
+/// Creates an access control object.
 ///
 /// - Parameters:
 ///   - allocator: `kCFAllocatorDefault`.
 ///   - protection: One of the `kSecAttrAccessible…` values.
-///   - flags: The constraints. `[]` asks nobody. `userPresence` goes with `applicationPassword` and `privateKeyUsage` only; `or` and
-///     `and` exclude each other, and so do `biometryAny` and `biometryCurrentSet`. Two or more constraints are all needed, unless `or`
-///     is among the flags.
-///   - error: Where an error goes: `errSecParam` in `NSOSStatusErrorDomain`. The caller owns it (`takeRetainedValue()`).
+///   - flags: The constraints; `[]` for none. `userPresence` can be combined with `applicationPassword` and `privateKeyUsage` only. `or`
+///     excludes `and`, and `biometryAny` excludes `biometryCurrentSet`. All constraints are required unless the flags contain `or`.
+///   - error: Receives an error: `errSecParam` in `NSOSStatusErrorDomain`. The caller owns it (`takeRetainedValue()`).
 /// - Returns: The object, nil after an error.
 public func SecAccessControlCreateWithFlags(
     _ allocator: CFAllocator?, _ protection: CFString, _ flags: SecAccessControlCreateFlags,
@@ -95,19 +93,19 @@ public func SecAccessControlCreateWithFlags(
     return nil
 }
 
-/// Makes an access control object, as the function above, from a protection class given as an object
+/// Creates an access control object, like the function above, from a protection class given as an object
 /// (`kSecAttrAccessibleWhenUnlocked as CFTypeRef`).
 ///
 /// - Parameters:
 ///   - allocator: `kCFAllocatorDefault`.
-///   - protection: One of the `kSecAttrAccessible…` values. An object that is no string is `errSecParam`.
+///   - protection: One of the `kSecAttrAccessible…` values. For an object that is not a string the error is `errSecParam`.
 ///   - flags: The constraints.
-///   - error: Where an error goes. The caller owns it.
+///   - error: Receives an error. The caller owns it.
 /// - Returns: The object, nil after an error.
 public func SecAccessControlCreateWithFlags(
     _ allocator: CFAllocator?, _ protection: CFTypeRef, _ flags: SecAccessControlCreateFlags,
     _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
 ) -> SecAccessControl? {
-    // No protection class is the empty string, so whatever is no string is refused like an unknown one.
+    // The empty string is not a protection class, so an object that is not a string is rejected like an unknown class.
     unsafe SecAccessControlCreateWithFlags(allocator, protection as? String ?? "", flags, error)
 }

@@ -6,7 +6,7 @@
 
 /// When the item can be read: one of the `kSecAttrAccessible…` values.
 public let kSecAttrAccessible: CFString = "pdmn"
-/// Who must be there to read the item: a `SecAccessControl`.
+/// The access control of the item: a `SecAccessControl`.
 ///
 /// Excludes `kSecAttrAccessible`.
 public let kSecAttrAccessControl: CFString = "accc"
@@ -14,7 +14,7 @@ public let kSecAttrAccessControl: CFString = "accc"
 ///
 /// Part of the primary key.
 public let kSecAttrAccessGroup: CFString = "agrp"
-/// Whether the item may be copied to the person's other devices: a Boolean.
+/// Whether the item may be synchronized with the user's other devices: a Boolean.
 ///
 /// Part of the primary key.
 public let kSecAttrSynchronizable: CFString = "sync"
@@ -28,7 +28,7 @@ public let kSecAttrCreationDate: CFString = "cdat"
 ///
 /// Set by the keychain.
 public let kSecAttrModificationDate: CFString = "mdat"
-/// The name of the item that a person sees: a string.
+/// The name of the item that users see: a string.
 public let kSecAttrLabel: CFString = "labl"
 /// A hint for synchronization, which view the item belongs to: a string.
 ///
@@ -51,17 +51,17 @@ public let kSecAttrAccess: CFString = "acls"
 
 // MARK: Attributes of passwords
 
-/// What kind of item this is, for a person to read: a string.
+/// The kind of the item, for people: a string.
 public let kSecAttrDescription: CFString = "desc"
-/// A comment for a person to read: a string.
+/// A comment for people: a string.
 public let kSecAttrComment: CFString = "icmt"
-/// Who made the item: a number, by custom a four-letter code.
+/// The creator of the item: a number, by convention a four-letter code.
 public let kSecAttrCreator: CFString = "crtr"
-/// What type of item this is: a number, by custom a four-letter code.
+/// The type of the item: a number, by convention a four-letter code.
 public let kSecAttrType: CFString = "type"
 /// Whether programs should keep the item from view: a Boolean.
 public let kSecAttrIsInvisible: CFString = "invi"
-/// Whether there is deliberately no password, so that one is asked for each time: a Boolean.
+/// Whether the item is a placeholder for a password that the user enters each time: a Boolean.
 public let kSecAttrIsNegative: CFString = "nega"
 /// The account the password belongs to: a string.
 ///
@@ -93,7 +93,7 @@ public let kSecAttrServer: CFString = "srvr"
 ///
 /// Part of the primary key.
 public let kSecAttrProtocol: CFString = "ptcl"
-/// How the person logs in: one of the `kSecAttrAuthenticationType…` values.
+/// The authentication type: one of the `kSecAttrAuthenticationType…` values.
 ///
 /// Part of the primary key.
 public let kSecAttrAuthenticationType: CFString = "atyp"

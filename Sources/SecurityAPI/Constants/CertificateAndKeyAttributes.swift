@@ -42,7 +42,7 @@ public let kSecAttrKeyClass: CFString = "kcls"
 public let kSecAttrApplicationLabel: CFString = "klbl"
 /// A tag of the program's own on a key: data.
 public let kSecAttrApplicationTag: CFString = "atag"
-/// Whether a key is stored when it is made: a Boolean.
+/// Whether a key is stored when it is created: a Boolean.
 public let kSecAttrIsPermanent: CFString = "perm"
 /// Whether a key can leave the keychain only in encrypted form: a Boolean.
 public let kSecAttrIsSensitive: CFString = "sens"

@@ -2,7 +2,7 @@
 
 // The item classes of a SecItem dictionary (Apple: "Item class keys and values").
 
-/// The key whose value says which class of item a dictionary is about.
+/// The class of the item: one of the `kSecClass…` values.
 public let kSecClass: CFString = "class"
 /// A password that belongs to a service and an account.
 public let kSecClassGenericPassword: CFString = "genp"
@@ -10,15 +10,15 @@ public let kSecClassGenericPassword: CFString = "genp"
 public let kSecClassInternetPassword: CFString = "inet"
 /// A certificate.
 ///
-/// The SecItem functions answer `errSecUnimplemented` for it.
+/// The SecItem functions return `errSecUnimplemented` for it.
 public let kSecClassCertificate: CFString = "cert"
 /// A cryptographic key.
 ///
-/// The SecItem functions answer `errSecUnimplemented` for it.
+/// The SecItem functions return `errSecUnimplemented` for it.
 public let kSecClassKey: CFString = "keys"
 /// A certificate with its private key.
 ///
-/// The SecItem functions answer `errSecUnimplemented` for it.
+/// The SecItem functions return `errSecUnimplemented` for it.
 public let kSecClassIdentity: CFString = "idnt"
 
 // The keys that narrow or limit a search (Apple: "Search match keys and values"). Only a search may have them.
@@ -62,24 +62,24 @@ public let kSecMatchLimitOne: CFString = "m_LimitOne"
 /// A value of `kSecMatchLimit`: every item; the result is an array.
 public let kSecMatchLimitAll: CFString = "m_LimitAll"
 
-// What a call shall deliver, and what an item is made of
+// The results of a call, and the values of an item
 // (Apple: "Item return result keys" and "Item type value keys").
 
 // MARK: Results
 
-/// Deliver the secret of the item: a Boolean.
+/// Return the secret of the item: a Boolean.
 public let kSecReturnData: CFString = "r_Data"
-/// Deliver a dictionary of the item's attributes: a Boolean.
+/// Return a dictionary of the item's attributes: a Boolean.
 public let kSecReturnAttributes: CFString = "r_Attributes"
 /// Return a dictionary of the item's account and no other attribute: a Boolean.
 ///
 /// Not part of Apple's API. A listing of 100,000 keys then holds one attribute of each item instead of a dozen.
 package let kSecReturnAccount: CFString = "r_Account"
-/// Deliver a reference to the item: a Boolean.
+/// Return a reference to the item: a Boolean.
 ///
 /// Passwords have none: the result is nil.
 public let kSecReturnRef: CFString = "r_Ref"
-/// Deliver a reference that can be stored and survives updates of the item: a Boolean.
+/// Return a reference that can be stored and remains valid after updates of the item: a Boolean.
 public let kSecReturnPersistentRef: CFString = "r_PersistentRef"
 
 // MARK: Values
@@ -93,41 +93,41 @@ public let kSecValueRef: CFString = "v_Ref"
 /// A persistent reference to an item, from `kSecReturnPersistentRef`: data.
 public let kSecValuePersistentRef: CFString = "v_PersistentRef"
 
-// How a call behaves towards the person (Apple: "Search result and authentication keys").
+// The options for authenticating the user (Apple: "Search result and authentication keys").
 
 /// Work on these items alone.
 ///
 /// Not accepted for passwords: `errSecParam`.
 public let kSecUseItemList: CFString = "u_ItemList"
-/// What the person is told when asked, in the program's own words: a string.
+/// The reason that a prompt shows: a string.
 ///
-/// It comes before ``LAContext/localizedReason``, and is shown beside who asks and what for.
+/// It overrides ``LAContext/localizedReason``. The prompt also shows the program and the operation.
 public let kSecUseOperationPrompt: CFString = "u_OpPrompt"
-/// Fail rather than ask the person: a Boolean.
+/// Fail instead of prompting the user: a Boolean.
 ///
-/// The older form of `kSecUseAuthenticationUIFail`, looked at only where `kSecUseAuthenticationUI` is absent.
+/// The older form of `kSecUseAuthenticationUIFail`, which has an effect only without `kSecUseAuthenticationUI`.
 public let kSecUseNoAuthenticationUI: CFString = "u_NoAuthUI"
-/// Whether the person may be asked: one of the three values below.
+/// Whether the user may be prompted: one of the three values below.
 ///
 /// Anything else counts as `kSecUseAuthenticationUIAllow`.
 public let kSecUseAuthenticationUI: CFString = "u_AuthUI"
-/// A value of `kSecUseAuthenticationUI`: ask the person if need be.
+/// A value of `kSecUseAuthenticationUI`: prompt the user if necessary.
 ///
 /// The default.
 public let kSecUseAuthenticationUIAllow: CFString = "u_AuthUIA"
-/// A value of `kSecUseAuthenticationUI`: answer `errSecInteractionNotAllowed` rather than ask.
+/// A value of `kSecUseAuthenticationUI`: return `errSecInteractionNotAllowed` instead of prompting.
 public let kSecUseAuthenticationUIFail: CFString = "u_AuthUIF"
 /// A value of `kSecUseAuthenticationUI`: leave out items with access control.
 ///
 /// Searches only.
 public let kSecUseAuthenticationUISkip: CFString = "u_AuthUIS"
-/// The ``LAContext`` that satisfies access control in the place of a question, and carries what an answer to this call releases.
+/// The ``LAContext`` that satisfies access control without a prompt if it holds the authentication, and receives that of a prompt.
 ///
-/// An invalidated one is `errSecAuthFailed`. A value of another type counts as absent.
+/// For an invalidated context the status is `errSecAuthFailed`. A value of another type is ignored.
 public let kSecUseAuthenticationContext: CFString = "u_AuthCtx"
 /// Use the data protection keychain (macOS).
 ///
-/// Without effect: there is no other.
+/// Has no effect: there is no other.
 public let kSecUseDataProtectionKeychain: CFString = "nleg"
 /// Use the keychain shared by all people who use a device (tvOS).
 ///

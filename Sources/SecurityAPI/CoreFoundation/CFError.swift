@@ -22,16 +22,16 @@ public func CFErrorGetCode(_ error: CFError?) -> CFIndex {
     error?.code ?? 0
 }
 
-/// What else an error says.
+/// Returns the user info of an error.
 ///
-/// - Parameter error: The error. Nil says nothing.
-/// - Returns: The user information by key, empty if there is none. Not a `CFDictionary`, because every caller casts the result
-///   (`as? [String: Any]`), which would do nothing here and be warned of.
+/// - Parameter error: The error. For nil the result is empty.
+/// - Returns: The user info. Its type is not `CFDictionary` because callers cast the result (`as? [String: Any]`); on this platform such a
+///   cast would be redundant and a warning.
 public func CFErrorCopyUserInfo(_ error: CFError?) -> NSDictionary! {
     (error?.userInfo ?? [:]) as NSDictionary
 }
 
-/// The error as a sentence for a person to read.
+/// Returns a description of an error for people.
 ///
 /// - Parameter error: The error. Nil is the empty sentence.
 /// - Returns: The sentence.

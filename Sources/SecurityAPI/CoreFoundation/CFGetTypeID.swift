@@ -5,7 +5,7 @@
 
 internal import Foundation
 
-/// The number of an object's type, to be compared with what the `…GetTypeID` functions tell.
+/// Returns the type identifier of an object, to compare with the results of the `…GetTypeID` functions.
 ///
 /// - Parameter object: An object, or nil.
 /// - Returns: The number of its type, 0 if Keychain Services has no such type.

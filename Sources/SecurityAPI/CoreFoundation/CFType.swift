@@ -8,7 +8,7 @@
 public import Foundation
 
 // The names of Core Foundation that code around Keychain Services uses. They are aliases of the Swift and Foundation types that Apple
-// bridges them to, so `as CFString`, `as CFDictionary` and `as? Data` mean here what they mean there.
+// bridges them to, so `as CFString`, `as CFDictionary` and `as? Data` have the same meaning on all platforms.
 
 /// A status of Keychain Services: 0 is success, the `errSec…` constants name the others.
 public typealias OSStatus = Int32
@@ -16,11 +16,11 @@ public typealias OSStatus = Int32
 public typealias CFOptionFlags = UInt
 /// A count or a position.
 public typealias CFIndex = Int
-/// The number of a Core Foundation type, as `CFGetTypeID(_:)` tells it.
+/// The identifier of a Core Foundation type, as returned by `CFGetTypeID(_:)`.
 public typealias CFTypeID = UInt
 /// The hash of an object.
 public typealias CFHashCode = UInt
-/// Any object: what `SecItemCopyMatching(_:_:)` delivers.
+/// Any object, for example the result of `SecItemCopyMatching(_:_:)`.
 public typealias CFTypeRef = AnyObject
 /// A string.
 public typealias CFString = String
@@ -32,9 +32,9 @@ public typealias CFDate = Date
 public typealias CFNumber = NSNumber
 /// A Boolean, as an object.
 public typealias CFBoolean = NSNumber
-/// A dictionary, as the SecItem functions take it.
+/// A dictionary, as passed to the SecItem functions.
 public typealias CFDictionary = [String: Any]
-/// A dictionary that can be changed; the SecItem functions take it as the `NSDictionary` it is.
+/// A mutable dictionary; it can be passed to the SecItem functions as an `NSDictionary`.
 public typealias CFMutableDictionary = NSMutableDictionary
 /// An array.
 public typealias CFArray = [Any]
@@ -45,12 +45,12 @@ public typealias CFErrorDomain = CFString
 
 /// A source of memory.
 ///
-/// It has no values: every place that takes one takes `kCFAllocatorDefault`.
+/// It has no values; pass `kCFAllocatorDefault`.
 public final class CFAllocator: Sendable {
     private init() {}
 }
 
-/// The default allocator, which is none in particular.
+/// The default allocator.
 public let kCFAllocatorDefault: CFAllocator! = nil
 
 /// True, as an object.

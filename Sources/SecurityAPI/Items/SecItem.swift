@@ -15,11 +15,11 @@ internal import Logging
 ///     be one of the program's entitlements; by default it is the program's first.
 ///   - result: Receives what the `kSecReturn…` keys request, or nil if none is true. May be nil.
 /// - Returns: `errSecSuccess`, after the item was written durably; `errSecDuplicateItem` if an item with the same primary key exists;
-///   `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access group
-///   that the entitlements do not list; `errSecInteractionNotAllowed` while the protection class is locked; `errSecAuthFailed` for access
-///   control that cannot be satisfied (biometry without an alternative, or user presence while no passcode is set) and for an invalidated
-///   `LAContext`; `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. The user
-///   is prompted only for an application password that the access control requires and the `LAContext` does not contain.
+///   `errSecParam`, `errSecNoSuchAttr` or `errSecNoSuchClass` if the dictionary is not valid; `errSecMissingEntitlement` for an access
+///   group that the entitlements do not list; `errSecInteractionNotAllowed` while the protection class is locked; `errSecAuthFailed` for
+///   access control that cannot be satisfied (biometry without an alternative, or user presence while no passcode is set) and for an
+///   invalidated `LAContext`; `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be
+///   used. The user is prompted only for an application password that the access control requires and the `LAContext` does not contain.
 @discardableResult
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, ResultPointer(result))
@@ -57,8 +57,8 @@ private func addItem(_ attributes: some StringKeyedDictionary, _ result: ResultP
 ///   `errSecMissingEntitlement` for an access group that the entitlements do not list; `errSecDecode` if all matching items are damaged;
 ///   `errSecUnimplemented` for certificates, keys and identities; `errSecNotAvailable` if the keychain cannot be used. If an item with
 ///   access control matches and the `LAContext` does not satisfy it yet, the user is prompted: `errSecUserCanceled` if the user cancels,
-///   `errSecAuthFailed` after three wrong answers and for an invalidated `LAContext`, `errSecInteractionNotAllowed` if prompts are forbidden
-///   or cannot be shown.
+///   `errSecAuthFailed` after three wrong answers and for an invalidated `LAContext`, `errSecInteractionNotAllowed` if prompts are
+///   forbidden or cannot be shown.
 @discardableResult
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe copyMatchingItems(query, ResultPointer(result))
@@ -90,12 +90,13 @@ private func copyMatchingItems(_ query: some StringKeyedDictionary, _ result: Re
 /// Updates all items that match, atomically.
 ///
 /// - Parameters:
-///   - query: The items to update, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key and without a `kSecReturn…` key that is true.
+///   - query: The items to update, as for `SecItemCopyMatching(_:_:)`, without a `kSecMatch…` key and without a `kSecReturn…` key that is
+///     true.
 ///   - attributesToUpdate: The new values of attributes, and the new secret in `kSecValueData`.
 /// - Returns: `errSecSuccess`, after the change was written durably; `errSecItemNotFound` if no item matches; `errSecDuplicateItem` if an
-///   item would have the primary key of another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`, `errSecNoSuchClass`, `errSecMissingEntitlement`,
-///   `errSecInteractionNotAllowed`, `errSecUserCanceled`, `errSecAuthFailed`, `errSecDecode`, `errSecUnimplemented` and
-///   `errSecNotAvailable` as for the other functions.
+///   item would have the primary key of another; `errSecNoSuchAttr` for a key that an update cannot change; `errSecParam`,
+///   `errSecNoSuchClass`, `errSecMissingEntitlement`, `errSecInteractionNotAllowed`, `errSecUserCanceled`, `errSecAuthFailed`,
+///   `errSecDecode`, `errSecUnimplemented` and `errSecNotAvailable` as for the other functions.
 @discardableResult
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)

@@ -182,8 +182,8 @@ open class LAContext: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - accessControl: The access control. One without constraints succeeds without a prompt.
-    ///   - operation: The operation. `.useItem` prompts for all constraints. `.createItem` prompts for the application password only: adding
-    ///     an item requires that a passcode is set, but not that the user enters it. All others fail with `authenticationFailed`.
+    ///   - operation: The operation. `.useItem` prompts for all constraints. `.createItem` prompts for the application password only:
+    ///     adding an item requires that a passcode is set, but not that the user enters it. All others fail with `authenticationFailed`.
     ///   - localizedReason: The reason that the prompt shows; not empty.
     ///   - reply: A closure as for ``evaluatePolicy(_:localizedReason:reply:)``.
     open func evaluateAccessControl(

@@ -3,52 +3,51 @@
 extension LAError {
     /// The codes (Apple: LAError.h).
     public enum Code: Int, Sendable {
-        /// The person, or the program, did not give what was asked for: a wrong passcode, as often as it may be; or something stood in
-        /// the way that has no code of its own.
+        /// Authentication failed: the passcode or password was wrong too often, or another error occurred that has no code of its own.
         case authenticationFailed = -1
-        /// The person cancelled.
+        /// The user canceled the prompt.
         case userCancel = -2
-        /// The person chose the fallback.
+        /// The user chose the fallback.
         ///
-        /// Never given here: the passcode is asked for at once.
+        /// Never occurs on this platform: prompts ask for the passcode directly.
         case userFallback = -3
-        /// The question was withdrawn, as nobody answered in time.
+        /// The prompt timed out.
         case systemCancel = -4
-        /// No passcode is set, so nobody can prove to be there.
+        /// No passcode is set, so the user cannot authenticate.
         case passcodeNotSet = -5
-        /// There is no biometry here.
+        /// This platform has no biometry.
         case biometryNotAvailable = -6
-        /// Nobody has enrolled for biometry.
+        /// No fingerprint or face is enrolled.
         ///
-        /// Never given here.
+        /// Never occurs on this platform.
         case biometryNotEnrolled = -7
-        /// After many wrong answers the next has to wait.
+        /// Too many wrong answers; the next attempt must wait.
         case biometryLockout = -8
-        /// The program invalidated the context while the person was asked.
+        /// The program invalidated the context during the prompt.
         case appCancel = -9
         /// The context was invalidated before.
         case invalidContext = -10
-        /// There is no companion device here.
+        /// This platform has no companion devices.
         case companionNotAvailable = -11
         /// The biometric accessory is not paired.
         ///
-        /// Never given here.
+        /// Never occurs on this platform.
         case biometryNotPaired = -12
         /// The biometric accessory is not connected.
         ///
-        /// Never given here.
+        /// Never occurs on this platform.
         case biometryDisconnected = -13
         /// Dimensions that make no sense.
         ///
-        /// Never given here.
+        /// Never occurs on this platform.
         case invalidDimensions = -14
-        /// Nobody may be asked, or there is nobody to ask: no terminal, no display.
+        /// Prompts are forbidden or cannot be shown, because there is no terminal and no display.
         case notInteractive = -1004
 
         /// The older name of `companionNotAvailable`.
         public static let watchNotAvailable = companionNotAvailable
 
-        /// Whether `error` is an `LAError` with this code: what `catch LAError.userCancel` asks.
+        /// Returns whether `error` is an `LAError` with this code; `catch LAError.userCancel` calls it.
         ///
         /// - Parameters:
         ///   - code: The code.
@@ -98,24 +97,24 @@ extension LAError {
 }
 
 extension LAError.Code {
-    /// A sentence for a person to read.
+    /// A description for people.
     var message: String {
         switch self {
-        case .authenticationFailed: "Nobody was authenticated."
-        case .userCancel: "The person cancelled."
-        case .userFallback: "The person chose the fallback."
-        case .systemCancel: "Nobody answered in time."
+        case .authenticationFailed: "Authentication failed."
+        case .userCancel: "The user canceled the prompt."
+        case .userFallback: "The user chose the fallback."
+        case .systemCancel: "The prompt timed out."
         case .passcodeNotSet: "No passcode is set."
-        case .biometryNotAvailable: "There is no biometry here."
-        case .biometryNotEnrolled: "Nobody has enrolled for biometry."
-        case .biometryLockout: "After many wrong answers the next has to wait."
+        case .biometryNotAvailable: "Biometry is not available."
+        case .biometryNotEnrolled: "No fingerprint or face is enrolled."
+        case .biometryLockout: "Too many wrong answers; the next attempt must wait."
         case .appCancel: "The program invalidated the context."
-        case .invalidContext: "The context was invalidated before."
-        case .companionNotAvailable: "There is no companion device here."
+        case .invalidContext: "The context is invalid."
+        case .companionNotAvailable: "No companion device is available."
         case .biometryNotPaired: "The biometric accessory is not paired."
         case .biometryDisconnected: "The biometric accessory is not connected."
-        case .invalidDimensions: "The dimensions make no sense."
-        case .notInteractive: "Nobody may be asked, or there is nobody to ask."
+        case .invalidDimensions: "The dimensions are not valid."
+        case .notInteractive: "Prompts are forbidden or cannot be shown."
         }
     }
 }

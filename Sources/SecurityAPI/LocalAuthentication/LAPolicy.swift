@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a person is to prove (Apple: LAPolicy).
+/// The authentication that an evaluation requires (Apple: LAPolicy).
 ///
-/// Here somebody proves to be there with the passcode. There is no biometry and no companion device, so a policy that needs one of
-/// them is refused, and one that could do with either is too.
+/// On this platform the user authenticates with the passcode. Policies that require biometry, a companion device, or either of the two are
+/// rejected, because this platform has neither.
 public enum LAPolicy: Int, Sendable {
     /// Biometry, and nothing else.
     ///
-    /// Refused with `LAError.biometryNotAvailable`.
+    /// Rejected with `LAError.biometryNotAvailable`.
     case deviceOwnerAuthenticationWithBiometrics = 1
-    /// Biometry or the passcode: here the passcode.
+    /// Biometry or the passcode; on this platform the passcode.
     case deviceOwnerAuthentication = 2
-    /// A device of the person's nearby.
+    /// A companion device nearby.
     ///
-    /// Refused with `LAError.companionNotAvailable`.
+    /// Rejected with `LAError.companionNotAvailable`.
     case deviceOwnerAuthenticationWithCompanion = 3
-    /// Biometry or a device of the person's nearby.
+    /// Biometry or a companion device nearby.
     ///
-    /// Refused with `LAError.biometryNotAvailable`.
+    /// Rejected with `LAError.biometryNotAvailable`.
     case deviceOwnerAuthenticationWithBiometricsOrCompanion = 4
 
     /// The older name of ``deviceOwnerAuthenticationWithCompanion``.
@@ -26,7 +26,7 @@ public enum LAPolicy: Int, Sendable {
     public static let deviceOwnerAuthenticationWithBiometricsOrWatch = deviceOwnerAuthenticationWithBiometricsOrCompanion
 }
 
-/// What is to be done with what an access control object protects (Apple: LAAccessControlOperation).
+/// The operation on an item that an access control object protects (Apple: LAAccessControlOperation).
 public enum LAAccessControlOperation: Int, Sendable {
     /// Adding an item.
     case createItem = 0
@@ -46,7 +46,7 @@ public enum LAAccessControlOperation: Int, Sendable {
 
 /// The kind of biometry a device has (Apple: LABiometryType).
 public enum LABiometryType: Int, Sendable {
-    /// None: the only value there is here.
+    /// No biometry: the only value on this platform.
     case none = 0
     /// A fingerprint sensor of Apple's.
     case touchID = 1
@@ -56,12 +56,12 @@ public enum LABiometryType: Int, Sendable {
     case opticID = 4
 }
 
-/// What a program can give an `LAContext` in place of a person's answer (Apple: LACredentialType).
+/// The type of a credential that a program can set in an `LAContext` (Apple: LACredentialType).
 public enum LACredentialType: Int, Sendable {
     /// The program's own password, for access control with `SecAccessControlCreateFlags.applicationPassword`.
     case applicationPassword = 0
     /// The PIN of a smart card.
     ///
-    /// Not taken: there are no smart cards here.
+    /// Not accepted: this platform has no smart cards.
     case smartCardPIN = -3
 }

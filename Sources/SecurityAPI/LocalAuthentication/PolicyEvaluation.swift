@@ -4,24 +4,24 @@ internal import KeychainCore
 internal import KeychainEngine
 internal import Synchronization
 
-/// One evaluation of an `LAContext`: what is to be proved, and to which keychain.
+/// An evaluation of an `LAContext`: the requirements and the keychain.
 struct PolicyEvaluation: Sendable {
     private let context: AuthenticationContext
     private let authenticator: any KeychainAuthenticating
-    /// Nil: nothing is asked, whatever else has to hold.
+    /// Nil if the evaluation does not prompt.
     private let constraint: AccessControl.Constraint?
     /// The class of the items that are to be used; nil: any.
     private let accessibility: Accessibility?
-    /// What has to be possible, though nobody is asked for it now.
+    /// Requirements that must be satisfiable, but do not prompt now.
     private let prerequisite: AccessControl.Constraint?
 
-    /// What a policy demands, of the keychain that the caller's calls go to.
+    /// Creates the evaluation of a policy for the caller's keychain.
     init(_ policy: LAPolicy, in context: LAContext) throws(LAError) {
         let constraint = try policy.constraint()
         try self.init(context, constraint: constraint)
     }
 
-    /// What an operation on an item demands.
+    /// Creates the evaluation of an operation on an item.
     init(_ accessControl: SecAccessControl, _ operation: LAAccessControlOperation, in context: LAContext) throws(LAError) {
         let control = accessControl.accessControl
         guard !control.allowsPrivateKeyUsageOnly else {
@@ -59,12 +59,12 @@ struct PolicyEvaluation: Sendable {
             throw LAError(error)
         }
         guard let authenticator = keychain as? any KeychainAuthenticating else {
-            throw LAError(mistake: "the keychain of this scope asks nobody")
+            throw LAError(mistake: "the keychain of this scope cannot show prompts")
         }
         return authenticator
     }
 
-    /// Throws what would stand in the way at once.
+    /// Throws if the evaluation would fail without a prompt.
     func requirePossible() throws(LAError) {
         do throws(KeychainFailure) {
             if let constraint { try authenticator.requireCanAuthenticate(constraint, in: context) }
@@ -73,7 +73,7 @@ struct PolicyEvaluation: Sendable {
         }
     }
 
-    /// An item is stored without anybody who could be asked, as long as somebody can read it some day.
+    /// Storing an item requires no prompt, but its constraints must be satisfiable later.
     private func requireStorable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
         do throws(KeychainFailure) {
             try authenticator.requireCanAuthenticate(constraint, in: context)
@@ -82,7 +82,7 @@ struct PolicyEvaluation: Sendable {
         }
     }
 
-    /// Asks; waits for the answer.
+    /// Prompts the user and waits for the response.
     private func perform(reason: String) throws(LAError) {
         do throws(KeychainFailure) {
             if let prerequisite { try requireStorable(prerequisite) }
@@ -96,7 +96,7 @@ struct PolicyEvaluation: Sendable {
         guard !context.isInvalidated else { throw LAError(.appCancel) }
     }
 
-    /// Performs an evaluation, if there is one, and replies, on a thread of its own: a person may take a minute to answer.
+    /// Performs an evaluation, if there is one, and replies, on a new thread: the user may take a minute to respond.
     ///
     /// The keychain of the caller's scope is that of `reply` too.
     static func run(
@@ -127,11 +127,11 @@ extension LAPolicy {
     }
 }
 
-/// Waits for the reply of a call that takes a closure.
+/// A bridge from a call with a reply closure to async.
 enum FirstReply {
-    /// Starts `call` and waits for what it replies first.
+    /// Starts `call` and waits for its first reply.
     ///
-    /// A second reply is passed over: `LAContext` is open, and what a subclass does must not end the program.
+    /// Ignores a second reply: `LAContext` is open, and an error of a subclass must not terminate the program.
     static func wait(_ call: (@escaping @Sendable (Bool, (any Error)?) -> Void) -> Void) async throws -> Bool {
         try await withCheckedThrowingContinuation { continuation in
             let pending = Pending(continuation)

@@ -3,17 +3,17 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // The names are Apple's.
 
-/// What a status means, as a sentence for a person to read.
+/// Returns a description of a status for people.
 ///
 /// - Parameters:
 ///   - status: A status of a Keychain Services function.
 ///   - reserved: Always nil.
-/// - Returns: The sentence; for a status that has none, the word `OSStatus` and the number.
+/// - Returns: The description; for an unknown status, the word `OSStatus` and the number.
 public func SecCopyErrorMessageString(_ status: OSStatus, _ reserved: UnsafeMutableRawPointer?) -> CFString? {
     statusMessages[status] ?? "OSStatus \(status)"
 }
 
-/// What each status means, in one sentence for a person to read.
+/// The descriptions, each one sentence.
 let statusMessages: [OSStatus: String] = [
     errSecSuccess: "The call did what it was asked.",
     errSecUnimplemented: "The keychain has no such function, or not for this item class.",
@@ -23,10 +23,10 @@ let statusMessages: [OSStatus: String] = [
     errSecParam: "A key, a value or a combination of them in the dictionary is not valid.",
     errSecWrPerm: "The file may not be written.",
     errSecAllocate: "There is not enough memory.",
-    errSecUserCanceled: "The person cancelled.",
+    errSecUserCanceled: "The user canceled the prompt.",
     errSecBadReq: "The request is not valid in this place or at this time.",
-    errSecInternalComponent: "A part of the keychain failed within itself.",
-    errSecCoreFoundationUnknown: "The failure has no better code.",
+    errSecInternalComponent: "Internal error.",
+    errSecCoreFoundationUnknown: "The failure has no specific code.",
     errSecMissingEntitlement: "The program has no entitlement for this access group or attribute.",
     errSecRestrictedAPI: "The program is not allowed to do this.",
     errSecACLNotSimple: "The access list is not in its simple form.",
@@ -48,7 +48,7 @@ let statusMessages: [OSStatus: String] = [
     errSecDecode: "The item is damaged, or cannot be decoded.",
     errSecNotAvailable: "The keychain cannot be used: it could not be opened, or its keys are missing.",
     errSecReadOnly: "The keychain can only be read.",
-    errSecAuthFailed: "The person or the program did not prove who they are.",
+    errSecAuthFailed: "Authentication failed.",
     errSecNoSuchKeychain: "There is no such keychain.",
     errSecInvalidKeychain: "This is not a keychain.",
     errSecDuplicateKeychain: "There is already a keychain of this name.",
@@ -63,19 +63,19 @@ let statusMessages: [OSStatus: String] = [
     errSecInvalidSearchRef: "The search is not valid.",
     errSecNoSuchClass: "There is no such item class, or it is not the class of the persistent reference.",
     errSecNoDefaultKeychain: "There is no default keychain.",
-    errSecInteractionNotAllowed: "The item is locked, or the person would have to be asked and may not be.",
+    errSecInteractionNotAllowed: "The item is locked, or a required prompt is forbidden or cannot be shown.",
     errSecReadOnlyAttr: "The attribute can only be read.",
     errSecWrongSecVersion: "The keychain has a format this version does not know.",
     errSecKeySizeNotAllowed: "Keys of this size are not allowed.",
     errSecNoStorageModule: "There is no storage module.",
     errSecNoCertificateModule: "There is no certificate module.",
     errSecNoPolicyModule: "There is no policy module.",
-    errSecInteractionRequired: "The person must be asked.",
+    errSecInteractionRequired: "A prompt is required.",
     errSecDataNotAvailable: "The data of the item is not available.",
     errSecDataNotModifiable: "The data of the item cannot be changed.",
     errSecCreateChainFailed: "No chain of certificates leads to a root.",
     errSecInvalidPrefsDomain: "The preference domain is not valid.",
-    errSecInDarkWake: "The device is awake without its screen, so nobody can be asked.",
+    errSecInDarkWake: "The device is in a dark wake, so no prompt can be shown.",
     errSecServiceNotAvailable: "The service the keychain needs is not available.",
     errSecQuotaExceeded: "The quota is used up.",
 ]

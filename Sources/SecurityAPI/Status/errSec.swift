@@ -5,7 +5,7 @@
 /// No error: the same as `errSecSuccess`, which many programs compare with by this older name.
 public let noErr: OSStatus = 0
 
-/// The call did what it was asked.
+/// Success.
 public let errSecSuccess: OSStatus = 0
 
 /// The keychain has no such function, or not for this item class.
@@ -29,7 +29,7 @@ public let errSecWrPerm: OSStatus = -61
 /// There is not enough memory.
 public let errSecAllocate: OSStatus = -108
 
-/// The person cancelled.
+/// The user canceled the prompt.
 public let errSecUserCanceled: OSStatus = -128
 
 /// The request is not valid in this place or at this time.
@@ -104,7 +104,7 @@ public let errSecNotAvailable: OSStatus = -25_291
 /// The keychain can only be read.
 public let errSecReadOnly: OSStatus = -25_292
 
-/// The person or the program did not prove who they are.
+/// Authentication failed.
 public let errSecAuthFailed: OSStatus = -25_293
 
 /// There is no such keychain.
@@ -149,7 +149,7 @@ public let errSecNoSuchClass: OSStatus = -25_306
 /// There is no default keychain.
 public let errSecNoDefaultKeychain: OSStatus = -25_307
 
-/// The item is locked, or the person would have to be asked and may not be.
+/// The item is locked, or a required prompt is forbidden or cannot be shown.
 public let errSecInteractionNotAllowed: OSStatus = -25_308
 
 /// The attribute can only be read.
@@ -170,7 +170,7 @@ public let errSecNoCertificateModule: OSStatus = -25_313
 /// There is no policy module.
 public let errSecNoPolicyModule: OSStatus = -25_314
 
-/// The person must be asked.
+/// A prompt is required.
 public let errSecInteractionRequired: OSStatus = -25_315
 
 /// The data of the item is not available.
@@ -185,7 +185,7 @@ public let errSecCreateChainFailed: OSStatus = -25_318
 /// The preference domain is not valid.
 public let errSecInvalidPrefsDomain: OSStatus = -25_319
 
-/// The device is awake without its screen, so nobody can be asked.
+/// The device is in a dark wake, so no prompt can be shown.
 public let errSecInDarkWake: OSStatus = -25_320
 
 /// The service the keychain needs is not available.

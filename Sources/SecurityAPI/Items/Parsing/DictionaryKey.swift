@@ -2,16 +2,16 @@
 
 internal import KeychainCore
 
-/// What a key of a caller's dictionary means.
+/// The meaning of a key in a caller's dictionary.
 ///
-/// The names of all keys stand here and nowhere else.
+/// This type has the names of all keys.
 enum DictionaryKey {
     case itemClass
     case attribute(Attribute)
     case accessControl
-    /// The sharing group: nobody here has the entitlement it needs.
+    /// The sharing group. No program on this platform has the required entitlement.
     case sharingGroup
-    /// Further encrypted fields of internet passwords: nobody here has the entitlement they need.
+    /// Additional encrypted fields of internet passwords. No program on this platform has the required entitlement.
     case restrictedInternetAttribute
     /// An attribute that belongs to the keychain itself.
     case internalAttribute
@@ -20,14 +20,14 @@ enum DictionaryKey {
     case secret
     case persistentReference
     case authenticationUI
-    /// The older form of it.
+    /// The older form of `authenticationUI`.
     case noAuthenticationUI
     case operationPrompt
     case authenticationContext
     case leavesTombstones
-    /// Accepted, and without effect.
+    /// Accepted, without effect.
     case ignored
-    /// A name of four letters that passwords have no attribute for.
+    /// A name of four letters that is not an attribute of passwords.
     case unknownAttribute
     case unknown
 
@@ -36,9 +36,9 @@ enum DictionaryKey {
         case limit
         case hostOrSubdomain
         case failsIfUnreadable
-        /// Only certificates and identities have what it compares.
+        /// A key that only certificates and identities support.
         case certificateOnly
-        /// Accepted in a search, and without effect.
+        /// Accepted in a search, without effect.
         case ignored
     }
 
@@ -46,12 +46,12 @@ enum DictionaryKey {
         self = Self.byName[name] ?? Self.unlisted(name)
     }
 
-    /// Apple's keychain tells unknown names apart by their length and first letter.
+    /// Returns the meaning of an unknown name, which in Apple's keychain depends on its length and first letter.
     private static func unlisted(_ name: String) -> DictionaryKey {
         if name.utf16.count == 4 { return .unknownAttribute }
         guard name.utf16.count > 1 else { return .unknown }
         if name.hasPrefix("m") { return .match(.ignored) }
-        // A slot for callbacks, which means nothing to passwords.
+        // A prefix for callbacks, which have no effect on passwords.
         return name.hasPrefix("f_") ? .ignored : .unknown
     }
 

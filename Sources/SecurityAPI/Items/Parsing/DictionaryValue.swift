@@ -2,29 +2,26 @@
 internal import Foundation
 internal import KeychainCore
 
-/// A value of a caller's dictionary, parsed from whatever type it came in.
-///
-/// Everything behind this works on these cases alone.
+/// A value of a caller's dictionary, parsed from any type.
 enum DictionaryValue {
     case string(String)
     case data(Data)
     case boolean(Bool)
     case integer(Int64)
-    /// A number that is no whole number of 64 bits: a fraction, infinite, not a number, or too large.
+    /// A number that is not a 64-bit integer: a fraction, infinity, not a number, or too large.
     case unusableNumber
     case date(Date)
     case uuid(UUID)
     case accessControl(SecAccessControl)
     case authenticationContext(LAContext)
-    /// Nothing: `NSNull`, or an optional that is nil.
+    /// `NSNull`, or an optional that is nil.
     case null
-    /// A type that no key takes.
+    /// A type that no key accepts.
     case other
 
     /// Parses `value`.
     ///
-    /// The types that programs use are told apart by their metatypes, which costs a few nanoseconds where a failed cast costs a hundred;
-    /// everything else goes the slow way.
+    /// Common types are recognized by their metatypes, which takes a few nanoseconds; a failed cast takes a hundred. Other types are cast.
     init(_ value: Any) {
         let type = type(of: value)
         if type == String.self, let text = value as? String {
@@ -50,20 +47,20 @@ enum DictionaryValue {
         }
     }
 
-    /// Objects, which are told apart by their class.
+    /// Parses an object by its class.
     private init(object: AnyObject) {
         switch object {
         case let number as NSNumber: self.init(number)
         case let text as NSString: self = .string(text as String)
         case let data as NSData:
-            // The bytes live as long as the object, and are copied here. (`as Data` copies them one by one.)
+            // The bytes are valid during the lifetime of the object, and are copied here. (`as Data` copies them one by one.)
             self = .data(unsafe Data(bytes: data.bytes, count: data.length))
         case let accessControl as SecAccessControl: self = .accessControl(accessControl)
         case let context as LAContext: self = .authenticationContext(context)
         case let date as NSDate: self = .date(date as Date)
         case let uuid as NSUUID: self = .uuid(uuid as UUID)
         case is NSNull: self = .null
-        // A value that was boxed is inside an object of a class nobody can name; casts look into it.
+        // A boxed value is an object of a private class; casts unwrap it.
         default: self.init(uncommon: object)
         }
     }
@@ -83,7 +80,7 @@ enum DictionaryValue {
     }
 
     private init(_ number: NSNumber) {
-        // There are two Boolean objects, and no number is one of them.
+        // Foundation has one object for each Boolean, and numbers are other objects.
         if number === kCFBooleanTrue {
             self = .boolean(true)
         } else if number === kCFBooleanFalse {
@@ -104,7 +101,7 @@ enum DictionaryValue {
     }
 }
 
-/// Looks into an optional whose wrapped type is not known.
+/// Access to the wrapped value of an optional of unknown type.
 private protocol OptionalValue {
     var wrappedValue: Any? { get }
 }
@@ -113,18 +110,18 @@ extension Optional: OptionalValue {
     fileprivate var wrappedValue: Any? { map { $0 as Any } }
 }
 
-/// Why a value does not fit its key.
+/// The reason why a value is not valid for its key.
 enum ValueFault: Error {
-    /// No value of this type fits.
+    /// No value of this type is valid.
     case type
-    /// Another value of this type would.
+    /// Other values of this type are valid.
     case value
 }
 
 extension DictionaryValue {
-    /// The value as an attribute of `kind` keeps it.
+    /// Returns the value for an attribute of `kind`.
     ///
-    /// Each kind accepts the types Apple's keychain accepts, and keeps the caller's type.
+    /// Each kind accepts the same types as Apple's keychain, and preserves the caller's type.
     func attributeValue(_ kind: Attribute.Kind) throws(ValueFault) -> AttributeValue {
         switch kind {
         case .blob: try blob()
@@ -138,14 +135,14 @@ extension DictionaryValue {
         }
     }
 
-    /// A protection class: its name, as a string or as UTF-8.
+    /// Returns the protection class with this name, a string or UTF-8 data.
     func accessibility() throws(ValueFault) -> Accessibility {
         if case .uuid = self { throw .type }
         guard let accessibility = Accessibility(rawValue: try text()) else { throw .value }
         return accessibility
     }
 
-    /// Yes or no: a Boolean, a number, or a string that is a number.
+    /// Returns a flag from a Boolean, a number, or a string that is a number.
     func flag() throws(ValueFault) -> Bool {
         switch self {
         case .boolean(let flag): return flag
@@ -179,7 +176,7 @@ extension DictionaryValue {
         }
     }
 
-    /// A string that is no number stays a string: `kSecAttrProtocol` is often given as one.
+    /// A string that is not a number remains a string: programs often pass `kSecAttrProtocol` as one.
     private func number() throws(ValueFault) -> AttributeValue {
         switch self {
         case .integer(let number): .number(number)
@@ -216,15 +213,15 @@ extension DictionaryValue {
     }
 }
 
-/// The types that the keys beside the attributes take.
+/// The types of keys other than attributes.
 extension DictionaryValue {
-    /// A Boolean, and not the number that stands for one.
+    /// Returns a Boolean; rejects numbers.
     func asBoolean() throws(ValueFault) -> Bool {
         guard case .boolean(let flag) = self else { throw .type }
         return flag
     }
 
-    /// Data, and nothing that could be turned into it: a secret is never guessed at.
+    /// Returns data; rejects types that could be converted, because the encoding of a secret must not be guessed.
     func asData() throws(ValueFault) -> Data {
         guard case .data(let data) = self else { throw .type }
         return data
@@ -235,7 +232,9 @@ extension DictionaryValue {
         return accessControl
     }
 
-    /// Whether the person may be asked; whatever is neither of the two values that restrict it allows it.
+    /// Whether prompts are allowed.
+    ///
+    /// Only the two restricting values forbid or skip them.
     var interaction: Authentication.Interaction {
         switch self {
         case .string(kSecUseAuthenticationUIFail): .forbidden
@@ -244,7 +243,7 @@ extension DictionaryValue {
         }
     }
 
-    /// The number of items, `kSecMatchLimitOne` or `kSecMatchLimitAll`; -1 also means all.
+    /// Returns the limit from a number, `kSecMatchLimitOne`, or `kSecMatchLimitAll`; -1 also means all.
     func asLimit() throws(ValueFault) -> ParsedItemDictionary.Limit {
         switch self {
         case .string(kSecMatchLimitOne), .integer(1): return .one

@@ -2,12 +2,12 @@
 internal import Foundation
 internal import KeychainCore
 
-/// A caller's dictionary after parsing: each key known, each value in its type.
+/// A caller's dictionary after parsing, with each value in its type.
 ///
-/// What a verb makes of it is the verb's business.
+/// The initializers of the requests check the rules of each call.
 struct ParsedItemDictionary {
     let itemClass: ItemClass
-    /// Without `pdmn`, `sync` and `tomb`, which follow.
+    /// The attributes without `pdmn`, `sync` and `tomb`, which have properties of their own.
     private(set) var attributes = ItemAttributes()
     private(set) var accessibility: Accessibility?
     private(set) var accessControl: SecAccessControl?
@@ -20,16 +20,16 @@ struct ParsedItemDictionary {
     private(set) var hostOrSubdomain: String?
     private(set) var failsIfUnreadable = false
     private(set) var hasMatchKeys = false
-    /// A match key that only certificates and identities have an answer to.
+    /// A match key that only certificates and identities support.
     private(set) var certificateOnlyMatchKey: String?
     private(set) var authentication = Authentication()
     private(set) var leavesTombstone: Bool?
-    /// The value of `kSecUseAuthenticationUI`; nil without one.
+    /// The value of `kSecUseAuthenticationUI`, or nil.
     private var interaction: Authentication.Interaction?
     private var isInteractionForbidden = false
     private var hasSharingGroup = false
 
-    /// Whether items with access control are passed over.
+    /// Whether items with access control are left out.
     var skipsConstrainedItems: Bool { authentication.interaction == .skippingItems }
 
     /// The value of `kSecAttrSynchronizable`.
@@ -40,7 +40,7 @@ struct ParsedItemDictionary {
     /// The value of `kSecMatchLimit`.
     enum Limit: Equatable {
         case one
-        /// Zero or more, delivered as an array.
+        /// Zero or more, returned as an array.
         case count(Int)
         case all
     }
@@ -48,16 +48,16 @@ struct ParsedItemDictionary {
     /// The value of `kSecValuePersistentRef`.
     enum Reference {
         case current(PersistentReference)
-        /// Apple's older form of twelve bytes, a class and a row number. This keychain never gave one out, so none has an item.
+        /// Apple's older form of twelve bytes, a class and a row number. This keychain never returned one, so it never matches an item.
         case legacy
 
         static let legacyByteCount = 12
     }
 
-    /// How many keys a dictionary may have; as many as Apple's keychain takes.
+    /// The maximum number of keys in a dictionary, the same as in Apple's keychain.
     static let maximumKeyCount = 128
 
-    /// Parses a dictionary that says which items a call is about, or what item to add.
+    /// Parses a query, or the attributes of an item to add.
     init(_ dictionary: [String: Any]) throws(KeychainFailure) {
         guard dictionary.count <= Self.maximumKeyCount else {
             throw KeychainFailure(.parameter, "the dictionary has more than \(Self.maximumKeyCount) keys")
@@ -68,19 +68,19 @@ struct ParsedItemDictionary {
             parse(key, value, noting: &fault)
         }
         try fault.throwIfAny()
-        // The older key counts where the newer one is absent.
+        // The older key has an effect only without the newer one.
         authentication.interaction = interaction ?? (isInteractionForbidden ? .forbidden : .allowed)
         try checkCombinations()
     }
 
     // MARK: The class
 
-    /// The class, which the dictionary names or its persistent reference tells, and that reference.
+    /// Returns the class, from `kSecClass` or from the persistent reference, and the reference.
     private static func parseClass(of dictionary: [String: Any]) throws(KeychainFailure) -> (ItemClass, Reference?) {
         let named = try namedClass(of: dictionary)
         let referenced = try reference(of: dictionary)
         guard let itemClass = named ?? referenced?.itemClass else {
-            throw KeychainFailure(.parameter, "the dictionary has no kSecClass that is a string, and no persistent reference that tells it")
+            throw KeychainFailure(.parameter, "the dictionary has neither a kSecClass that is a string nor a persistent reference")
         }
         if let referenced, referenced.itemClass != itemClass {
             throw KeychainFailure(.noSuchClass, "kSecClass is not the class of the persistent reference")
@@ -133,7 +133,7 @@ struct ParsedItemDictionary {
             case .returns(let part): returns.set(part, to: try DictionaryValue(value).asBoolean())
             case .secret: secret = try DictionaryValue(value).asData()
             case .authenticationUI: interaction = DictionaryValue(value).interaction
-            // Of what concerns the person being asked, a value of the wrong type counts as absent, as on Apple's platforms.
+            // For keys about prompts, a value of the wrong type is ignored, as on Apple platforms.
             case .noAuthenticationUI:
                 if case .boolean(let flag) = DictionaryValue(value) { isInteractionForbidden = flag }
             case .operationPrompt:
@@ -171,7 +171,7 @@ struct ParsedItemDictionary {
             guard case .string(let host) = DictionaryValue(value) else { throw .type }
             hostOrSubdomain = host
         case .failsIfUnreadable: failsIfUnreadable = try DictionaryValue(value).asBoolean()
-        // The alphabet decides which of two the failure names, as everywhere.
+        // The failure names the first of several keys in alphabetical order.
         case .certificateOnly: certificateOnlyMatchKey = min(certificateOnlyMatchKey ?? key, key)
         case .ignored: break
         }
@@ -181,7 +181,7 @@ struct ParsedItemDictionary {
 
     private func checkCombinations() throws(KeychainFailure) {
         if hasSharingGroup {
-            // Apple refuses the combination before it looks for the entitlement.
+            // Apple's keychain rejects the combination before it checks the entitlement.
             guard synchronizable != .yes else {
                 throw KeychainFailure(.parameter, "a sharing group and kSecAttrSynchronizable exclude each other")
             }
@@ -200,10 +200,10 @@ extension ResultParts {
     }
 }
 
-/// The mistake a dictionary is answered with.
+/// The mistake in a dictionary that determines the status.
 ///
-/// A dictionary has no order, so with several mistakes the answer must not depend on which is met first: names count before types, types
-/// before values, and then the alphabet decides.
+/// A dictionary has no order, so with several mistakes the status must not depend on the order of iteration. Mistakes in names come before
+/// those in types, these before those in values, and equal ones are in alphabetical order of their keys.
 struct FirstFault {
     enum Rank: Int {
         case name, type, value
@@ -227,7 +227,7 @@ struct FirstFault {
         if let first { throw first.failure }
     }
 
-    /// The key as a log shows it: on one line, and short, whatever the caller used as a key.
+    /// Returns the key in a form for the log: one short line, even if the key is not.
     private static func describe(_ key: String) -> String {
         let name = key.prefix(40).debugDescription
         return Attribute(name: key).map { "\(name) (\($0))" } ?? name

@@ -2,7 +2,7 @@
 internal import Foundation
 internal import KeychainCore
 
-/// The second dictionary of `SecItemUpdate` after parsing: what becomes of the items.
+/// The second dictionary of `SecItemUpdate` after parsing: the changes to the items.
 struct ParsedUpdateDictionary {
     let itemClass: ItemClass
     private(set) var attributes = ItemAttributes()
@@ -45,30 +45,30 @@ struct ParsedUpdateDictionary {
         switch attribute {
         case .accessible: accessibility = try value.accessibility()
         case .synchronizable:
-            // Either twin is fine: nothing changes.
+            // Accepts both values: the item does not change.
             if case .string(kSecAttrSynchronizableAny) = value { return }
             attributes[.synchronizable] = .number(try value.flag() ? 1 : 0)
         case .multiUser: break
         case .modificationDate, .sha1:
-            // The keychain sets these itself; the value is checked all the same.
+            // The keychain sets these itself, but an invalid value is still a mistake.
             _ = try value.attributeValue(attribute.kind)
         default: attributes[attribute] = try value.attributeValue(attribute.kind)
         }
     }
 }
 
-/// Which protections one dictionary may name together.
+/// The rules for combining protections in one dictionary.
 enum ProtectionRules {
-    /// An object made by `SecAccessControlCreateWithFlags` has a protection class of its own, so a second one is refused.
+    /// Rejects a protection class next to an object created by `SecAccessControlCreateWithFlags`, which has its own.
     ///
-    /// The object among the attributes of an item without constraints says nothing beyond the class, and may stand beside it.
+    /// The object among the attributes of an item without constraints contains only the class, so it is accepted.
     static func check(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
         guard accessibility == nil || accessControl?.carriesConstraints != true else {
             throw KeychainFailure(.parameter, "kSecAttrAccessible and kSecAttrAccessControl exclude each other")
         }
     }
 
-    /// What never leaves the device, or asks for a person who is there, cannot be synchronizable.
+    /// Rejects synchronizable items that never leave the device or have constraints.
     static func checkSynchronizable(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
         guard accessControl?.carriesConstraints != true else {
             throw KeychainFailure(.parameter, "kSecAttrAccessControl and kSecAttrSynchronizable exclude each other")
@@ -79,7 +79,7 @@ enum ProtectionRules {
         }
     }
 
-    /// The protection the two keys name, nil if neither is there.
+    /// Returns the protection in the two keys, or nil if both are missing.
     static func protection(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) -> AccessControl? {
         accessibility.map { AccessControl($0) } ?? accessControl?.accessControl
     }

@@ -2,7 +2,7 @@
 internal import KeychainCore
 
 extension ItemQuery {
-    /// Which items a dictionary is about.
+    /// Creates the query that a dictionary describes.
     init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         self.init(itemClass: dictionary.itemClass, attributes: dictionary.attributes)
         if let accessibility = dictionary.accessibility {
@@ -13,7 +13,7 @@ extension ItemQuery {
             case .yes: .synchronizable
             case .any: .either
             case .no: .local
-            // A reference finds its item, synchronizable or not.
+            // A reference finds both local and synchronizable items.
             case nil: dictionary.reference == nil ? .local : .either
             }
         tombstones = dictionary.tombstone == true ? .only : .hidden
@@ -27,7 +27,7 @@ extension ItemQuery {
 }
 
 extension AddRequest {
-    /// The item that the dictionary of `SecItemAdd` describes.
+    /// Creates the request that the dictionary of `SecItemAdd` describes.
     init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         guard !dictionary.hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key has no meaning when an item is added") }
         guard !dictionary.skipsConstrainedItems else {
@@ -44,14 +44,14 @@ extension AddRequest {
             itemClass: dictionary.itemClass, attributes: dictionary.attributes, secret: dictionary.secret,
             accessControl: ProtectionRules.protection(dictionary.accessibility, dictionary.accessControl),
             authentication: dictionary.authentication)
-        // These are the keychain's to set, and it sets them anew for every item.
+        // The keychain sets these itself for each new item.
         for attribute in [Attribute.creationDate, .modificationDate, .sha1] { attributes[attribute] = nil }
         attributes[.synchronizable] = .number(dictionary.synchronizable == .yes ? 1 : 0)
     }
 }
 
 extension MatchRequest {
-    /// The search that the dictionary of `SecItemCopyMatching` describes.
+    /// Creates the request that the dictionary of `SecItemCopyMatching` describes.
     init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         if let key = dictionary.certificateOnlyMatchKey {
             throw KeychainFailure(.unimplemented, "\(key) is for certificates and identities only")
@@ -90,9 +90,9 @@ extension ResultParts {
 }
 
 extension ParsedItemDictionary {
-    /// Whether any attribute is named.
+    /// Whether the dictionary contains an attribute.
     ///
-    /// `kSecAttrSynchronizableAny` is none: it takes a filter away.
+    /// `kSecAttrSynchronizableAny` does not count: it removes a filter.
     fileprivate var hasAttributes: Bool {
         !attributes.isEmpty || accessibility != nil || accessControl != nil || tombstone != nil
             || !(synchronizable == nil || synchronizable == .any)
@@ -100,7 +100,7 @@ extension ParsedItemDictionary {
 }
 
 extension UpdateRequest {
-    /// The change that the two dictionaries of `SecItemUpdate` describe.
+    /// Creates the request that the two dictionaries of `SecItemUpdate` describe.
     init(_ query: ParsedItemDictionary, changes: ParsedUpdateDictionary) throws(KeychainFailure) {
         guard query.returns.isEmpty else { throw KeychainFailure(.parameter, "an update delivers nothing: no kSecReturn key may be true") }
         try query.checkChangesStoredItems()
@@ -112,7 +112,7 @@ extension UpdateRequest {
 }
 
 extension ParsedItemDictionary {
-    /// The rules that updates and deletions have in common.
+    /// Checks the rules that apply to both updates and deletions.
     func checkChangesStoredItems() throws(KeychainFailure) {
         guard !hasMatchKeys else { throw KeychainFailure(.parameter, "a kSecMatch key is for searches only") }
         guard !skipsConstrainedItems else { throw KeychainFailure(.parameter, "kSecUseAuthenticationUISkip is for searches only") }
@@ -123,9 +123,9 @@ extension ParsedItemDictionary {
 }
 
 extension DeleteRequest {
-    /// The deletion that the dictionary of `SecItemDelete` describes.
+    /// Creates the request that the dictionary of `SecItemDelete` describes.
     ///
-    /// What it says about results is ignored: nothing is delivered.
+    /// Ignores `kSecReturn…` keys: a deletion has no result.
     init(_ dictionary: ParsedItemDictionary) throws(KeychainFailure) {
         try dictionary.checkChangesStoredItems()
         self.init(query: try ItemQuery(dictionary), leavesTombstone: dictionary.leavesTombstone, authentication: dictionary.authentication)
