@@ -3,10 +3,13 @@ internal import Foundation
 package import KeychainCore
 internal import KeychainSystem
 
-/// What the running program is entitled to, from the first of these that exists: the file that `KEYCHAIN_ENTITLEMENTS`
-/// names, `<executable>.entitlements` beside the program, the Flatpak or Snap application id, the executable's name.
+/// The sources of the running program's entitlements.
 ///
-/// In-process this is a namespace and a guard against mistakes, not a defence against another program of the same user.
+/// The first of these that exists is used: the file that `KEYCHAIN_ENTITLEMENTS` names, `<executable>.entitlements` beside the program,
+/// the Flatpak or Snap application ID, and the name of the executable.
+///
+/// Entitlements are enforced in the process. They separate programs and prevent mistakes, but do not protect against another program of
+/// the same user.
 package struct CallerEntitlements: Sendable {
     package var environment: [String: String]
     package var executablePath: String
@@ -17,13 +20,15 @@ package struct CallerEntitlements: Sendable {
         self.executablePath = executablePath
     }
 
-    /// The program that runs this.
+    /// The sources for this process.
     package static func ofThisProcess(environment: [String: String]) -> CallerEntitlements {
         let path = CurrentProcess.executablePath ?? CommandLine.arguments.first
         return CallerEntitlements(environment: environment, executablePath: path ?? "")
     }
 
-    /// Throws `.missingEntitlement` when a file is there and cannot be understood: guessing would put items elsewhere.
+    /// Reads the entitlements.
+    ///
+    /// Throws `.missingEntitlement` for an invalid file: with guessed entitlements, items would be stored in another group.
     package func resolve() throws(KeychainFailure) -> Entitlements {
         let name = executableName
         if let path = environment["KEYCHAIN_ENTITLEMENTS"], !path.isEmpty {
@@ -41,7 +46,7 @@ package struct CallerEntitlements: Sendable {
     }
 
     private var executableName: String {
-        // The kernel marks the link of a program whose file was replaced while it runs.
+        // The kernel appends this to the link if the program's file was replaced while it runs.
         let deleted = " (deleted)"
         let path = executablePath.hasSuffix(deleted) ? String(executablePath.dropLast(deleted.count)) : executablePath
         return path.split(separator: "/").last.map(String.init) ?? ""
@@ -54,7 +59,7 @@ package struct CallerEntitlements: Sendable {
         return environment["SNAP_INSTANCE_NAME"] ?? environment["SNAP_NAME"]
     }
 
-    /// `name` in the section `[Application]` of a key file.
+    /// Returns the value of `name` in the section `[Application]` of a key file.
     ///
     /// Source: flatpak-metadata(5).
     static func flatpakApplicationName(in keyFile: String) -> String? {

@@ -3,19 +3,21 @@ internal import Foundation
 package import KeychainCore
 internal import KeychainSystem
 
-/// An entitlements property list under Apple's keys.
+/// An entitlements property list with Apple's keys.
 ///
 /// Source: Apple, "Entitlements": `application-identifier` (`com.apple.application-identifier` on macOS),
 /// `keychain-access-groups`, `com.apple.developer.associated-application-identifier`,
 /// `com.apple.security.application-groups`.
 package enum EntitlementsFile {
-    /// More than any list of groups needs; a larger file is a mistake.
+    /// Sufficient for any list of groups.
+    ///
+    /// A larger file is a mistake.
     private static let byteLimit = 1 << 20
 
-    /// Reads the file.
+    /// Reads the entitlements from a file.
     ///
-    /// Throws `.missingEntitlement`, naming file and entry, when it is unreadable or not of this form: a program whose
-    /// entitlements cannot be read has none.
+    /// Throws `.missingEntitlement`, with the file and the entry, if it is unreadable or invalid: a program whose entitlements cannot be
+    /// read has none.
     package static func entitlements(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
         guard let contents = try? TrustedFile.contents(path, byteLimit: byteLimit, owner: .any, subject: "the entitlements file") else {
             throw unreadable(path)
@@ -23,7 +25,7 @@ package enum EntitlementsFile {
         return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
     }
 
-    /// Reads what is in a file.
+    /// Decodes the content of a file.
     static func entitlements(
         in data: Data, ofFile path: String, defaultIdentifier: String
     ) throws(KeychainFailure) -> Entitlements {
@@ -41,7 +43,7 @@ package enum EntitlementsFile {
         )
     }
 
-    /// What an entry holds, of the kinds that entitlements have.
+    /// The value of an entry.
     private enum Entry: Decodable, Equatable {
         case text(String)
         case list([String])
@@ -62,25 +64,31 @@ package enum EntitlementsFile {
         }
     }
 
-    /// Of the forms that a property list has, the binary one is refused: Foundation reads no damaged one safely.
+    /// Decodes the entries.
     ///
-    /// `PropertyListDecoder` ends the program where a text of it goes beyond the end. `PropertyListSerialization` makes an array once for
-    /// each place that refers to it: two hundred bytes, in which each array has the next one twice, keep it busy for ever.
+    /// Binary property lists are refused, because Foundation does not decode damaged ones safely.
+    ///
+    /// `PropertyListDecoder` traps if a string extends beyond the end of the file. `PropertyListSerialization` builds an array once for each
+    /// reference to it: 200 bytes in which each array contains the next one twice take forever.
     private static func entries(in data: Data, _ path: String) throws(KeychainFailure) -> [String: Entry] {
         guard !data.starts(with: Array("bplist".utf8)) else {
-            throw KeychainFailure(.missingEntitlement, "the entitlements file \(path) is a binary property list: save it as XML")
+            throw failure("the entitlements file \(path) is a binary property list: save it as XML", path)
         }
         do {
             return try PropertyListDecoder().decode([String: Entry].self, from: data)
         } catch DecodingError.typeMismatch {
-            throw KeychainFailure(.missingEntitlement, "the entitlements file \(path) is not a dictionary")
+            throw failure("the entitlements file \(path) is not a dictionary", path)
         } catch {
             throw unreadable(path)
         }
     }
 
     private static func unreadable(_ path: String) -> KeychainFailure {
-        KeychainFailure(.missingEntitlement, "the entitlements file \(path) cannot be read as a property list")
+        failure("the entitlements file \(path) cannot be read as a property list", path)
+    }
+
+    private static func failure(_ reason: String, _ path: String) -> KeychainFailure {
+        KeychainFailure(.missingEntitlement, reason, path: path, subject: .entitlements, cause: .malformed)
     }
 
     private static func text(
@@ -89,11 +97,11 @@ package enum EntitlementsFile {
         switch entries[key] {
         case nil: return nil
         case .text(let text): return text
-        default: throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be a string")
+        default: throw failure("'\(key)' in \(path) must be a string", path)
         }
     }
 
-    /// A list, or one string that stands for a list of one.
+    /// Returns a list; a single string is a list with one element.
     private static func list(
         _ key: String, in entries: [String: Entry], _ path: String
     ) throws(KeychainFailure) -> [String] {
@@ -101,7 +109,7 @@ package enum EntitlementsFile {
         case nil: return []
         case .text(let single): return [single]
         case .list(let list): return list
-        default: throw KeychainFailure(.missingEntitlement, "'\(key)' in \(path) must be an array of strings")
+        default: throw failure("'\(key)' in \(path) must be an array of strings", path)
         }
     }
 }

@@ -174,7 +174,9 @@ struct FileKeychainBackend: KeychainBackend {
         }
     }
 
-    /// The failure for a store that is gone while its key file is there. Creating a new store would hide the loss.
+    /// The failure for a store that is gone while its key file is there.
+    ///
+    /// Creating a new store would hide the loss.
     private func missingStoreFailure(_ orphan: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,

@@ -14,31 +14,43 @@ package struct KeychainConfiguration: Sendable {
     package var protectorForNewStore: DeviceProtectorKind?
     /// The directory of the service's systemd credentials, if it has any.
     package var credentialsDirectory: String?
-    /// The TPM, in the notation of tpm2-tss. Only keychains with the protector `.tpm2` use it; no other TPM is ever tried.
+    /// The TPM, in the notation of tpm2-tss.
+    ///
+    /// Only keychains with the protector `.tpm2` use it; no other TPM is ever tried.
     package var tpmTCTI = KeychainConfiguration.standardTPMTCTI
     /// A sealing device for tests; nil: the TPM at `tpmTCTI`.
     package var sealingDevice: (any SealingDevice)?
-    /// Where the keys of an unlocked keychain are held. Not set by the environment.
+    /// Where the keys of an unlocked keychain are held.
+    ///
+    /// Not set by the environment.
     package var keyHolder = KeyHolderSelection.automatic
-    /// The keys that a `.processMemory` holder uses. Tests use a set of their own with a clock of their own.
+    /// The keys that a `.processMemory` holder uses.
+    ///
+    /// Tests use a set of their own with a clock of their own.
     package var processKeys = ProcessMemoryKeys.shared
     /// The path of the administrator's rules for passcodes.
     ///
     /// Not set by the environment: a user could name another file.
     package var policyPath = PasscodePolicy.systemPath
-    /// Whether the policy may belong to the user. For tests.
+    /// Whether the policy may belong to the user.
+    ///
+    /// For tests.
     package var acceptsUserOwnedPolicy = false
     /// The program that asks a person for a passcode or password.
     package var pinentry = PinentrySelection.automatic
     /// The terminal and the display of the person, for that program.
     package var promptEnvironment = PromptEnvironment()
-    /// Replaces `pinentry` and `promptEnvironment`. For tests.
+    /// Replaces `pinentry` and `promptEnvironment`.
+    ///
+    /// For tests.
     package var presenceVerifier: (any PresenceVerifier)?
     /// How long a person has to answer, in seconds.
     package var promptTimeoutSeconds = PresenceQuestion.standardTimeoutSeconds
     /// The clock that limits the reuse of an authentication.
     package var time: any ContinuousTime = SystemContinuousTime()
-    /// How the store is opened. Not set by the environment.
+    /// How the store is opened.
+    ///
+    /// Not set by the environment.
     package var storeOptions = StoreOptions()
 
     /// The TPM device that the kernel shares among programs.

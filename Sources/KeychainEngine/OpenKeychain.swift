@@ -12,7 +12,9 @@ package final class OpenKeychain: Sendable {
     package let keychain: SealedKeychain
     package let protector: any DeviceProtector
     package let holder: any KeyHolder
-    /// Whether the keybag in use is the newest one in the store. If not, items can be read but not written.
+    /// Whether the keybag in use is the newest one in the store.
+    ///
+    /// If not, items can be read but not written.
     package let isKeybagCurrent: Bool
 
     package init(

@@ -15,7 +15,9 @@ struct InMemoryBackend: KeychainBackend {
         var holder: any KeyHolder
         let clock: any WallClock & ContinuousTime
         let passcodes = PasscodeHistory()
-        /// Answers prompts. Without scripted answers, no prompt can be shown.
+        /// Answers prompts.
+        ///
+        /// Without scripted answers, no prompt can be shown.
         let person = ScriptedPresenceVerifier()
         let faults = FaultQueue()
     }

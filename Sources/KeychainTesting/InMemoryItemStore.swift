@@ -16,7 +16,9 @@ package final class InMemoryItemStore: ItemStore {
     }
 
     private let contents: Mutex<Contents>
-    /// Admits one writer at a time. Readers see the state before or after a write.
+    /// Admits one writer at a time.
+    ///
+    /// Readers see the state before or after a write.
     private let writerLock = NSLock()
 
     package init(keybag: StoredKeybag) {
@@ -49,7 +51,9 @@ package final class InMemoryItemStore: ItemStore {
     }
 }
 
-/// A private copy of the contents. A write stores it if its body does not throw.
+/// A private copy of the contents.
+///
+/// A write stores it if its body does not throw.
 final class InMemoryTransaction: ItemWriting {
     var contents: InMemoryItemStore.Contents
 

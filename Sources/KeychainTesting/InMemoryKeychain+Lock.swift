@@ -68,7 +68,9 @@ extension InMemoryKeychain {
         try withKnownPasscode { known throws(KeychainFailure) in try control.unlock(known, autoLock: .standard) }
     }
 
-    /// Removes the keys from memory, as a restart of the system does. The state is then ``State/neverUnlocked``.
+    /// Removes the keys from memory, as a restart of the system does.
+    ///
+    /// The state is then ``State/neverUnlocked``.
     ///
     /// Sets a passcode first if there is none.
     ///
@@ -139,7 +141,9 @@ final class PasscodeHistory: Sendable {
 
     private let entries = Mutex<[Entry]>([])
 
-    /// Usually the newest passcode is in force. After a change with an unknown outcome it may be the one before.
+    /// Usually the newest passcode is in force.
+    ///
+    /// After a change with an unknown outcome it may be the one before.
     var newestFirst: [Entry] { entries.withLock { $0.reversed() } }
 
     func record(_ passcode: borrowing Passcode) throws(KeychainFailure) {

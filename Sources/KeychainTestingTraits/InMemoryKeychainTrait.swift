@@ -13,7 +13,9 @@ public struct InMemoryKeychainTrait: TestTrait, SuiteTrait, TestScoping {
     /// True: each test of a suite gets a keychain of its own.
     public var isRecursive: Bool { true }
 
-    /// Runs a test in the scope of a new keychain. Swift Testing calls this.
+    /// Runs a test in the scope of a new keychain.
+    ///
+    /// Swift Testing calls this.
     ///
     /// - Parameters:
     ///   - test: The test.

@@ -83,7 +83,7 @@ struct CallerEntitlementsTests {
             sources.environment["KEYCHAIN_ENTITLEMENTS"] = directory + "/absent.plist"
             let failure = #expect(throws: KeychainFailure.self) { try sources.resolve() }
             #expect(failure?.status == .missingEntitlement)
-            #expect(failure?.reason.contains(directory + "/absent.plist") == true)
+            #expect(failure?.path == directory + "/absent.plist" && failure?.subject == .entitlements)
         }
     }
 
@@ -173,7 +173,7 @@ struct EntitlementsFileTests {
         let failure = #expect(throws: KeychainFailure.self) { try read([entry: 7]) }
         #expect(failure?.status == .missingEntitlement)
         #expect(failure?.reason.contains("'\(entry)'") == true)
-        #expect(failure?.reason.contains("test.entitlements") == true)
+        #expect(failure?.path?.hasSuffix("test.entitlements") == true && failure?.subject == .entitlements)
     }
 
     @Test("A list with something else than strings is an error")
@@ -198,7 +198,7 @@ struct EntitlementsFileTests {
                 try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "program")
             }
             #expect(failure?.status == .missingEntitlement)
-            #expect(failure?.reason.contains(path) == true)
+            #expect(failure?.path == path && failure?.subject == .entitlements)
             #expect(reason.isEmpty || failure?.reason.contains(reason) == true)
         }
     }

@@ -179,7 +179,8 @@ struct PasscodePolicyTests {
             #"{"passcodeMemoryMiB": 2048}"#, #"{"passcodeminimumlength": 12}"#,
         ])
     func notUnderstood(text: String) throws {
-        #expect(try failure { try policy(text) }.reason.contains("/policy.json"))
+        let failure = try failure { try policy(text) }
+        #expect(failure.path?.hasSuffix("/policy.json") == true && failure.subject == .policy)
     }
 
     @Test("A link that leads nowhere is not the same as no policy")
@@ -232,7 +233,7 @@ struct PasscodePolicyTests {
                 $0.acceptsUserOwnedPolicy = true
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.set("swordfish") }
-            #expect(failure?.reason.hasPrefix(path) == true, "\(failure?.reason ?? "none")")
+            #expect(failure?.path == path && failure?.subject == .policy)
         }
     }
 }

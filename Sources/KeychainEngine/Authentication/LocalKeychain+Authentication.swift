@@ -88,7 +88,9 @@ extension LocalKeychain {
         let release = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
             try askForPasscode(question, classes)
         }
-        let end = settings.reuseSeconds.map { promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9) }
+        let end = settings.reuseSeconds.map {
+            promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9)
+        }
         let observation = UnlockObservation(before.isUnlocked)
         context.store(release) { [weak self, time = promptSettings.time] in
             if let end, time.nowNanoseconds() >= end { return false }

@@ -17,7 +17,9 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
 
     /// An answer that several calls wait for.
     private final class PendingAnswer: Sendable {
-        /// Locked until the answer is there. Each waiter that acquires it releases it to the next.
+        /// Locked until the answer is there.
+        ///
+        /// Each waiter that acquires it releases it to the next.
         let isOpen = TimedLock()
         let answer = Mutex<Result<any Sendable, KeychainFailure>?>(nil)
     }
@@ -31,7 +33,9 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     private let callers = Atomic(0)
     private let pending = Mutex<[Question: PendingAnswer]>([:])
 
-    /// Keys are compared within one `PromptQueue`. The lock is the process's, so that two queues do not show prompts at the same time.
+    /// Keys are compared within one `PromptQueue`.
+    ///
+    /// The lock is the process's, so that two queues do not show prompts at the same time.
     package init(turn: TimedLock = .promptLock) {
         self.turn = turn
     }

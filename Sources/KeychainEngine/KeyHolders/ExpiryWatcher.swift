@@ -58,7 +58,9 @@ protocol ExpiringSecrets: AnyObject, Sendable {
 ///
 /// It starts with the first key and ends after the last.
 enum ExpiryWatcher {
-    /// The pause between two checks. Together with the check itself it is shorter than half a second.
+    /// The pause between two checks.
+    ///
+    /// Together with the check itself it is shorter than half a second.
     private static let pauseNanoseconds: UInt64 = 400_000_000
 
     /// Returns false if the system cannot create a thread.

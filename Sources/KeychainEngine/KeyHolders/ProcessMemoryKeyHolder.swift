@@ -65,14 +65,18 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
 
 /// The unlocked keys of all stores in the memory of a process.
 package final class ProcessMemoryKeys: ExpiringSecrets {
-    /// The keys that the holders of this process share. A thread removes expired keys.
+    /// The keys that the holders of this process share.
+    ///
+    /// A thread removes expired keys.
     package static let shared = ProcessMemoryKeys(time: SystemContinuousTime(), isWatched: true)
 
     private let time: any ContinuousTime
     private let isWatched: Bool
     private let state = Mutex(State())
 
-    /// Makes a separate set of keys. Only loads and `removeExpired` detect that keys have expired.
+    /// Makes a separate set of keys.
+    ///
+    /// Only loads and `removeExpired` detect that keys have expired.
     package convenience init(time: any ContinuousTime) {
         self.init(time: time, isWatched: false)
     }

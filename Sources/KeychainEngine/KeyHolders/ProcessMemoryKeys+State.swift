@@ -2,7 +2,9 @@
 internal import KeychainCore
 
 extension ProcessMemoryKeys {
-    /// The held keys. Used under the lock only; no reference to a secret leaves it.
+    /// The held keys.
+    ///
+    /// Used under the lock only; no reference to a secret leaves it.
     struct State {
         /// How long the lock epoch of a store may be unreadable before its keys are removed, as if the store had been locked.
         static let unreadableEpochLimitNanoseconds: UInt64 = 5_000_000_000
@@ -11,7 +13,9 @@ extension ProcessMemoryKeys {
         private var stores: [StoreID: HeldStore] = [:]
         private var lastTicket: UInt64 = 0
 
-        /// The secrets to compare with the lock epoch of each store. Secrets that survive locks are not included.
+        /// The secrets to compare with the lock epoch of each store.
+        ///
+        /// Secrets that survive locks are not included.
         var inventories: [Inventory] {
             stores.compactMap { id, store in
                 let keys = store.keys.filter { !$0.key.slot.survivesLocks }
@@ -72,7 +76,9 @@ extension ProcessMemoryKeys {
             }
         }
 
-        /// Removes the secrets that a lock has made invalid. `epoch` is nil if it could not be read.
+        /// Removes the secrets that a lock has made invalid.
+        ///
+        /// `epoch` is nil if it could not be read.
         ///
         /// Only secrets in the inventory are removed: later ones may belong to a later epoch.
         mutating func apply(_ epoch: LockEpoch?, to inventory: Inventory, at now: UInt64) {
@@ -123,7 +129,9 @@ extension ProcessMemoryKeys {
         }
     }
 
-    /// A reference to a secret, which a dictionary can contain. The secret is wiped with the last reference.
+    /// A reference to a secret, which a dictionary can contain.
+    ///
+    /// The secret is wiped with the last reference.
     final class SecretBox: Sendable {
         let secret: SecretBytes
 

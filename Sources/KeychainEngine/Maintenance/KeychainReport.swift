@@ -10,7 +10,9 @@ package struct KeychainReport: Sendable {
         package let itemCount: Int
         package let quarantinedCount: Int
         package let keybagGeneration: UInt64
-        /// How many of the two copies of the keybag are damaged. One sound copy is sufficient.
+        /// How many of the two copies of the keybag are damaged.
+        ///
+        /// One sound copy is sufficient.
         package let damagedKeybagCopyCount: Int
         package let protector: DeviceProtectorKind
         /// Where the protector keeps the device secret.
@@ -18,12 +20,16 @@ package struct KeychainReport: Sendable {
         /// The state of the TPM, if it was asked; nil for other protectors.
         package let chip: Chip?
         package let hasRecoveryKey: Bool
-        /// A key file that remained when the keychain was moved to another protector. It opens older copies of the keychain.
+        /// A key file that remained when the keychain was moved to another protector.
+        ///
+        /// It opens older copies of the keychain.
         package let leftoverKeyFile: String?
         /// Whether deleted bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
         package let session: SessionStatus
-        /// How many rows are under a class key from before the last change of keys. The next unlock reseals them.
+        /// How many rows are under a class key from before the last change of keys.
+        ///
+        /// The next unlock reseals them.
         package let pendingRewrapCount: Int
     }
 
@@ -45,7 +51,9 @@ package struct KeychainReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Describes the keychain; creates nothing. With `asksChip` it also asks the TPM, which takes time.
+    /// Describes the keychain; creates nothing.
+    ///
+    /// With `asksChip` it also asks the TPM, which takes time.
     ///
     /// Throws what opening throws if the keychain is there and cannot be used, and `.unimplemented` for a keychain in memory.
     package func report(asksChip: Bool = false) throws(KeychainFailure) -> KeychainReport {

@@ -107,7 +107,9 @@ extension LocalKeychain {
     }
 }
 
-/// A backup that is read repeatedly through one descriptor. A file that replaces it in the meantime is not read.
+/// A backup that is read repeatedly through one descriptor.
+///
+/// A file that replaces it in the meantime is not read.
 final class BackupFile {
     private let path: String
     private let file: OpenFile
@@ -138,7 +140,9 @@ final class BackupFile {
     }
 }
 
-/// The paths of the keychain's own files. No backup may be written to or read from them.
+/// The paths of the keychain's own files.
+///
+/// No backup may be written to or read from them.
 struct ReservedPaths {
     private let storePath: String
     private let keyDirectory: String

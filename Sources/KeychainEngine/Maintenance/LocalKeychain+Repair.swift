@@ -10,11 +10,15 @@ package struct RepairReport: Sendable {
     package let pageCount: Int
     /// How many pages are refused because of their checksums.
     package let refusedPageCount: Int
-    /// How many of the newest changes are unreachable because of damage in the -wal file. A repair discards them.
+    /// How many of the newest changes are unreachable because of damage in the -wal file.
+    ///
+    /// A repair discards them.
     package let unreachableChangeCount: Int
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
-    /// The parts that are not as they were written. If there are any, nothing is changed.
+    /// The parts that are not as they were written.
+    ///
+    /// If there are any, nothing is changed.
     package internal(set) var objections: [String] = []
     /// The path of the original file; nil if nothing was changed.
     package internal(set) var originalPath: String?
@@ -31,9 +35,8 @@ extension LocalKeychain {
     ///   - applying: Whether to change the file. Otherwise the report says what would be done.
     ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
     /// - Returns: The findings; nil if no page is refused.
-    ///
-    /// Throws `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
-    /// in memory, and what opening throws if the protector does not release the device secret.
+    /// - Throws: `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
+    ///   in memory, and what opening throws if the protector does not release the device secret.
     package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
         let configuration = try configuration()
         let path = configuration.storePath

@@ -99,7 +99,9 @@ package struct KeyFile: DeviceProtector {
         FileSystem.tryUnlink(newPath(for: storeID))
     }
 
-    /// Writes the secret of a store that is about to move to this protector. Call `confirm` after the move.
+    /// Writes the secret of a store that is about to move to this protector.
+    ///
+    /// Call `confirm` after the move.
     ///
     /// Call it only while no other process can move the store. Files of an earlier attempt are removed: they open nothing.
     /// With `keepsUnusableFile` the store's protector is a key file that is unusable; it is kept under another name.

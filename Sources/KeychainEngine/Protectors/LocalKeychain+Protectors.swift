@@ -100,7 +100,9 @@ extension LocalKeychain: ProtectorManaging {
         throw KeychainFailure(.duplicateItem, "the keychain opens with its protector, \(kind.name): there is nothing to recover")
     }
 
-    /// Returns nil if no passcode is set. Throws `.authFailed` for a passcode that is wrong or missing.
+    /// Returns nil if no passcode is set.
+    ///
+    /// Throws `.authFailed` for a passcode that is wrong or missing.
     private func unlockedKeys(of opened: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
         guard opened.keybag.isPasscodeSet else { return nil }
         switch passcode {
@@ -153,7 +155,9 @@ extension LocalKeychain: ProtectorManaging {
 extension LocalKeychain {
     private func keyFile() throws(KeychainFailure) -> KeyFile { ProtectorSelection(configuration: try configuration()).keyFile }
 
-    /// Moves the open keychain. `keys` and `passcode` are non-nil if and only if a passcode is set.
+    /// Moves the open keychain.
+    ///
+    /// `keys` and `passcode` are non-nil if and only if a passcode is set.
     private func move(
         _ opened: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
     ) throws(KeychainFailure) {

@@ -60,7 +60,9 @@ struct NewDeviceSecret: Sendable {
 }
 
 extension KeychainConfiguration {
-    /// Returns the TPM that this configuration names. No other TPM is tried.
+    /// Returns the TPM that this configuration names.
+    ///
+    /// No other TPM is tried.
     ///
     /// Throws `.notAvailable` if the name is invalid, or if this build has no TPM support.
     func tpm() throws(KeychainFailure) -> any SealingDevice {

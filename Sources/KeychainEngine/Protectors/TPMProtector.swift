@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A device secret that only one TPM can unseal. The sealed secret is in the keybag.
+/// A device secret that only one TPM can unseal.
+///
+/// The sealed secret is in the keybag.
 ///
 /// Unsealing takes up to a second, so the key holder keeps the secret until the system restarts.
 package struct TPMProtector: DeviceProtector {
@@ -69,7 +71,9 @@ package struct TPMProtector: DeviceProtector {
         return secret
     }
 
-    /// Gives the holder a secret that opened the keybag. If the holder has no room, each process asks the TPM.
+    /// Gives the holder a secret that opened the keybag.
+    ///
+    /// If the holder has no room, each process asks the TPM.
     static func hold(_ secret: borrowing SecretBytes, of storeID: StoreID, in holder: any KeyHolder) {
         do throws(KeychainFailure) {
             try holder.hold(
@@ -116,7 +120,9 @@ enum HeldDeviceSecret {
 
     /// Returns the secret of a payload for that store.
     static func secret(in payload: borrowing SecretBytes, of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-        guard isDeviceSecretPayload(payload, of: storeID) else { throw KeychainFailure(.internal, "a holder's payload is no device secret") }
+        guard isDeviceSecretPayload(payload, of: storeID) else {
+            throw KeychainFailure(.internal, "a holder's payload is no device secret")
+        }
         return try unsafe payload.withBytes { (bytes) throws(KeychainFailure) in
             try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[headByteCount...]))
         }

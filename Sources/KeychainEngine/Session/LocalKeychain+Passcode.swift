@@ -93,9 +93,8 @@ extension LocalKeychain {
     /// The keys of the new keybag are held before it is stored, so that no process that notices the change finds the keychain locked.
     /// If the keybag was not stored, they are discarded. If that is unknown they stay: they are usable only if it was stored.
     ///
-    /// - Parameters:
-    ///   - slots: The slots for class keys to fill.
-    ///   - isObsolete: Runs in the transaction; if it returns true, nothing is stored and the failure requires reopening.
+    /// Only `slots` of the class keys are filled. `isObsolete` runs in the transaction: if it returns true, nothing is stored and the
+    /// failure requires reopening.
     func replaceKeybag(
         of opened: OpenKeychain, with change: KeybagChange, _ autoLock: AutoLock, lockEpoch: LockEpoch,
         slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys,
@@ -128,7 +127,9 @@ extension LocalKeychain {
         return stored?.copies.contains(document.encoded) ?? false
     }
 
-    /// Reseals rows after a change of passcode, which is in force by now. If this fails, the next unlock continues.
+    /// Reseals rows after a change of passcode, which is in force by now.
+    ///
+    /// If this fails, the next unlock continues.
     private func rewrapAfterwards(
         _ keys: UnlockedKeys?, _ autoLock: AutoLock, lockEpoch: LockEpoch, _ deviceSecret: borrowing SecretBytes
     ) {

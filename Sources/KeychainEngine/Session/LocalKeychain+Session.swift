@@ -44,7 +44,9 @@ extension LocalKeychain: KeychainSessionProviding {
         }
     }
 
-    /// Empties the holder and advances the lock epoch. Takes every step even if one fails, and throws the first failure.
+    /// Empties the holder and advances the lock epoch.
+    ///
+    /// Takes every step even if one fails, and throws the first failure.
     ///
     /// The keys are removed before and after the epoch advances: an unlock that began earlier may hold keys in between. Keys that such
     /// an unlock holds even later are never used, because each load compares the epochs.

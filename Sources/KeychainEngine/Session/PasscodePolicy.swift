@@ -4,16 +4,17 @@ package import Keybag
 package import KeychainCore
 internal import KeychainSystem
 
-/// What a new passcode must be like, and how costly trying one is.
+/// The rules for new passcodes and the cost of their key derivation.
 ///
-/// The administrator decides, in a file that the user cannot change:
+/// The administrator sets them in a file that the user cannot change:
 ///
 ///     { "passcodeMinimumLength": 10, "passcodeMemoryMiB": 128 }
 package struct PasscodePolicy: Hashable, Sendable {
     package static let systemPath = "/etc/keychain/policy.json"
 
-    /// In characters, as Unicode scalars of the normalised text.
+    /// The minimum length in characters (Unicode scalars of the normalized text).
     package var minimumLength: Int
+    /// The cost of one attempt at a passcode.
     package var cost: PasscodeCost
 
     package init(minimumLength: Int = 6, cost: PasscodeCost = .standard) {
@@ -29,10 +30,10 @@ package struct PasscodePolicy: Hashable, Sendable {
     private static let knownKeys: Set<String> = ["passcodeMinimumLength", "passcodeMemoryMiB"]
     private static let byteLimit = 64 << 10
 
-    /// The policy of a file; the default where there is none.
+    /// Reads the policy from a file; uses the defaults if there is none.
     ///
-    /// Throws `.notAvailable` for a file that cannot be read or understood, since the administrator meant something by it, and for
-    /// one that somebody else may have written. `acceptsOwnFile`: the user may have.
+    /// Throws `.notAvailable` for a file that cannot be read, is invalid, or can be written by others than the administrator.
+    /// With `acceptsOwnFile` the file may belong to the user.
     package init(filePath path: String, acceptsOwnFile: Bool = false) throws(KeychainFailure) {
         self.init()
         do throws(KeychainFailure) {
@@ -40,7 +41,7 @@ package struct PasscodePolicy: Hashable, Sendable {
             let contents = try TrustedFile.contents(path, byteLimit: Self.byteLimit, owner: owner, subject: "the policy")
             if let contents { try apply(Data(contents), path) }
         } catch {
-            throw error.withRemedy(.correctPolicy)
+            throw error.about(.policy, path).withRemedy(.correctPolicy)
         }
     }
 
@@ -49,7 +50,7 @@ package struct PasscodePolicy: Hashable, Sendable {
         do {
             let names = try JSONDecoder().decode([String: Int].self, from: contents).keys
             if let unknown = names.first(where: { !Self.knownKeys.contains($0) }) {
-                throw KeychainFailure(.notAvailable, "\(path): \"\(unknown)\" is not a setting of this version")
+                throw KeychainFailure(.notAvailable, "\(path): \"\(unknown)\" is not a setting of this version", cause: .malformed)
             }
             file = try JSONDecoder().decode(File.self, from: contents)
         } catch let failure as KeychainFailure {
@@ -57,18 +58,21 @@ package struct PasscodePolicy: Hashable, Sendable {
         } catch {
             throw KeychainFailure(
                 .notAvailable,
-                "\(path) is not understood: it must be one JSON object of whole numbers (\(Self.knownKeys.sorted().joined(separator: ", ")))"
+                "\(path) is not understood: it must be one JSON object of whole numbers (\(Self.knownKeys.sorted().joined(separator: ", ")))",
+                cause: .malformed
             )
         }
         if let length = file.passcodeMinimumLength {
             guard (1...Passcode.largestByteCount).contains(length) else {
-                throw KeychainFailure(.notAvailable, "\(path): passcodeMinimumLength must be from 1 to \(Passcode.largestByteCount)")
+                throw KeychainFailure(
+                    .notAvailable, "\(path): passcodeMinimumLength must be from 1 to \(Passcode.largestByteCount)", cause: .malformed)
             }
             minimumLength = length
         }
         if let mebibytes = file.passcodeMemoryMiB {
             guard let cost = PasscodeCost(memoryMebibytes: mebibytes) else {
-                throw KeychainFailure(.notAvailable, "\(path): passcodeMemoryMiB must be a power of two from 1 to 1024")
+                throw KeychainFailure(
+                    .notAvailable, "\(path): passcodeMemoryMiB must be a power of two from 1 to 1024", cause: .malformed)
             }
             self.cost = cost
         }
@@ -83,17 +87,17 @@ package struct PasscodePolicy: Hashable, Sendable {
 }
 
 extension KeychainConfiguration {
-    /// What the administrator asks for at this moment.
+    /// Reads the administrator's current policy.
     func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy {
         try PasscodePolicy(filePath: policyPath, acceptsOwnFile: acceptsUserOwnedPolicy)
     }
 }
 
 extension PasscodeCost {
-    /// The cost that takes so much memory; nil unless that is a power of two from 1 to 1,024 MiB.
+    /// Makes the cost that uses that much memory; nil unless it is a power of two from 1 to 1,024 MiB.
     package init?(memoryMebibytes: Int) {
         guard (1...1_024).contains(memoryMebibytes), memoryMebibytes & (memoryMebibytes - 1) == 0 else { return nil }
-        // 128 bytes × 8 × 2^10 are 1 MiB.
+        // scrypt uses 128 × r × N bytes: 128 × 8 × 2^10 = 1 MiB.
         self.init(roundsExponent: UInt8(10 + memoryMebibytes.trailingZeroBitCount), blockSize: 8, parallelism: 1)
     }
 }

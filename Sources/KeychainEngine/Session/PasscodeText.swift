@@ -2,13 +2,13 @@
 internal import Foundation
 package import KeychainCore
 
-/// From what a person typed or a program gave to the bytes that are derived from.
+/// Passcodes from typed text.
 extension Passcode {
-    /// The same text typed on two systems can be other bytes; in normalisation form C (Unicode Standard Annex 15) it is the same.
+    /// Normalizes typed text to form C (Unicode Standard Annex 15), so that the same text from two systems has the same bytes.
     ///
-    /// ASCII is normalised already and is copied straight into memory for keys. Other text passes through a `String`, whose
-    /// memory cannot be wiped. Throws `.parameter` for no text at all, and for bytes that are not UTF-8: nobody could type
-    /// them again. `name` is what the text is called then.
+    /// ASCII is normalized already and is copied directly to key memory. Other text passes through a `String`, whose memory cannot be
+    /// wiped. Throws `.parameter` for empty text, and for bytes that are not UTF-8 and therefore could not be typed again.
+    /// Failures call the text `name`. The bytes are read within the call.
     package init(typed bytes: UnsafeRawBufferPointer, name: String = "passcode") throws(KeychainFailure) {
         guard unsafe !bytes.isEmpty else { throw KeychainFailure(.parameter, "the \(name) is empty") }
         // The bytes are read within this call only.
@@ -29,18 +29,18 @@ extension Passcode {
         try self.init(normalized: secret)
     }
 
-    /// How many characters (Unicode scalars) it has.
+    /// The number of characters (Unicode scalars).
     var characterCount: Int {
-        // In UTF-8 every scalar has one byte that is no continuation; the bytes are read within the closure.
+        // In UTF-8 every scalar has one byte that is not a continuation byte. The bytes are read within the closure.
         unsafe bytes.withBytes { unsafe $0.count { $0 & 0xC0 != 0x80 } }
     }
 }
 
 extension ApplicationPassword {
-    /// From what a person typed or a program gave: text in one form, so that the same password typed on two systems is the same;
-    /// anything else as it is.
+    /// Makes a password from typed text or from the bytes of a program.
     ///
-    /// Nil where there is nothing, or no memory. The bytes are read within the call.
+    /// Text is normalized as a passcode is; other bytes are used unchanged. Returns nil for no bytes, or without memory. The bytes are
+    /// read within the call.
     package convenience init?(given bytes: UnsafeRawBufferPointer) {
         guard unsafe !bytes.isEmpty else { return nil }
         do throws(KeychainFailure) {
@@ -56,7 +56,7 @@ extension ApplicationPassword {
             // The bytes are copied within the closure.
             return try unsafe text.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
         } catch {
-            // No text, or longer than any text that is typed.
+            // Not text, or longer than a passcode may be.
             guard error.status == .parameter else { throw error }
             return try unsafe SecretBytes(copying: bytes)
         }

@@ -159,7 +159,7 @@ struct KeyFileTests {
             let before = try? Data(contentsOf: URL(filePath: path))
             let failure = #expect(throws: KeychainFailure.self) { _ = try keyFile.deviceSecret(for: storeID) }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains(path) == true, "\(failure?.reason ?? "")")
+            #expect(failure?.path == path && failure?.subject == .keyFile)
             #expect((try? Data(contentsOf: URL(filePath: path))) == before)
         }
     }
@@ -209,7 +209,7 @@ struct KeyFileTests {
             try keyFile.confirm(for: storeID)
             try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: keyFile.path(for: storeID))
             let failure = #expect(throws: KeychainFailure.self) { try keyFile.orphanPath() }
-            #expect(failure?.reason.contains(keyFile.path(for: storeID)) == true)
+            #expect(failure?.path == keyFile.path(for: storeID) && failure?.subject == .keyFile)
         }
     }
 }

@@ -116,7 +116,7 @@ struct SystemdCredentialTests {
         try withCredential(Data(repeating: 0x5a, count: byteCount)) { credential, path in
             let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains(path) == true)
+            #expect(failure?.path == path && failure?.subject == .credential)
         }
     }
 
@@ -126,7 +126,7 @@ struct SystemdCredentialTests {
             #expect(try credential.isPresent() == false)
             let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains(path) == true)
+            #expect(failure?.path == path && failure?.subject == .credential)
         }
     }
 
@@ -138,7 +138,7 @@ struct SystemdCredentialTests {
             let credential = SystemdCredential(credentialsDirectory: directory + "/" + name)
             let failure = #expect(throws: KeychainFailure.self) { try credential.isPresent() }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains(directory) == true)
+            #expect(failure?.path?.hasPrefix(directory) == true && failure?.subject == .credential)
         }
     }
 
@@ -148,7 +148,8 @@ struct SystemdCredentialTests {
         #expect(try credential.isPresent() == false)
         let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.reason.contains("keychain-device-secret") == true)
+        #expect(failure?.subject == .credential)
+        #expect(failure?.reason.contains("keychain-device-secret") == true, "the message names the credential to provide")
     }
 }
 
