@@ -43,7 +43,7 @@ final class ConstraintTarget: FuzzTarget {
 
     func run(_ input: [UInt8]) throws {
         guard let record = ConstraintRecord(encoded: input) else { return }
-        expect(record.encoded == input, "a record is accepted in a form that nobody writes")
+        expect(record.encoded == input, "a record is accepted in a form that is never written")
         if isFaultPlanted, case .any(let branches) = record { expect(branches.isEmpty, "the planted fault") }
         expect(record.passwordCosts.count <= 1, "a record asks for more than one derivation")
         let cost = record.passwordCosts.first.flatMap { PasscodeCost(encoded: $0) }

@@ -23,10 +23,10 @@ struct PinentryTarget: FuzzTarget {
         let bytes = Array(reader.rest)
         let whole = try Self.answers(to: bytes, inPieces: [])
         let pieces = try Self.answers(to: bytes, inPieces: pieceCounts)
-        expect(whole == pieces, "what is read depends on the pieces it came in: \(whole), \(pieces)")
+        expect(whole == pieces, "the result depends on how the input is split: \(whole), \(pieces)")
     }
 
-    /// All answers up to the first refusal, and what was typed with each.
+    /// All answers up to the first refusal, with the entered texts.
     private static func answers(to bytes: [UInt8], inPieces pieceCounts: [Int]) throws -> [String] {
         let server = try ScriptedServer(bytes, pieceCounts: pieceCounts)
         var connection = try AssuanConnection(server)
