@@ -84,7 +84,7 @@ struct ArchiveTarget: FuzzTarget {
 
     private static let classes: [KeyedArchive.ArchivedClass] = [.dictionary, .array, .set, .date, .url, .uuid, .null, .string, .data]
 
-    /// An archive of objects of the input's making, which refer to each other as the input says.
+    /// Makes an archive whose objects and references the input determines.
     private static func archive(_ reader: inout InputReader) -> Data {
         var objects: [PropertyListNode] = [.string(KeyedArchive.null)]
         // The classes are behind the objects, which are so many at the most.

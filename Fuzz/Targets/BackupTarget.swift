@@ -16,7 +16,7 @@ final class BackupTarget: FuzzTarget {
         case header
         /// The plaintext.
         case plaintext
-        /// The plaintext with many zeros in it, so that it takes several chunks.
+        /// The plaintext with many zeros, so that it has several chunks.
         case chunks
     }
 

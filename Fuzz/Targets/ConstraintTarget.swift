@@ -69,7 +69,7 @@ final class ConstraintTarget: FuzzTarget {
         if let opened { expect(opened.attributes == attributes, "a row opens to something else") }
     }
 
-    /// What the tree says it needs is needed.
+    /// Each need that the tree reports is required.
     private func checkNeeds(of record: ConstraintRecord, isOpen: Bool) throws {
         let constraint = record.constraint
         expect(constraint.isSatisfiable || !isOpen, "a record opens that nothing releases")

@@ -75,7 +75,7 @@ private final class ScriptedServer: AssuanServer {
     }
 
     func wait(until deadline: PromptDeadline) -> Bool {
-        // No more at once than a pipe takes.
+        // At most as many bytes at once as fit into a pipe.
         let piece = Array(rest.prefix(pieceCounts.popFirst() ?? 4_096))
         rest = rest.dropFirst(piece.count)
         // As many bytes as the piece has.

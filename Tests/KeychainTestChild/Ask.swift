@@ -117,11 +117,11 @@ extension ChildCommand {
     }
 }
 
-/// A pinentry program that does what a file says: it is this program under another name, and the file lies beside that name.
+/// A pinentry program that does what a file says: it is this program under another name, and the file is in the same directory.
 ///
 /// Each line is a step: `say TEXT` with a line break, `put TEXT` without, `until REQUEST` (everything before it is granted), `refuse
 /// REQUEST` (from now on, with an error), `flood TEXT` for ever, `sleep MILLISECONDS`, `die`, `ignore-signals`, `close-output`. At the
-/// end it waits for the end of its input. What it was asked goes to another file.
+/// end it waits for the end of its input. It logs its requests to another file.
 enum ScriptedPinentry {
     static let prefix = "pinentry-"
 

@@ -135,7 +135,7 @@ extension ChildCommand {
         }
     }
 
-    /// What there is to say beside the success.
+    /// Carries out an operation, and returns the text to print with the success.
     private static func perform(_ operation: String) throws(KeychainFailure) -> String {
         // Like any program's, but with a fixed identifier, because the kernel's name for the program depends on its parent.
         let keychain = LocalKeychain(

@@ -86,7 +86,7 @@ extension ChildCommand {
         }
     }
 
-    /// What there is to say beside the success.
+    /// Carries out an operation, and returns the text to print with the success.
     private static func perform(
         _ words: [String], on keychain: LocalKeychain, _ context: AuthenticationContext
     ) throws(KeychainFailure) -> String {

@@ -105,12 +105,13 @@ package final class ChildProcess {
     /// Waits until the process has ended.
     package func waitUntilEnded(withinSeconds seconds: Double = 60) throws -> Ending {
         if let ending { return ending }
-        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
-        while ContinuousClock.now < deadline {
-            if let ending = reap(options: WNOHANG) { return ending }
-            usleep(500)
+        var ending: Ending?
+        waitUntil(withinSeconds: seconds) {
+            ending = reap(options: WNOHANG)
+            return ending != nil
         }
-        throw Failure.didNotEnd
+        guard let ending else { throw Failure.didNotEnd }
+        return ending
     }
 
     /// Runs a program to its end, and returns its output.

@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// Polls a condition every millisecond until it holds, and returns whether it held before the deadline.
+/// Polls a condition twice every millisecond until it holds, and returns whether it held before the deadline.
 ///
 /// The deadline only decides how long a failing test takes, so it is generous.
 @discardableResult
@@ -10,7 +10,7 @@ package func waitUntil(withinSeconds seconds: Double = 60, _ condition: () throw
     let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
     while try !condition() {
         guard ContinuousClock.now < deadline else { return false }
-        usleep(1_000)
+        usleep(500)
     }
     return true
 }

@@ -74,7 +74,7 @@ struct DamagedRowTests {
             #expect(summary.savedCount == 2 && summary.unreadableCount == 1)
             let new = LocalKeychain(home: home + "/new")
             #expect(try new.restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false).addedCount == 2)
-            // Restored where it was damaged, the others are unchanged.
+            // Restoring into the damaged keychain leaves the other items unchanged.
             let restored = try LocalKeychain(home: home).restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false)
             #expect(restored.unchangedCount == 2)
         }

@@ -48,7 +48,7 @@ struct HeldPayloadTests {
         return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.ofClassKeys.map { ($0, try opened.payload(for: $0, passcode)) })
     }
 
-    /// Holds these bytes as if unlocking had put them there.
+    /// Puts a payload into the key holder, as unlocking does.
     private static func plant(_ payload: [UInt8], in slot: KeyHolderSlot, home: String, _ holder: KeyHolderSelection) throws {
         let opened = try OpenedStore(home: home)
         let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
