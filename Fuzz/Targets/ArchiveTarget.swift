@@ -3,7 +3,7 @@ internal import Foundation
 
 @testable internal import Locksmith
 
-/// Locksmith's archives: whatever somebody stored where one is expected.
+/// Locksmith's archives: arbitrary data in place of one.
 struct ArchiveTarget: FuzzTarget {
     static let name = "archive"
 
@@ -49,12 +49,12 @@ struct ArchiveTarget: FuzzTarget {
             case .graph: Self.archive(&reader)
             }
         guard let dictionary = Self.read(archive) else { return }
-        // What was read is written and read again without a loss.
+        // An archive survives writing and reading.
         guard let written = Self.write(dictionary) else { return }
-        guard let again = Self.read(written) else { return expect(false, "what was written is not read") }
+        guard let again = Self.read(written) else { return expect(false, "a written archive cannot be read") }
         expect(again.count == dictionary.count, "an entry is lost")
         expect(Set(again.keys.map { Array($0.utf8) }) == Set(dictionary.keys.map { Array($0.utf8) }), "a name is changed")
-        expect(Self.write(again)?.count == written.count, "what was read again is something else")
+        expect(Self.write(again)?.count == written.count, "an archive changes when it is written and read")
     }
 
     private static func read(_ data: Data) -> [String: Any]? {
@@ -84,7 +84,7 @@ struct ArchiveTarget: FuzzTarget {
 
     private static let classes: [KeyedArchive.ArchivedClass] = [.dictionary, .array, .set, .date, .url, .uuid, .null, .string, .data]
 
-    /// An archive of objects of the input's making, which refer to each other as the input says.
+    /// Makes an archive whose objects and references the input determines.
     private static func archive(_ reader: inout InputReader) -> Data {
         var objects: [PropertyListNode] = [.string(KeyedArchive.null)]
         // The classes are behind the objects, which are so many at the most.

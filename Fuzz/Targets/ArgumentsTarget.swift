@@ -10,7 +10,9 @@ struct ArgumentsTarget: FuzzTarget {
 
     private static let marker = "marker-on-standard-input"
 
-    /// Standard input has a marker that must show nowhere, and no variable of whoever runs this has any influence.
+    /// Standard input contains a marker that must not appear in messages.
+    ///
+    /// The caller's environment has no influence.
     init() throws {
         // Before any other thread: the names and values are copied by the calls.
         for name in ProcessInfo.processInfo.environment.keys where name != "PATH" { unsafe unsetenv(name) }
@@ -41,7 +43,7 @@ struct ArgumentsTarget: FuzzTarget {
             _ = try ValetCommand.parseAsRoot(arguments)
         } catch {
             let message = ValetCommand.fullMessage(for: error)
-            expect(!message.contains(Self.marker), "a message has what was on standard input")
+            expect(!message.contains(Self.marker), "a message contains text of standard input")
             let status = ValetCommand.exitCode(for: error)
             expect(status.isSuccess || !message.isEmpty, "it fails without a word")
         }

@@ -10,13 +10,13 @@ final class BackupTarget: FuzzTarget {
     static let name = "backup"
 
     private enum Mode: UInt8, CaseIterable {
-        /// The header as it is.
+        /// The unchanged header.
         case raw
         /// The header's fields, behind a frame and before a checksum that are right.
         case header
         /// The plaintext.
         case plaintext
-        /// The plaintext with many zeros in it, so that it takes several chunks.
+        /// The plaintext with many zeros, so that it has several chunks.
         case chunks
     }
 
@@ -94,7 +94,7 @@ final class BackupTarget: FuzzTarget {
         guard let header else { return }
         expect(bytes.starts(with: header.encoded), "a header is kept in another form than it was read in")
         FixedKeys.expectBounded(header.passcode.cost)
-        if header.isAuthentic(by: keys) { expect(header.encoded == self.header.encoded, "somebody else's header counts as authentic") }
+        if header.isAuthentic(by: keys) { expect(header.encoded == self.header.encoded, "a foreign header counts as authentic") }
     }
 
     /// Reads as items that are written as the same bytes, or fails as damaged.
@@ -109,7 +109,7 @@ final class BackupTarget: FuzzTarget {
         }
         guard let summary else { return }
         again += BackupRecord.end(summary)
-        expect(again == plaintext, "a backup is accepted in a form that nobody writes")
+        expect(again == plaintext, "a backup is accepted in a form that is never written")
     }
 
     private func sealed(_ plaintext: [UInt8]) throws -> [UInt8] {

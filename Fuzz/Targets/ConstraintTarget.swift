@@ -43,7 +43,7 @@ final class ConstraintTarget: FuzzTarget {
 
     func run(_ input: [UInt8]) throws {
         guard let record = ConstraintRecord(encoded: input) else { return }
-        expect(record.encoded == input, "a record is accepted in a form that nobody writes")
+        expect(record.encoded == input, "a record is accepted in a form that is never written")
         if isFaultPlanted, case .any(let branches) = record { expect(branches.isEmpty, "the planted fault") }
         expect(record.passwordCosts.count <= 1, "a record asks for more than one derivation")
         let cost = record.passwordCosts.first.flatMap { PasscodeCost(encoded: $0) }
@@ -69,7 +69,7 @@ final class ConstraintTarget: FuzzTarget {
         if let opened { expect(opened.attributes == attributes, "a row opens to something else") }
     }
 
-    /// What the tree says it needs is needed.
+    /// Each need that the tree reports is required.
     private func checkNeeds(of record: ConstraintRecord, isOpen: Bool) throws {
         let constraint = record.constraint
         expect(constraint.isSatisfiable || !isOpen, "a record opens that nothing releases")

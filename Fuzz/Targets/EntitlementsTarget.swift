@@ -4,7 +4,7 @@ internal import KeychainCore
 
 @testable internal import KeychainEngine
 
-/// Entitlement files, and what Flatpak tells a program about itself.
+/// Entitlements files, and the information that Flatpak gives a program.
 struct EntitlementsTarget: FuzzTarget {
     static let name = "entitlements"
 

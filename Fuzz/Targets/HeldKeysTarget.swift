@@ -5,7 +5,7 @@ internal import Crypto
 @testable internal import KeychainCore
 @testable internal import KeychainEngine
 
-/// What a key holder gives back: taken for the keys only if it is exactly them.
+/// A key holder's payload, which is accepted only if it is exactly the keys.
 final class HeldKeysTarget: FuzzTarget {
     static let name = "held-keys"
 
@@ -67,6 +67,6 @@ final class HeldKeysTarget: FuzzTarget {
             case .malformed: return nil
             }
         }
-        expect(again == nil || again == bytes, "a key's content is accepted in a form that nobody writes")
+        expect(again == nil || again == bytes, "a key's content is accepted in a form that is never written")
     }
 }

@@ -57,7 +57,7 @@ struct KeybagTarget: FuzzTarget {
         }
         guard let keybag else { return }
         let again = KeybagDocument(storeID: FixedKeys.storeID, content: keybag.document.content, authenticatedBy: authenticationKey.key)
-        expect(again.encoded == bytes, "a keybag is accepted in a form that nobody writes")
+        expect(again.encoded == bytes, "a keybag is accepted in a form that is never written")
         expect(keybag.damagedCopyCount == 0, "a copy counts as damaged")
         guard let cost = keybag.passcodeCost else { return }
         FixedKeys.expectBounded(cost)

@@ -24,10 +24,10 @@ struct PinentryTarget: FuzzTarget {
         let bytes = Array(reader.rest)
         let whole = try Self.answers(to: bytes, inPieces: [])
         let pieces = try Self.answers(to: bytes, inPieces: pieceCounts)
-        expect(whole == pieces, "what is read depends on the pieces it came in: \(whole), \(pieces)")
+        expect(whole == pieces, "the result depends on how the input is split: \(whole), \(pieces)")
     }
 
-    /// All answers up to the first refusal, and what was typed with each.
+    /// All answers up to the first refusal, with the entered texts.
     private static func answers(to bytes: [UInt8], inPieces pieceCounts: [Int]) throws -> [String] {
         let server = try ScriptedServer(bytes, pieceCounts: pieceCounts)
         var connection = try AssuanConnection(server)
@@ -76,7 +76,7 @@ private final class ScriptedServer: AssuanServer {
     }
 
     func wait(until deadline: Deadline) -> PipedProcess.Wait {
-        // No more at once than a pipe takes.
+        // At most as many bytes at once as fit into a pipe.
         let piece = Array(rest.prefix(pieceCounts.popFirst() ?? 4_096))
         rest = rest.dropFirst(piece.count)
         // As many bytes as the piece has.

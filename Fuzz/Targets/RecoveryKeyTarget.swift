@@ -29,7 +29,7 @@ struct RecoveryKeyTarget: FuzzTarget {
         expect(text.filter { $0 != UInt8(ascii: "-") } == typed, "a key is read as another one")
     }
 
-    /// The letter that stands for the same.
+    /// The equivalent letter.
     private static func canonical(_ letter: UInt8) -> UInt8 {
         let upper = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(letter) ? letter - 32 : letter
         return switch upper {

@@ -56,7 +56,7 @@ struct RowTarget: FuzzTarget {
         var reader = InputReader(input)
         let mode = reader.byte()
         let (column, position) = (reader.byte(), reader.byte())
-        // Padded here, most of what is tried reaches what is below the padding too.
+        // Padded here, so that most inputs reach the code below the padding too.
         let first = reader.manyBytes()
         let attributes = mode & 1 == 1 ? PartPadding.padded(first.span, isPresent: true) : first
         let last = Array(reader.rest)
@@ -80,10 +80,11 @@ struct RowTarget: FuzzTarget {
         guard let opened else { return }
         expect(
             PartPadding.padded(opened.attributes.encoded.span, isPresent: true) == attributes,
-            "attributes are accepted in a form that nobody writes")
+            "attributes are accepted in a form that is never written")
         let content = [UInt8](opened.secret ?? Data())
         expect(
-            PartPadding.padded(content.span, isPresent: opened.secret != nil) == secret, "a secret is accepted in a form that nobody writes"
+            PartPadding.padded(content.span, isPresent: opened.secret != nil) == secret,
+            "a secret is accepted in a form that is never written"
         )
         expect(secretAlone == .some(opened.secret), "the secret alone is another one")
     }

@@ -20,7 +20,7 @@ struct SealedObjectTarget: FuzzTarget {
 
     func run(_ input: [UInt8]) {
         guard let object = try? SealedObject(encoded: input) else { return }
-        expect(object.encoded == input, "a sealed object is accepted in a form that nobody writes")
+        expect(object.encoded == input, "a sealed object is accepted in a form that is never written")
         let record = KeybagDocument.ProtectorRecord(sealedDeviceSecret: object)
         expect((try? record.sealedDeviceSecret()) == object, "a protector's record says something else")
         expect(keychain_tpm_object(object) != nil, "an object that is accepted has no form for the chip's library")

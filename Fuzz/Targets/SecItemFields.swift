@@ -4,7 +4,7 @@ internal import Foundation
 @testable internal import KeychainCore
 @testable internal import SecurityAPI
 
-/// What a parsed dictionary says, to be compared and to be put into a dictionary again.
+/// The contents of a parsed dictionary, for comparison and for conversion to a dictionary.
 struct SecItemFields: Equatable {
     private let itemClass: ItemClass
     private let attributes: ItemAttributes

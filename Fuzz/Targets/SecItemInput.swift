@@ -70,7 +70,7 @@ enum SecItemInput {
         let classes = Accessibility.allCases
         let accessibility = classes[reader.choice(below: classes.count)]
         let flags = SecAccessControlCreateFlags(rawValue: CFOptionFlags(reader.byte()) | CFOptionFlags(reader.byte()) << 14)
-        // Nobody wants to know the error.
+        // The error is ignored.
         return SecAccessControlCreateWithFlags(nil, accessibility.rawValue, flags, nil)
     }
 }

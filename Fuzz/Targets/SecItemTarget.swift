@@ -75,7 +75,7 @@ struct SecItemTarget: FuzzTarget {
         }
     }
 
-    /// What was accepted, put into a dictionary again, is the same.
+    /// Accepted attributes survive conversion to a dictionary.
     private static func checkRendering(_ parsed: ItemDictionary) {
         let again = attempt { () throws(KeychainFailure) in
             try ItemDictionary(SecItemFields(parsed).dictionary)

@@ -52,15 +52,15 @@ final class StoredRowTarget: FuzzTarget {
         }
     }
 
-    /// A row that nobody sealed is never intact, and does not open.
+    /// A forged row never counts as intact, and cannot be opened.
     private func check(_ row: SealedRow) throws(KeychainFailure) {
         let isIntact = attempt(failingWith: .decode) { () throws(KeychainFailure) in try cipher.isIntact(row) }
-        expect(isIntact != true, "a row that nobody wrote counts as intact")
+        expect(isIntact != true, "a forged row counts as intact")
         let classKey = try FixedKeys.classKey(ClassKeyID(row.header.accessibility, generation: row.header.classKeyGeneration))
         let opened = attempt(failingWith: .decode) { () throws(KeychainFailure) in
             try cipher.open(row, includingSecret: true, with: ConstraintKeys(), under: classKey)
         }
-        expect(opened == nil, "a row that nobody wrote opens")
+        expect(opened == nil, "a forged row can be opened")
         let packed = RowHeader.packed(row.header.attributeDigests)
         expect(RowHeader.unpacked(packed) == row.header.attributeDigests, "digests are read in another order than they are written")
     }

@@ -9,16 +9,14 @@ import KeychainSystem
 import KeychainTestSupport
 import Testing
 
-/// A way in which the files of a keychain can be unusable, and what is to be said about it.
+/// A way in which the files of a keychain can be unusable, and the words that the error must contain.
 struct UnusableState: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Words that the reason must have: what is wrong, and what to do.
+    /// Words that the reason must contain.
     ///
-    /// `STORE` and `KEY` stand for the paths, `HOME` for the directory.
+    /// `STORE`, `KEY`, and `HOME` stand for paths.
     let mentions: [String]
-    /// Turns a keychain with one item into that.
-    ///
-    /// Gets the directory and the key file's path.
+    /// Brings a keychain with one item into this state.
     let prepare: @Sendable (_ home: String, _ keyFile: String) throws -> Void
     var configure: @Sendable (inout KeychainConfiguration) -> Void = { _ in }
 
@@ -31,7 +29,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
         self.prepare = prepare
     }
 
-    /// A file system that says it is of that type, and a keychain that is well otherwise.
+    /// An intact keychain on a file system that reports a network type.
     init(networkFileSystem name: String, typeNumber: UInt32) {
         self.init("a network file system (\(name))", mentions: ["HOME", name, "local directory"]) { _, _ in }
         configure = { $0.storeOptions.fileSystem = FileSystemProbe { _ in typeNumber } }
@@ -128,7 +126,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
         UnusableState(networkFileSystem: "afs", typeNumber: 0x5346_414f),
     ]
 
-    /// Needs root, who alone can give files away.
+    /// Only root can change the owner of files.
     static let ownedByAnother = [
         UnusableState("another user's file", mentions: ["STORE", "belongs to user 12345", "run as"]) { home, _ in try giveAway(store(home))
         },
@@ -162,9 +160,9 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("A keychain that cannot be used is said to be so, and left as it is", .blocking)
+@Suite("An unusable keychain is refused with the reason, and left unchanged", .blocking)
 struct BadStateTests {
-    /// What a program may ask of a keychain.
+    /// The calls of a keychain.
     enum Call: CaseIterable {
         case add, read, update, delete, report, verify
 
@@ -180,11 +178,11 @@ struct BadStateTests {
         }
     }
 
-    @Test("No call says 'not found', each says what is wrong and what to do, and nothing is changed", arguments: UnusableState.all)
+    @Test("No call reports 'not found', each error names problem and remedy, and nothing is changed", arguments: UnusableState.all)
     func badState(_ state: UnusableState) throws { try expectRefused(state) }
 
     @Test(
-        "The files of another user are refused, and left as they are",
+        "Files of another user are refused, and left unchanged",
         .requiresRoot, arguments: UnusableState.ownedByAnother)
     func ownedByAnother(_ state: UnusableState) throws { try expectRefused(state) }
 
@@ -195,7 +193,7 @@ struct BadStateTests {
             try state.prepare(home, keyFile)
             let before = try FileSnapshot(of: home)
             for call in Call.allCases {
-                // Each as the first call of a process would be.
+                // Each as the first call of a process.
                 let failure = #expect(throws: KeychainFailure.self, "\(call)") {
                     try call.make(on: LocalKeychain(home: home, configure: state.configure))
                 }
@@ -210,7 +208,7 @@ struct BadStateTests {
         }
     }
 
-    /// A keychain with one item; gives the key file's path.
+    /// Creates a keychain with one item, and returns the path of the key file.
     static func makeKeychain(_ home: String) throws -> String {
         let keychain = LocalKeychain(home: home)
         try keychain.addItem("kept", "a secret that was there")
@@ -218,7 +216,7 @@ struct BadStateTests {
         return "\(home)/keys/\(store.id.hexadecimal).key"
     }
 
-    @Test("One damaged copy of the keybag is no obstacle, and is reported", arguments: ["keybag", "keybag_copy"])
+    @Test("With one damaged copy of the keybag the keychain works, and reports the damage", arguments: ["keybag", "keybag_copy"])
     func oneCopyDamaged(_ table: String) throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -231,7 +229,7 @@ struct BadStateTests {
         }
     }
 
-    @Test("A keybag that is not the one that was stored last serves for reading, and verify says so")
+    @Test("With an outdated keybag items can be read but not written, and verification reports it")
     func keybagNotCurrent() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -246,7 +244,9 @@ struct BadStateTests {
         }
     }
 
-    @Test("Where there is none, reading, updating and deleting say 'not found' and make nothing", arguments: [Call.read, .update, .delete])
+    @Test(
+        "Without a keychain, reading, updating, and deleting throw itemNotFound and create nothing",
+        arguments: [Call.read, .update, .delete])
     func absent(_ call: Call) throws {
         try withTemporaryDirectory { directory throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try call.make(on: LocalKeychain(home: directory + "/home")) }
@@ -254,7 +254,7 @@ struct BadStateTests {
         }
     }
 
-    @Test("A directory above may be a symbolic link, for making a keychain and for finding it", arguments: ["link/home", "link/more/home"])
+    @Test("A parent directory may be a symbolic link", arguments: ["link/home", "link/more/home"])
     func linkAbove(_ path: String) throws {
         try withTemporaryDirectory { directory in
             try FileManager.default.createDirectory(atPath: directory + "/real", withIntermediateDirectories: false)

@@ -8,13 +8,13 @@ import KeychainTestSupport
 import Testing
 import Valet
 
-@Suite("Many processes that make the same keychain at once", .blocking)
+@Suite("Concurrent creation of one keychain", .blocking)
 struct CreationRaceTests {
     private let processCount = 8
 
     // On a disk the flushes spread the processes out; in memory they stay close together.
     @Test(
-        "Eight processes make one keychain with one key file, and every value is in it",
+        "Eight processes create one keychain with one key file, and it contains every value",
         arguments: [(Scale.pick(3, full: 50), false), (Scale.pick(15, full: 450), true)])
     func oneWinner(roundCount: Int, inMemory: Bool) throws {
         try withTemporaryDirectory(inMemory: inMemory) { directory in
@@ -51,9 +51,9 @@ struct CreationRaceTests {
     }
 }
 
-@Suite("Making a keychain that is interrupted leaves none, or a whole one", .blocking)
+@Suite("Interrupted creation leaves no keychain, or a complete one", .blocking)
 struct InterruptedCreationTests {
-    @Test("A key file without its final name, and no store: a new keychain is made beside it")
+    @Test("A key file under its temporary name without a store: a new keychain is created beside it")
     func onlyProvisionalKeyFile() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -69,7 +69,7 @@ struct InterruptedCreationTests {
         }
     }
 
-    @Test("A store whose key file lacks its final name is whole: the next call opens it and gives the name")
+    @Test("A store whose key file has only its temporary name: the next call opens it and completes the rename")
     func storeWithProvisionalKeyFile() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -80,26 +80,27 @@ struct InterruptedCreationTests {
         }
     }
 
-    /// Calls of the system that making a keychain consists of.
+    /// The system calls that create a keychain.
     static let systemCalls = [
         "openat", "mkdir", "chmod", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate",
     ]
 
     @Test(
-        "Killed at any call of the system, it leaves what the next process can use",
+        "Killed at any system call, creation leaves a state that the next process can use",
         .requiresStrace, arguments: systemCalls)
     func killedAnywhere(_ systemCall: String) throws {
         try interrupt(systemCall, by: "signal=KILL")
     }
 
     @Test(
-        "Refused by the system at any call, it leaves what the next process can use",
-        .requiresStrace, arguments: systemCalls, Scale.pick(["ENOSPC"], full: ["EIO", "ENOSPC"]))
+        "If any system call fails, creation leaves a state that the next process can use",
+        .requiresStrace, arguments: systemCalls,
+        Scale.pick(["ENOSPC"], full: ["EIO", "ENOSPC"]))
     func refusedAnywhere(_ systemCall: String, error: String) throws {
         try interrupt(systemCall, by: "error=\(error)")
     }
 
-    /// Makes a keychain with one failure, at each such call on a file of the keychain in turn.
+    /// Creates a keychain with one failure, at each such call on a file of the keychain in turn.
     private func interrupt(_ systemCall: String, by injection: String) throws {
         try withTemporaryDirectory(inMemory: true) { directory in
             let log = directory + "/log"
@@ -118,7 +119,7 @@ struct InterruptedCreationTests {
 
                 let next = try attempt(systemCall, nil, ["read", "add", "read"], home: home, log: log)
                 #expect(next.dropFirst().elementsEqual(["0 add", "0 read"]), "then: \(next); \(comment)")
-                // What was acknowledged is there; what was not may be.
+                // An acknowledged write is there; another may be there.
                 if answers.first == "0 add" { #expect(next.first == "0 read", comment) }
             }
         }

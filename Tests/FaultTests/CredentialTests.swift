@@ -24,7 +24,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("It is used where the service has one, no key file is made, and it is reported")
+    @Test("The credential is used and reported, and no key file is created")
     func roundTrip() throws {
         try withCredential { home, credential in
             try keychain(home, credential).addItem("kept", "secret")
@@ -36,7 +36,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("The environment of a service is enough")
+    @Test("The credential is found through the environment of a service")
     func environment() throws {
         try withCredential { home, credential in
             let run = try ChildProcess.run(
@@ -47,7 +47,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("The configuration can choose the key file though there is a credential; what was chosen is kept")
+    @Test("The configuration can choose the key file despite a credential, and the store keeps its choice")
     func keyFileChosen() throws {
         try withCredential { home, credential in
             try keychain(home, credential, protector: .keyFile).addItem("kept", "secret")
@@ -57,7 +57,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("A configuration that asks for a credential which is not there makes nothing")
+    @Test("If the configuration requires a missing credential, nothing is created")
     func askedForAndMissing() throws {
         try withTemporaryDirectory { directory throws in
             let keychain = LocalKeychain(home: directory + "/home") { $0.protectorForNewStore = .systemdCredential }
@@ -73,7 +73,7 @@ struct CredentialTests {
         case removed, shortened, lengthened, another, notHandedOver
     }
 
-    @Test("When it is missing or another one, every call says so, by its name, and nothing is changed", arguments: Change.allCases)
+    @Test("If the credential is missing or wrong, every call names it, and nothing is changed", arguments: Change.allCases)
     func changed(_ change: Change) throws {
         try withCredential { home, credential in
             try keychain(home, credential).addItem("kept", "secret")

@@ -4,9 +4,11 @@ import Glibc
 import KeychainTestSupport
 import Testing
 
-/// A small file system in memory, seen by one process tree alone and gone with it.
+/// A small file system in memory, in a mount namespace that ends with its process tree.
 private enum SmallDisk {
-    /// How to get mounts of one's own: root simply, others inside a user namespace of their own, where that is allowed.
+    /// Arguments of unshare(1).
+    ///
+    /// Users other than root also need a user namespace, where that is allowed.
     static let unshare = geteuid() == 0 ? ["--mount"] : ["--mount", "--map-root-user"]
 
     static let obstacle: String? = {
@@ -20,9 +22,11 @@ private enum SmallDisk {
 struct FullDiskTests {
     private static let diskByteCount = 4 << 20
 
-    /// Runs a shell script in a namespace of its own, with `$disk` a file system with that much room and `$child` the test's child.
+    /// Runs a shell script in a mount namespace of its own.
     ///
-    /// `make_room` makes more.
+    /// `$disk` is a file system with `byteCount` free bytes, `$child` the tests' child.
+    ///
+    /// `make_room` frees more.
     private func run(byteCount: Int, _ script: String) throws -> [Substring] {
         try withTemporaryDirectory { directory in
             let run = try ChildProcess.run(
@@ -46,7 +50,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "Making a keychain where there is no room says so, and leaves nothing in the way of making one later",
+        "Creating a keychain on a full disk fails with that reason, and a later creation succeeds",
         arguments: [4_096, 8_192, 16_384, 32_768, 49_152, 65_536, 81_920, 98_304, 131_072])
     func creation(byteCount: Int) throws {
         let answers = try run(
@@ -65,7 +69,7 @@ struct FullDiskTests {
         #expect(answers.dropFirst().elementsEqual(["0 add", "0 read"]))
     }
 
-    @Test("Storing where there is no room left says so; everything stored stays readable, and room helps")
+    @Test("Storing on a full disk fails with that reason, stored items stay readable, and storing succeeds once there is room")
     func storing() throws {
         let answers = try run(
             byteCount: 1 << 20,
@@ -78,13 +82,13 @@ struct FullDiskTests {
             """)
         try #require(answers.count == 5, "\(answers)")
         #expect(answers[0] == "0 add")
-        // Every byte is taken: not even the files beside the database can be made.
+        // Not even the files beside the database can be created.
         #expect(answers[1].hasPrefix("-25291 ") || answers[1].hasPrefix("-36 "), "\(answers[1])")
         #expect(!answers[2].hasPrefix("-25300"), "\(answers[2])")
         #expect(answers[3...].elementsEqual(["0 add", "0 read"]))
     }
 
-    @Test("A disk that becomes full while a process writes takes nothing that was acknowledged")
+    @Test("No acknowledged write is lost when the disk becomes full")
     func filling() throws {
         let answers = try run(
             byteCount: 1 << 20,
@@ -96,7 +100,7 @@ struct FullDiskTests {
         try #require(answers.count == 3, "\(answers)")
         let acknowledgedCount = try #require(Int(answers[0].dropFirst("ack ".count))) + 1
         #expect(answers[1].hasPrefix("failed "))
-        // The one that failed may be there as well.
+        // The write that failed may be there as well.
         #expect(["0 count \(acknowledgedCount)", "0 count \(acknowledgedCount + 1)"].contains(answers[2]), "\(answers)")
     }
 }

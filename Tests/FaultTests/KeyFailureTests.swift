@@ -6,7 +6,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A key that cannot be had just now says nothing about the row", .blocking)
+@Suite("A class key that is temporarily unavailable does not make a row count as damaged", .blocking)
 struct KeyFailureTests {
     private static let statuses: [KeychainStatus] = [.allocate, .internal, .notAvailable]
 
@@ -73,7 +73,7 @@ struct KeyFailureTests {
         }
     }
 
-    @Test("The call fails with what failed, and the row stays as it is", arguments: Call.allCases, statuses)
+    @Test("The call throws the key provider's error, and the row is unchanged", arguments: Call.allCases, statuses)
     private func untouched(_ call: Call, _ status: KeychainStatus) throws {
         try withStore { keychain, opened in
             var backup: [BackupItem] = []
@@ -87,7 +87,7 @@ struct KeyFailureTests {
         }
     }
 
-    @Test("A keybag that is no longer the store's tells nothing about rows, nor what goes with the passcode")
+    @Test("With a keybag that has been replaced, verifying rows and listing a passcode's items throw an error that asks for reopening")
     func olderKeybag() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("ak", "secret of ak", .whenUnlocked)

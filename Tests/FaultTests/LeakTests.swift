@@ -7,9 +7,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// Looks for known texts in files, as they are and in every form in which a careless program would leave them.
+/// Searches files for known texts, in plain form and in common encodings and digests.
 struct LeakSearch {
-    /// One form in which a text can be told from a file.
+    /// One encoding or digest of a text.
     struct Pattern: Hashable, CustomStringConvertible {
         let text: String
         let form: String
@@ -26,17 +26,17 @@ struct LeakSearch {
 
     let patterns: [Pattern]
 
-    /// Texts shorter than twelve bytes would be found by chance in one of their forms.
+    /// Texts must have twelve bytes or more: shorter ones would be found by chance.
     init(texts: [String]) {
         patterns = texts.flatMap(Self.patterns)
     }
 
-    /// Every pattern that the file holds.
+    /// Returns every pattern found in the file.
     func hits(inFile path: String) throws -> [Hit] {
         hits(in: try Data(contentsOf: URL(filePath: path)), place: path)
     }
 
-    /// Every pattern that any file below `directory` holds, and the names of the files themselves.
+    /// Returns every pattern found in any file below `directory`, or in the name of one.
     func hits(below directory: String) throws -> [Hit] {
         let names = try FileManager.default.subpathsOfDirectory(atPath: directory)
         return try names.flatMap { name in
@@ -49,7 +49,7 @@ struct LeakSearch {
         }
     }
 
-    /// Every pattern in the regular files that a process has open, with or without a name: temporary files are often unlinked at once.
+    /// Returns every pattern found in the regular files that a process has open, including unlinked temporary files.
     func hits(inFilesOpenIn processID: pid_t) throws -> [Hit] {
         let descriptors = "/proc/\(processID)/fd"
         return try FileManager.default.contentsOfDirectory(atPath: descriptors).flatMap { number -> [Hit] in
@@ -61,7 +61,7 @@ struct LeakSearch {
         }
     }
 
-    /// Every pattern in what a process said.
+    /// Returns every pattern found in the output of a process.
     func hits(inText text: String) -> [Hit] {
         hits(in: Data(text.utf8), place: "output")
     }
@@ -89,13 +89,13 @@ struct LeakSearch {
         return [("hexadecimal", Data(digits.utf8)), ("upper-case hexadecimal", Data(digits.uppercased().utf8))]
     }
 
-    /// What of the base64 text does not depend on the bytes around, at each of the three alignments; both alphabets.
+    /// Returns the part of the base64 text that does not depend on neighboring bytes, for each alignment and both alphabets.
     private static func base64(of value: Data) -> [(String, Data)] {
         (0..<3).flatMap { alignment -> [(String, Data)] in
             let before = [0, 2, 3][alignment]
             let padded = Data(count: alignment) + value
             let encoded = padded.base64EncodedString().filter { $0 != "=" }
-            // The last character holds bits of what follows, unless the text ends on a boundary.
+            // Unless the text ends on a boundary, the last character also encodes bits of the following byte.
             let certain = encoded.dropFirst(before).dropLast(padded.count % 3 == 0 ? 0 : 1)
             let forFileNames = String(certain).replacing("+", with: "-").replacing("/", with: "_")
             let standard = ("base64 at \(alignment)", Data(certain.utf8))
@@ -104,13 +104,13 @@ struct LeakSearch {
     }
 }
 
-/// A search that finds nothing proves something only when it would have found it.
+/// A search that finds nothing is evidence only if it can find planted texts.
 @Suite("The search for leaks")
 struct LeakSearchTests {
     static let text = "Druidia's shield: 12345"
     static let search = LeakSearch(texts: [text])
 
-    @Test("Every form of a text is found where it was planted, and only there", arguments: search.patterns)
+    @Test("Every encoding of a planted text is found in its file, and in no other", arguments: search.patterns)
     func findsPlantedForm(_ pattern: LeakSearch.Pattern) throws {
         try withTemporaryDirectory { directory in
             let noise = Data((0..<5_000).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 13) })
@@ -140,7 +140,7 @@ struct LeakSearchTests {
         }
     }
 
-    @Test("A temporary file that was unlinked at once is found while it is open")
+    @Test("A text in an unlinked file is found while the file is open")
     func findsUnlinkedFile() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/temporary"
@@ -155,11 +155,11 @@ struct LeakSearchTests {
     }
 }
 
-@Suite("What lies on the disk tells nothing", .blocking)
+@Suite("Files of a keychain contain no plaintext", .blocking)
 struct LeakTests {
     private let search = LeakSearch(texts: Marker.allCases.map(\.rawValue))
 
-    @Test("No key, name, group, label or value, present, overwritten, removed or set aside, is in any file of a keychain in any form")
+    @Test("No key, name, group, label, or value is in any file in any encoding: present, overwritten, removed, or quarantined")
     func nothingReadable() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -174,11 +174,11 @@ struct LeakTests {
             #expect(try child.readLine() == "ready")
             try expectNothing(home, child)
 
-            // What cannot be read any more is set aside when it is written over.
+            // A row that cannot be read is quarantined when it is replaced.
             try Self.damageRows(home + "/keychain.db")
             child.send("again")
             var line = try child.readLine()
-            // The log says what was set aside.
+            // The log names the quarantined items.
             while let text = line, text != "ready" { line = try child.readLine() }
             #expect(line == "ready")
             #expect(try Self.quarantinedCount(home + "/keychain.db") > 0)
@@ -207,11 +207,11 @@ struct LeakTests {
     }
 }
 
-@Suite("What is logged and what errors say tells nothing", .blocking)
+@Suite("Logs and errors contain no plaintext", .blocking)
 struct LogLeakTests {
     private let search = LeakSearch(texts: Marker.allCases.map(\.rawValue))
 
-    /// All that a process says that stores, reads, fails, locks and unlocks, with rows damaged in between.
+    /// Returns the output of a process that stores, reads, fails, locks, and unlocks, with rows damaged in between.
     private func talk(_ options: [String] = []) throws -> String {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -235,16 +235,16 @@ struct LogLeakTests {
         }
     }
 
-    @Test("No value, passcode or attribute is in the log at any level, nor in any error, in any form")
+    @Test("No value, passcode, or attribute is in the log at any level or in any error, in any encoding")
     func nothingTold() throws {
         let text = try talk()
         let hits = search.hits(inText: text)
         #expect(hits.isEmpty, "\(hits)")
-        // It did talk: of wrong requests, of the lock, of wrong passcodes and of damage.
+        // The child logged invalid requests, the lock, wrong passcodes, and damage.
         for said in ["(-50)", "(-25308)", "(-26275)", "the passcode is wrong", "debug keychain"] { #expect(text.contains(said), "\(said)") }
     }
 
-    @Test("One value in one line of the log is found")
+    @Test("The search finds a single value in one line of the log")
     func planted() throws {
         #expect(Set(try search.hits(inText: talk(["leak"])).map(\.pattern.text)) == [Marker.value.rawValue])
     }

@@ -5,18 +5,18 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// Whether the answers that many callers got at once could have come from one caller after another.
+/// Checks whether a concurrent history is linearizable.
 ///
-/// Each call must have taken effect at one moment between its start and its end. The check goes through the starts and ends in their order
-/// and keeps every state that the key may be in, with the calls under way that would have taken effect by then.
+/// Each call must have taken effect at one moment between its start and its end. The check visits starts and ends in order of time, and
+/// keeps every possible state of the key together with the pending calls that have taken effect in it.
 ///
 /// Source: Lowe, "Testing for linearizability", section on just-in-time linearization.
 struct LinearizabilityChecker {
-    /// Why a history is not one of a single caller.
+    /// Why a history is not linearizable.
     struct Violation: Error, CustomStringConvertible {
-        /// The call that no order explains.
+        /// The call whose answer no order explains.
         let operation: HistoryEntry
-        /// What the key may have held when it ended, by all other answers; nil is nothing.
+        /// The possible values of the key when the call ended; nil for no value.
         let possibleValues: Set<Int?>
 
         var description: String { "\(operation) fits none of what the key may have held: \(possibleValues)" }
@@ -25,7 +25,7 @@ struct LinearizabilityChecker {
     private struct Configuration: Hashable {
         /// Nil: no value.
         var value: Int?
-        /// The calls under way that have taken effect.
+        /// The pending calls that have taken effect.
         var effective: Set<Int>
     }
 
@@ -35,7 +35,7 @@ struct LinearizabilityChecker {
 
     /// Checks the operations of all keys, each key by itself.
     ///
-    /// A failed call changed nothing and tells nothing; it is not looked at.
+    /// Failed calls are left out: they changed nothing.
     static func check(_ operations: [HistoryEntry]) throws(Violation) {
         for (_, ofKey) in Dictionary(grouping: operations, by: \.key).sorted(by: { $0.key < $1.key }) {
             var checker = LinearizabilityChecker(
@@ -49,7 +49,7 @@ struct LinearizabilityChecker {
     }
 
     private mutating func run() throws(Violation) {
-        // At the same moment starts come first: such calls overlap.
+        // At equal times starts come first, so that the calls overlap.
         let events =
             (operations.indices.map { (nanoseconds: operations[$0].startNanoseconds, isEnd: false, index: $0) }
             + operations.indices.map { (nanoseconds: operations[$0].endNanoseconds, isEnd: true, index: $0) })
@@ -59,7 +59,7 @@ struct LinearizabilityChecker {
         }
     }
 
-    /// Keeps what is possible once this call has had its effect.
+    /// Keeps the states in which this call has taken effect.
     private mutating func end(_ index: Int) throws(Violation) {
         var reached: Set<Configuration> = []
         var seen = configurations
@@ -82,7 +82,7 @@ struct LinearizabilityChecker {
         configurations = Set(reached.map { Configuration(value: $0.value, effective: $0.effective.subtracting([index])) })
     }
 
-    /// What the key holds after a call that got its answer; nil if it could not have got that answer.
+    /// Returns the value of the key after the call, or nil if the call's answer contradicts `value`.
     private static func effect(of operation: HistoryEntry, on value: Int?) -> Int?? {
         switch (operation.verb, operation.answer) {
         case (.set, .done): .some(operation.written)
@@ -91,7 +91,7 @@ struct LinearizabilityChecker {
         case (.update, .done): value != nil ? .some(operation.written) : nil
         case (.update, .notFound), (.read, .notFound): value == nil ? .some(nil) : nil
         case (.read, .value(let read)): value == read ? .some(value) : nil
-        // Valet removes without asking whether there is something; SecItemDelete tells.
+        // Valet's removal also succeeds if there is no item; SecItemDelete reports that.
         case (.remove, .done): operation.key.hasPrefix("valet") || value != nil ? .some(nil) : nil
         case (.remove, .notFound): value == nil ? .some(nil) : nil
         default: nil
@@ -99,7 +99,7 @@ struct LinearizabilityChecker {
     }
 }
 
-@Suite("The check of histories")
+@Suite("Linearizability checker")
 struct LinearizabilityCheckerTests {
     typealias History = [(verb: HistoryEntry.Verb, written: Int, answer: HistoryEntry.Answer, start: UInt64, end: UInt64)]
 
@@ -116,7 +116,7 @@ struct LinearizabilityCheckerTests {
             (.read, 0, .notFound, 0, 1), (.add, 1, .done, 2, 3), (.read, 0, .value(1), 4, 5), (.remove, 0, .done, 6, 7),
             (.read, 0, .notFound, 8, 9),
         ],
-        // Reads that overlap a write may see either, as long as the later does not see less.
+        // Reads that overlap a write may see either value, but not the old one after the new one.
         [(.add, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .value(1), 3, 4), (.read, 0, .value(2), 5, 6)],
         [(.add, 1, .done, 0, 9), (.add, 2, .duplicate, 1, 8), (.update, 3, .done, 2, 7), (.read, 0, .value(3), 10, 11)],
         [(.set, 1, .done, 0, 9), (.remove, 0, .done, 0, 9), (.read, 0, .notFound, 10, 11)],
@@ -125,33 +125,33 @@ struct LinearizabilityCheckerTests {
     ]
 
     static let impossible: [History] = [
-        // A read of what was never written, of what was overwritten, and of nothing where something is.
+        // Reads of a value that was never written, of an overwritten value, and of no value while there is one.
         [(.read, 0, .value(1), 0, 1)],
         [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 3), (.read, 0, .value(1), 4, 5)],
         [(.set, 1, .done, 0, 1), (.read, 0, .notFound, 2, 3)],
-        // The second reader sees less than the first did.
+        // The second read returns an older value than the first.
         [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .value(2), 3, 4), (.read, 0, .value(1), 5, 6)],
-        // Two that were both the first, and one that lost its update.
+        // Two successful adds, and a lost update.
         [(.add, 1, .done, 0, 9), (.add, 2, .done, 1, 8)],
         [(.add, 1, .done, 0, 1), (.update, 2, .done, 2, 3), (.update, 3, .done, 4, 5), (.read, 0, .value(2), 6, 7)],
         [(.add, 1, .duplicate, 0, 1)],
         [(.update, 1, .notFound, 2, 3), (.add, 2, .done, 0, 1)],
-        // A value that went while it was overwritten.
+        // A value that was missing while it was being replaced.
         [(.set, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .notFound, 3, 4)],
         [(.set, 1, .done, 0, 1), (.set, 2, .failed(-25291), 2, 3), (.read, 0, .value(2), 4, 5)],
     ]
 
-    @Test("Histories that one caller after another could have made pass", arguments: possible.indices)
+    @Test("Linearizable histories pass", arguments: possible.indices)
     func passes(index: Int) throws {
         try LinearizabilityChecker.check(Self.operations(Self.possible[index]))
     }
 
-    @Test("Others do not", arguments: impossible.indices)
+    @Test("Other histories fail", arguments: impossible.indices)
     func fails(index: Int) {
         #expect(throws: LinearizabilityChecker.Violation.self) { try LinearizabilityChecker.check(Self.operations(Self.impossible[index])) }
     }
 
-    @Test("Each key stands by itself, and a valet's removal of nothing is done too")
+    @Test("Keys are checked independently, and removing an absent value through a valet succeeds")
     func keys() throws {
         let ones = Self.operations([(.set, 1, .done, 0, 1), (.read, 0, .value(1), 4, 5)], key: "valet-1")
         let others = Self.operations([(.remove, 0, .done, 2, 3), (.read, 0, .notFound, 6, 7)], key: "valet-2")
@@ -161,21 +161,21 @@ struct LinearizabilityCheckerTests {
         }
     }
 
-    @Test("A line holds all of an operation", arguments: possible.indices)
+    @Test("An operation survives its line of text", arguments: possible.indices)
     func lines(index: Int) {
         for operation in Self.operations(Self.possible[index]) { #expect(HistoryEntry(operation.description) == operation) }
     }
 }
 
-@Suite("Many processes with many threads each, at the same keys", .blocking)
+@Suite("Concurrent operations of many processes and threads on the same keys", .blocking)
 struct ManyAtOnceTests {
     private static let processCount = 8
     private static let threadCount = 8
     private static let seconds = Scale.pick(0.8, full: 30)
-    /// The time that a call waits for others, as `StoreOptions` has it by default.
+    /// How long a call waits for other writers, the default of `StoreOptions`.
     private static let deadlineNanoseconds: UInt64 = 5_000_000_000
-    /// Eight idle readers and the writer, each with the database and its -wal, and with a descriptor that SQLite keeps for the next one that
-    /// opens the file, since closing it would drop the locks of all; the -shm of the process, and what was open before.
+    /// Eight idle readers and the writer, each with the database, its -wal, and a descriptor that SQLite keeps open because closing it
+    /// would drop all locks; the -shm of the process; and the descriptors that were open before.
     private static let greatestDescriptorCount = 9 * 3 + 1 + 16
 
     private struct Run {
@@ -210,7 +210,7 @@ struct ManyAtOnceTests {
         }
     }
 
-    @Test("Every key has a history of one caller after another; nobody is turned away early, and no descriptor stays open")
+    @Test("The history of every key is linearizable, no call times out early, and no descriptor leaks")
     func linearizable() throws {
         let run = try Self.run()
         try LinearizabilityChecker.check(run.operations)
@@ -221,7 +221,7 @@ struct ManyAtOnceTests {
                 status == KeychainStatus.notAvailable.rawValue && waited >= Self.deadlineNanoseconds,
                 "\(operation) after \(waited) ns")
         }
-        // The run was one: calls of every sort that succeeded, and most of them at the same time as another at the same key.
+        // Calls of every kind succeeded.
         let succeeded = Set(run.operations.filter { $0.answer != .notFound && $0.answer != .duplicate }.map(\.verb))
         #expect(succeeded == Set(HistoryEntry.Verb.allCases))
         #expect(run.operations.count > Self.processCount * Self.threadCount)
@@ -229,7 +229,7 @@ struct ManyAtOnceTests {
         #expect(run.descriptorCounts.allSatisfy { $0 <= Self.greatestDescriptorCount }, "\(run.descriptorCounts)")
     }
 
-    @Test("The check finds a cache that nobody invalidates")
+    @Test("The check finds a cache that is never invalidated")
     func planted() throws {
         // A short run may happen to read nothing stale; five such runs in a row do not.
         for _ in 0..<Scale.pick(5, full: 1) {
@@ -240,9 +240,9 @@ struct ManyAtOnceTests {
     }
 }
 
-@Suite("Updates of one item at the same time", .blocking)
+@Suite("Concurrent updates of one item", .blocking)
 struct UpdatesOfOneItemTests {
-    @Test("Each keeps what the others have changed: it is made from the item as it is when it is written")
+    @Test("An update keeps the other callers' changes to other attributes")
     func changesOfOtherAttributes() async throws {
         let directory = try TemporaryDirectory()
         let keychain = LocalKeychain(home: directory.path + "/home")
@@ -258,7 +258,7 @@ struct UpdatesOfOneItemTests {
                         for round in 1...Int64(Scale.pick(20, full: 100)) {
                             let value: AttributeValue = attribute == .creator ? .number(round) : .string("round \(round)")
                             try keychain.update(UpdateRequest(query: query, changes: ItemAttributes([attribute: value])))
-                            // Nobody else changes this one.
+                            // No other thread changes this attribute.
                             let item = try keychain.copyMatching(MatchRequest(query: query)).first
                             if item?.attributes[attribute] != value { lostCount += 1 }
                         }

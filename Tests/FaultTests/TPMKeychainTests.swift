@@ -8,7 +8,7 @@ import KeychainTPM
 import KeychainTestSupport
 import Testing
 
-@Suite("A keychain in a TPM", .blocking, .requiresTPM)
+@Suite("Keychains protected by a TPM", .blocking, .requiresTPM)
 struct TPMKeychainTests {
     private func withHome(_ body: (String, SoftwareTPM) throws -> Void) throws {
         try withTemporaryDirectory(inMemory: true) { home in
@@ -31,7 +31,7 @@ struct TPMKeychainTests {
         try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { $0.tpmTCTI = chip.tcti }
     }
 
-    @Test("Made in one process, it is opened, locked and unlocked in others, and the chip is left empty")
+    @Test("Processes share, lock, and unlock one keychain, and leave no objects in the chip")
     func processes() throws {
         try withHome { home, chip in
             let first = try process(home, chip)
@@ -50,7 +50,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("A wrong passcode counts in the chip; locked out, the right one is told when to try again, and then opens")
+    @Test("Wrong passcodes count in the chip; during its lockout the right one fails with the time to wait, and opens afterwards")
     func lockout() throws {
         try withHome { home, chip in
             try chip.setLockout(afterTries: 2, recoverySeconds: 2)
@@ -74,7 +74,7 @@ struct TPMKeychainTests {
     }
 
     @Test(
-        "The second process does not ask the chip", .requiresKernelKeyring)
+        "The second process does not use the chip", .requiresKernelKeyring)
     func heldUntilRestart() throws {
         try withHome { home, chip in
             let first = try process(home, chip)
@@ -94,7 +94,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("A cleared chip: a clear error, nothing is deleted, and the recovery key restores access")
+    @Test("After the chip was cleared, calls fail, nothing is deleted, and the recovery key restores access")
     func cleared() throws {
         try withHome { home, chip in
             let made = try keychain(home, chip)
@@ -118,7 +118,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("Restored beside another chip the database opens nothing")
+    @Test("With another chip the database opens nothing")
     func foreign() throws {
         try withHome { home, chip in
             let made = try keychain(home, chip)
@@ -137,7 +137,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("From key file to TPM and back all items stay, and the key file of each time is another")
+    @Test("Moves between key file and TPM keep all items")
     func roundTrip() throws {
         try withHome { home, chip in
             let keychain = try keychain(home, chip)
@@ -155,9 +155,9 @@ struct TPMKeychainTests {
     }
 }
 
-@Suite("A build that cannot talk to a TPM", .blocking, .requiresBuildWithoutTPM)
+@Suite("Builds without TPM support", .blocking, .requiresBuildWithoutTPM)
 struct WithoutTPMTests {
-    @Test("It makes no keychain in one, moves none there, and says what adds the support")
+    @Test("Creating a keychain in a TPM or moving one there fails, and the error names the package trait")
     func saysSo() throws {
         try withTemporaryDirectory { home in
             func expectNone(_ body: () throws -> Void) {

@@ -6,9 +6,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A place that cannot be written", .blocking)
+@Suite("Directories without write or read permission", .blocking)
 struct UnwritableTests {
-    /// Root may write anywhere, so as root the attempts are another user's.
+    /// The user of the attempts: root ignores permissions, so root acts as another user.
     private struct Person {
         let number: UInt32?
 
@@ -34,7 +34,7 @@ struct UnwritableTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     }
 
-    /// `directory` is one that the person may pass through, `home` an own one below it.
+    /// Runs `body` with a directory that the user may only pass through, and `home` below it, which the user owns.
     private func withHome(_ body: (Person, _ directory: String, _ home: String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             try setMode(0o711, directory)
@@ -45,7 +45,7 @@ struct UnwritableTests {
         }
     }
 
-    @Test("In a read-only directory what is stored can be read; storing says that it cannot be written")
+    @Test("In a read-only directory items can be read, and storing fails with the reason")
     func readOnlyDirectory() throws {
         try withHome { person, _, home in
             #expect(try person.attempt(["add", "read"], home: home) == ["0 add", "0 read"])
@@ -59,7 +59,7 @@ struct UnwritableTests {
         }
     }
 
-    @Test("Where no keychain can be made, adding says where and why; reading finds nothing")
+    @Test("If no keychain can be created, adding fails with path and reason, and reading finds nothing")
     func noPlaceForAKeychain() throws {
         try withHome { person, _, home in
             try setMode(0o500, home)
@@ -71,7 +71,7 @@ struct UnwritableTests {
         }
     }
 
-    @Test("A directory of key files that cannot be written: no store is made that would lack its key")
+    @Test("If the directory of key files is read-only, no store is created without its key")
     func unwritableKeyDirectory() throws {
         try withHome { person, _, home in
             try person.makeDirectory(home + "/keys")
@@ -84,7 +84,7 @@ struct UnwritableTests {
         }
     }
 
-    @Test("A directory of key files that cannot be read: it is not taken for empty")
+    @Test("A directory of key files that cannot be read does not count as empty")
     func unreadableKeyDirectory() throws {
         try withHome { person, _, home in
             #expect(try person.attempt(["add"], home: home) == ["0 add"])
@@ -96,7 +96,7 @@ struct UnwritableTests {
         }
     }
 
-    @Test("A home that may not be entered is not taken for one without a keychain")
+    @Test("A home that may not be entered does not count as one without a keychain")
     func noEntry() throws {
         try withHome { person, directory, home in
             #expect(try person.attempt(["add"], home: home) == ["0 add"])
@@ -108,7 +108,7 @@ struct UnwritableTests {
     }
 }
 
-@Suite("An environment that leads nowhere", .blocking)
+@Suite("Invalid environment variables", .blocking)
 struct EnvironmentTests {
     private func attempt(_ environment: [String: String]) throws -> [Substring] {
         let run = try ChildProcess.run(BuiltProgram.path(of: "KeychainTestChild"), ["attempt", "add", "read"], environment: environment)
@@ -116,7 +116,7 @@ struct EnvironmentTests {
         return run.output.split(separator: "\n")
     }
 
-    @Test("Without a home, every call fails and says what to set", arguments: [[:], ["HOME": ""], ["HOME": "relative"]])
+    @Test("Without a home directory, every call fails and names the variable to set", arguments: [[:], ["HOME": ""], ["HOME": "relative"]])
     func noHome(_ environment: [String: String]) throws {
         for line in try attempt(environment) {
             #expect(line.hasPrefix("-25291 ") && line.contains("KEYCHAIN_HOME"))
@@ -143,7 +143,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("A home that is a file is refused, and left as it is")
+    @Test("A home that is a file is refused, and unchanged")
     func homeIsAFile() throws {
         try withTemporaryDirectory { directory in
             try Data("a file".utf8).write(to: URL(filePath: directory + "/home"))
@@ -158,7 +158,7 @@ struct EnvironmentTests {
 
 @Suite("File descriptors", .blocking)
 struct DescriptorTests {
-    @Test("Opening and failing to open, again and again, leaves none open")
+    @Test("Opening, successfully or not, leaks no descriptor")
     func noneLeaks() throws {
         try withTemporaryDirectory { directory in
             let states = UnusableState.all.enumerated().map { (directory + "/bad-\($0.offset)", $0.element) }

@@ -5,10 +5,9 @@ import KeychainCore
 import KeychainEngine
 
 extension ChildCommand {
-    /// PATH|configured passcode|new TIMEOUT-SECONDS FILE [own-session] [ignore-children]: asks, and says what came of it.
+    /// PATH|configured passcode|new TIMEOUT-SECONDS FILE [own-session] [ignore-children]: asks, and prints the outcome.
     ///
-    /// A path is that of the one pinentry program that is to be found, where there is a display.
-    /// The file holds the text that is expected; what was typed is not shown.
+    /// PATH is that of the only pinentry program. FILE contains the expected text; the entered text is not printed.
     static func ask(_ arguments: [String]) throws {
         guard arguments.count >= 4, let timeoutSeconds = UInt32(arguments[2]) else { throw BadArguments() }
         if arguments.contains("own-session"), setsid() < 0 { throw BadArguments() }
@@ -25,7 +24,7 @@ extension ChildCommand {
         let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
         say("can ask \(verifier.canAsk)")
         say(outcome(of: question, verifier, expected))
-        // Once for the process: the pipe in which signals are noted.
+        // The pipe for signals stays open in the process.
         let isLeaking = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count > descriptors + 2
         say(isLeaking ? "descriptors left" : "no descriptors left")
         say(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD ? "no children left" : "children left")
@@ -45,7 +44,7 @@ extension ChildCommand {
         }
     }
 
-    /// TERMINAL foreground|background ARGUMENT ...: what a shell does: runs `ask` as a job on a terminal of its own, and says how it ends.
+    /// TERMINAL foreground|background ARGUMENT ...: runs `ask` as a job of a shell on a terminal of its own, and prints how it ends.
     ///
     /// A job that stops is continued.
     static func askOnTerminal(_ arguments: [String]) throws {
@@ -71,7 +70,7 @@ extension ChildCommand {
         }
     }
 
-    /// A group of its own; in the foreground before it asks.
+    /// Starts a job in a process group of its own, which is in the foreground before it asks.
     private static func spawnJob(_ arguments: [String], on terminal: Int32, inForeground: Bool) throws -> pid_t {
         var attributes = posix_spawnattr_t()
         var signals = sigset_t()
@@ -82,7 +81,7 @@ extension ChildCommand {
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         unsafe posix_spawnattr_setpgroup(&attributes, 0)
         unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
-        // Not as the thread has it that started this process.
+        // Not the mask of the thread that started this process.
         unsafe sigemptyset(&signals)
         unsafe posix_spawnattr_setsigmask(&attributes, &signals)
         let words = unsafe (["KeychainTestChild", "as-job"] + arguments).map { unsafe strdup($0) } + [nil]
@@ -101,10 +100,10 @@ extension ChildCommand {
         return job
     }
 
-    /// Waits until whoever started the job has put it where it belongs, then does what the arguments say.
+    /// Waits until the parent has put the job into the foreground or background, then runs `ask`.
     static func asJob(_ arguments: [String]) throws {
         var byte: UInt8 = 0
-        // One byte, which never comes: the end does.
+        // Returns at the end of the pipe; no byte is ever sent.
         _ = unsafe read(9, &byte, 1)
         close(9)
         try ask(Array(arguments.dropFirst()))
@@ -118,11 +117,11 @@ extension ChildCommand {
     }
 }
 
-/// A pinentry program that does what a file says: it is this program under another name, and the file lies beside that name.
+/// A pinentry program that does what a file says: it is this program under another name, and the file is in the same directory.
 ///
 /// Each line is a step: `say TEXT` with a line break, `put TEXT` without, `until REQUEST` (everything before it is granted), `refuse
 /// REQUEST` (from now on, with an error), `flood TEXT` for ever, `sleep MILLISECONDS`, `die`, `ignore-signals`, `close-output`. At the
-/// end it waits for the end of its input. What it was asked goes to another file.
+/// end it waits for the end of its input. It logs its requests to another file.
 enum ScriptedPinentry {
     static let prefix = "pinentry-"
 
@@ -163,7 +162,7 @@ enum ScriptedPinentry {
 
     private static func put(_ text: String) {
         let bytes = Array(text.utf8)
-        // As many bytes as the text has. Nobody listens any more: done.
+        // As many bytes as the text has. An error means that the reader has ended.
         if unsafe write(1, bytes, bytes.count) < 0 { exit(1) }
     }
 }

@@ -8,7 +8,7 @@ import KeychainStore
 import KeychainTestSupport
 import Valet
 
-/// What a child process can be told to do.
+/// The commands of the child process.
 enum ChildCommand {
     static let all: [String: @Sendable ([String]) throws -> Void] = [
         "acknowledged-sets": acknowledgedSets,
@@ -38,7 +38,7 @@ enum ChildCommand {
 
 struct BadArguments: Error {}
 
-/// One line on standard output, by one write(2), at once: it is an acknowledgement.
+/// Prints a line by one unbuffered write(2), as acknowledgements require.
 func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = unsafe write(1, bytes, bytes.count)
@@ -51,7 +51,7 @@ func testValet(_ identifier: String = "child") throws -> Valet {
 }
 
 extension ChildCommand {
-    /// COUNT full|normal: sets that many new keys, and acknowledges each.
+    /// COUNT full|normal: sets COUNT new keys, and acknowledges each.
     private static func acknowledgedSets(_ arguments: [String]) throws {
         guard arguments.count == 2, let count = Int(arguments[0]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"] else {
             throw BadArguments()
@@ -88,7 +88,7 @@ extension ChildCommand {
                 try set(key, home: home)
                 say("done")
             } catch {
-                // The reason is in the log, on standard error, which is the same stream.
+                // The log contains the reason, on the same stream.
                 say("failed \(error)")
             }
         }
@@ -99,7 +99,7 @@ extension ChildCommand {
         try CurrentKeychain.with(LocalKeychain(home: home)) { try testValet().setString("value of \(key)", forKey: key) }
     }
 
-    /// FAULT: what a sanitizer must report.
+    /// FAULT: commits a fault that a sanitizer must report.
     private static func commitFault(_ arguments: [String]) throws {
         guard let fault = arguments.first.flatMap(PlantedFault.init) else { throw BadArguments() }
         fault.commit()
@@ -117,12 +117,12 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// [--as-user UID] add|read|count ...: does each in turn on the keychain of the environment and says `STATUS REASON`, 0 for success.
+    /// [--as-user UID] add|read|count ...: carries out each on the keychain of the environment, and prints `STATUS REASON`, 0 for success.
     static func attempt(_ arguments: [String]) throws {
         var rest = arguments[...]
         if rest.first == "--as-user" {
             guard let user = rest.dropFirst().first.flatMap({ UInt32($0) }) else { throw BadArguments() }
-            // The program may lie where that user cannot reach; it is loaded by now.
+            // The program's file may be out of that user's reach; it is already loaded.
             guard setregid(user, user) == 0, setreuid(user, user) == 0 else { throw BadArguments() }
             rest = rest.dropFirst(2)
         }
@@ -135,9 +135,9 @@ extension ChildCommand {
         }
     }
 
-    /// What there is to say beside the success.
+    /// Carries out an operation, and returns the text to print with the success.
     private static func perform(_ operation: String) throws(KeychainFailure) -> String {
-        // As a program would have it, but for the name that the kernel gives, which depends on what started it.
+        // Like any program's, but with a fixed identifier, because the kernel's name for the program depends on its parent.
         let keychain = LocalKeychain(
             configuration: try .fromEnvironment(), entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"))
         switch operation {
@@ -154,9 +154,9 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// THREADS COUNT full|normal|early: each thread sets COUNT new keys, says before each that it will, and acknowledges it.
+    /// THREADS COUNT full|normal|early: each thread sets COUNT new keys, and announces and acknowledges each.
     ///
-    /// With `early` the acknowledgement comes first, as it never may.
+    /// `early` is a planted fault: the acknowledgement precedes the write.
     static func acknowledgedSetsOnThreads(_ arguments: [String]) throws {
         guard arguments.count == 3, let threadCount = Int(arguments[0]), let count = Int(arguments[1]),
             let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
@@ -194,10 +194,12 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// GOOD BAD ...: uses the keychain below GOOD and fails on the ones below BAD, many times; says how many descriptors were open before and after.
+    /// GOOD BAD ...: repeatedly uses the keychain below GOOD and fails on those below BAD.
+    ///
+    /// Prints the number of open descriptors before and after.
     static func countDescriptors(_ arguments: [String]) throws {
         guard let good = arguments.first else { throw BadArguments() }
-        // What opens once for the process, such as the source of random bytes, is open after the first round.
+        // Descriptors that stay open in the process, such as that of the random source, are open after the first round.
         try useAll(good, arguments.dropFirst())
         let before = try openDescriptorCount()
         for _ in 0..<50 { try useAll(good, arguments.dropFirst()) }
@@ -225,7 +227,7 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// PATH SQL: edits the file of a keychain as somebody can who knows its format, page checksums included.
+    /// PATH SQL: edits the file of a keychain, and updates its page checksums.
     static func editDatabase(_ arguments: [String]) throws {
         guard arguments.count == 2 else { throw BadArguments() }
         let vfsName = try PageChecksums.vfsName(over: nil)
@@ -239,7 +241,9 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// FILE PASSWORD: restores the backup into the keychain of the environment; says `restoring`, and then `restored` and how many items were added.
+    /// FILE PASSWORD: restores the backup into the keychain of the environment.
+    ///
+    /// Prints `restoring`, and then `restored COUNT` with the number of added items.
     static func restoreBackup(_ arguments: [String]) throws {
         guard arguments.count == 2 else { throw BadArguments() }
         let keychain = LocalKeychain(

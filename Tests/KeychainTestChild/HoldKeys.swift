@@ -9,14 +9,15 @@ import KeychainTestSupport
 import Synchronization
 
 extension ChildCommand {
-    /// [--as-user UID] [--refuse-keyring] STORE-ID SELECTION: a key holder that does what each line of input says.
+    /// [--as-user UID] [--refuse-keyring] STORE-ID SELECTION: carries out each line of input on a key holder.
     ///
-    /// `kind`, `epoch NUMBER`, `hold SLOT TEXT SECONDS|none`, `load SLOT`, `remove SLOT`, `refuse-keyring`, `threads`. Lets go of everything at the end.
+    /// Lines are `kind`, `epoch NUMBER`, `hold SLOT TEXT SECONDS|none`, `load SLOT`, `remove SLOT`, `refuse-keyring`, and `threads`. At the
+    /// end it removes all keys.
     static func holdKeys(_ arguments: [String]) throws {
         var rest = arguments[...]
         if rest.first == "--as-user" {
             guard let user = rest.dropFirst().first.flatMap({ UInt32($0) }) else { throw BadArguments() }
-            // The program may lie where that user cannot reach; it is loaded by now.
+            // The program's file may be out of that user's reach; it is already loaded.
             guard setregid(user, user) == 0, setreuid(user, user) == 0 else { throw BadArguments() }
             rest = rest.dropFirst(2)
         }
@@ -79,7 +80,7 @@ private final class HolderInChild: Sendable {
     }
 }
 
-/// The count of locks of a store that there is none of.
+/// The lock epoch, in place of a store's.
 private final class EpochInChild: Sendable {
     private let number = Atomic<Int64>(7)
 
@@ -90,11 +91,11 @@ private final class EpochInChild: Sendable {
 }
 
 extension ChildCommand {
-    /// TCTI: seals and unseals, fails in many ways, and says so when no descriptor has been left open.
+    /// TCTI: seals, unseals, and fails in several ways; reports success if no descriptor leaks.
     static func sealAndFail(_ arguments: [String]) throws {
         guard let tcti = arguments.first else { throw BadArguments() }
         let device = try TPMDevice(tcti: tcti)
-        // What opens once for the process is open after the first round.
+        // Descriptors that stay open in the process are open after the first round.
         try useAndFail(device)
         let before = try openDescriptorCount()
         for _ in 0..<20 { try useAndFail(device) }
@@ -121,10 +122,10 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// COMMAND [ARGUMENT ...]: becomes that command, with the kernel's keyring refused to it.
+    /// COMMAND [ARGUMENT ...]: executes the command without access to the kernel's keyring.
     static func withoutKeyring(_ arguments: [String]) throws {
         guard let command = arguments.first, keychain_test_refuse_keyring() == 0 else { throw BadArguments() }
-        // Copies that live until this process is another program.
+        // Copies that live until execvp replaces this program.
         let pointers = unsafe arguments.map { unsafe strdup($0) } + [nil]
         unsafe execvp(command, pointers)
         throw BadArguments()

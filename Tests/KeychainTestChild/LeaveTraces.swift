@@ -8,7 +8,7 @@ import Logging
 import Valet
 
 extension ChildCommand {
-    /// Stores, overwrites and removes every marked text; then, for each line of input, does it once more.
+    /// Stores, overwrites, and removes every marked text, and repeats that for each line of input.
     static func storeMarkers(_ arguments: [String]) throws {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
@@ -55,7 +55,7 @@ extension ChildCommand {
         guard found == errSecSuccess, result as? Data == attributes[kSecValueData as String] as? Data else {
             throw BadStatus(status: found)
         }
-        // Removed and added again the next time: what is removed must leave no trace either.
+        // Removed and added again, because removed items must not leave traces either.
         query[kSecReturnData as String] = nil
         let removed = SecItemDelete(query as CFDictionary)
         guard removed == errSecSuccess else { throw BadStatus(status: removed) }
@@ -69,10 +69,9 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// [leak]: does what `leave-traces` does and much that fails, with everything that is logged, at every level, and every error in every form on
-    /// standard output; then, for each line of input, once more.
+    /// [leak]: does the same as `leave-traces` and much that fails, and prints the log at every level and each error in every form.
     ///
-    /// With `leak`, a value is logged too.
+    /// Repeats that for each line of input. `leak` is a planted fault: a value is logged too.
     static func logEverything(_ arguments: [String]) throws {
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardOutput(label: label)
@@ -93,7 +92,7 @@ extension ChildCommand {
     private static func logEveryCall() throws {
         let valet = try testValet(Marker.valetIdentifier.rawValue)
         repeat {
-            // Damaged, the second time.
+            // Damaged in the second round.
             sayErrors { _ = try valet.string(forKey: "damaged") }
             sayErrors { try storeMarkersOnce(valet) }
             sayErrors { _ = try valet.string(forKey: Marker.removedKey.rawValue) }
@@ -107,7 +106,7 @@ extension ChildCommand {
         } while readLine() != nil
     }
 
-    /// Every attribute with a value that it does not take, or of a type that it has not.
+    /// Calls with attributes whose values are invalid or have the wrong type.
     private static func failRequests() {
         let wrong: [(CFString, Any)] = [
             (kSecAttrAccessible, Marker.label.rawValue), (kSecAttrLabel, 5), (kSecAttrPort, Marker.path.rawValue),

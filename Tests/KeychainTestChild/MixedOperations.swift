@@ -7,10 +7,10 @@ import Synchronization
 import Valet
 
 extension ChildCommand {
-    /// PROCESS THREADS SECONDS [stale]: mixed operations on the keys that all such processes share; then each of them, a line each, and how many
-    /// descriptors were open after each half of the time.
+    /// PROCESS THREADS SECONDS [stale]: carries out random operations on keys that all such processes share.
     ///
-    /// With `stale`, every tenth read is answered from memory, with what this process read of the key before.
+    /// Prints the number of open descriptors after each half of the time, then the operations. `stale` is a planted fault: every tenth read
+    /// returns an earlier answer.
     static func mixedOperations(_ arguments: [String]) throws {
         guard arguments.count >= 3, let process = Int(arguments[0]), let threadCount = Int(arguments[1]), let seconds = Double(arguments[2])
         else { throw BadArguments() }
@@ -38,7 +38,7 @@ extension ChildCommand {
     }
 }
 
-/// What the threads of one process do.
+/// The operations of the threads of one process.
 private struct MixedWorker: Sendable {
     let valet: Valet
     let remembersReads: Bool
@@ -49,7 +49,7 @@ private struct MixedWorker: Sendable {
         self.remembersReads = remembersReads
     }
 
-    /// About as many threads as keys: several at each key, most of the time.
+    /// Fewer keys than threads, so that operations on one key overlap.
     private static let keys = (0..<12).flatMap { ["item-\($0)", "valet-\($0)"] }
 
     /// The same clock in all processes.
@@ -133,11 +133,11 @@ private struct MixedWorker: Sendable {
     }
 }
 
-/// The planted fault: a cache that nobody invalidates.
+/// The planted fault: a cache that is never invalidated.
 private final class RememberedReads: Sendable {
     private let state = Mutex<(answers: [String: HistoryEntry.Answer], count: Int)>(([:], 0))
 
-    /// Nil but for every so many-th call, and for a key that was never read.
+    /// Returns the earlier answer at every `count`-th call, else nil.
     func every(_ count: Int, _ key: String) -> HistoryEntry.Answer? {
         state.withLock {
             $0.count += 1

@@ -7,7 +7,7 @@ import KeychainTestSupport
 import Synchronization
 
 extension ChildCommand {
-    /// HOLDER: does what each line of its input asks, on one keychain object, and answers `= STATUS` with what there is to say.
+    /// HOLDER: carries out each line of its input on one keychain, and prints `= STATUS TEXT`.
     static func session(_ arguments: [String]) throws {
         let person = TypedPresenceVerifier()
         let keychain = try sessionKeychain(arguments.first, person)
@@ -31,7 +31,7 @@ extension ChildCommand {
         withExtendedLifetime(planted) {}
     }
 
-    /// COUNT PASSCODE: unlocks and locks so many times; says how often in all it got which status.
+    /// COUNT PASSCODE: unlocks and locks COUNT times, and prints how often each status was returned.
     static func lockCycles(_ arguments: [String]) throws {
         guard arguments.count == 2, let count = Int(arguments[0]) else { throw BadArguments() }
         let keychain = try sessionKeychain(nil)
@@ -43,7 +43,7 @@ extension ChildCommand {
         tally.printAll()
     }
 
-    /// ACCOUNT ...: reads each in turn, over and over, until its input ends; says how often it got which status.
+    /// ACCOUNT ...: reads the accounts in turn until its input ends, and prints how often each status was returned.
     ///
     /// The account `state` stands for the state of the lock.
     static func readUntilInputEnds(_ arguments: [String]) throws {
@@ -64,7 +64,7 @@ extension ChildCommand {
                     guard state == .unlocked else { throw KeychainFailure(.internal, "\(state)") }
                 }
             }
-            // What is looked for happens between two reads of one process, not while eight compete for a processor.
+            // Leaves the processor to the process that locks.
             usleep(5_000)
         }
         tally.printAll()
@@ -86,7 +86,7 @@ extension ChildCommand {
         }
     }
 
-    /// What there is to say beside the success.
+    /// Carries out an operation, and returns the text to print with the success.
     private static func perform(
         _ words: [String], on keychain: LocalKeychain, _ context: AuthenticationContext
     ) throws(KeychainFailure) -> String {
@@ -102,7 +102,7 @@ extension ChildCommand {
             try keychain.changePasscode(
                 from: try Passcode(text: words[1]), to: try Passcode(text: words[2]), rotatingKeys: words[0] == "rotate",
                 autoLock: .standard)
-        // The passcode as hexadecimal digits: it lies nowhere but where it should.
+        // The passcode as hexadecimal digits, so that the input does not contain the passcode itself.
         case ("unlock-secret", 2): try keychain.unlock(try Passcode(normalized: SecretBytes(hexadecimal: words[1])), autoLock: .standard)
         case ("set-secret", 2):
             try keychain.setPasscode(try Passcode(normalized: SecretBytes(hexadecimal: words[1])), autoLock: .standard)
@@ -152,7 +152,7 @@ extension ChildCommand {
     }
 }
 
-/// A secret that lies where keys lie, for a search that is to find it.
+/// A secret in memory for keys, which a search must find.
 private final class PlantedSecret {
     private let secret: SecretBytes
 
@@ -162,7 +162,7 @@ private final class PlantedSecret {
 }
 
 extension SecretBytes {
-    /// The bytes go straight to where keys lie, one by one: nothing else may hold them together.
+    /// Writes the bytes one by one into memory for keys: no other buffer may contain them all.
     fileprivate init(hexadecimal: String) throws(KeychainFailure) {
         let digits = Array(hexadecimal)
         guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { throw KeychainFailure(.parameter, "not hexadecimal") }
@@ -174,7 +174,7 @@ extension SecretBytes {
     }
 }
 
-/// How often what was answered.
+/// Counts the statuses of operations.
 private struct StatusTally {
     private var counts: [String: Int] = [:]
 
@@ -183,7 +183,7 @@ private struct StatusTally {
             try body()
             counts["\(operation) 0", default: 0] += 1
         } catch {
-            // The reason of a status that nobody expects is the way to its cause.
+            // The reason of an unexpected status helps to find its cause.
             let isExpected = error.status == .interactionNotAllowed
             counts["\(operation) \(error.status.rawValue)\(isExpected ? "" : " \(error.reason)")", default: 0] += 1
         }
@@ -195,7 +195,7 @@ private struct StatusTally {
     }
 }
 
-/// A person who types what they were told last, once.
+/// A verifier that enters the given text once.
 final class TypedPresenceVerifier: PresenceVerifier {
     private let next = Mutex<[UInt8]?>(nil)
 
@@ -206,7 +206,7 @@ final class TypedPresenceVerifier: PresenceVerifier {
     }
 
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        guard let bytes = next.withLock({ $0.take() }) else { throw .promptUnavailable("nobody was told to type") }
+        guard let bytes = next.withLock({ $0.take() }) else { throw .promptUnavailable("there is nothing to enter") }
         do throws(KeychainFailure) {
             // As many bytes as the buffer has.
             let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// `KeychainTestChild COMMAND [ARGUMENT ...]`: what a test runs in a process of its own.
+/// `KeychainTestChild COMMAND [ARGUMENT ...]`: the child process of tests.
 ///
 /// The keychain is that of the environment.
 let arguments = Array(CommandLine.arguments.dropFirst())

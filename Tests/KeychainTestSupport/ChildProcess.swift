@@ -2,12 +2,12 @@
 import Foundation
 package import Glibc
 
-/// A process that a test has started and talks to line by line.
+/// A child process with which a test exchanges lines.
 ///
-/// Nothing waits longer than its deadline.
+/// Every call that waits has a deadline.
 ///
-/// Foundation's `Process` lets the ends of its pipes slip into children that other tests start at the same moment; the end of
-/// a child's output would then be seen late. Here both ends are close-on-exec from their first moment.
+/// Foundation's `Process` leaks its pipes into children that other tests start at the same time, which delays the end of a child's output.
+/// Here both ends are created close-on-exec.
 package final class ChildProcess {
     package enum Failure: Error {
         case couldNotStart(String, errorNumber: Int32)
@@ -24,16 +24,16 @@ package final class ChildProcess {
     package let processID: pid_t
     private let connection: Int32
     private var pending: [UInt8] = []
-    /// What `readLine` has given so far.
+    /// The lines that `readLine` has returned.
     package private(set) var linesRead: [String] = []
     private var ending: Ending?
 
     /// Starts a program.
     ///
-    /// The child's environment is `environment` and nothing else; its standard error joins its standard output.
+    /// The child's environment is exactly `environment`. Its standard error goes to the same stream as its standard output.
     package init(_ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
         var ends: [Int32] = [-1, -1]
-        // Two places, as socketpair fills them. A socket, because pipe2 is not among what Swift sees of the C library.
+        // The array has the two elements that socketpair fills. A socket, because Swift does not import pipe2.
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Failure.couldNotStart(executable, errorNumber: errno)
         }
@@ -58,7 +58,7 @@ package final class ChildProcess {
     /// Writes one line to the child's standard input.
     package func send(_ line: String) {
         let bytes = Array((line + "\n").utf8)
-        // A line is short and goes in whole. A child that has ended is seen when it is read from.
+        // A line is short enough to be sent whole. If the child has ended, the next read reports it.
         _ = unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
@@ -67,7 +67,7 @@ package final class ChildProcess {
         shutdown(connection, Int32(SHUT_WR))
     }
 
-    /// The next line that the child writes; nil at the end of its output.
+    /// Reads the next line of the child's output; nil at its end.
     package func readLine(withinSeconds seconds: Double = 60) throws -> String? {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         while true {
@@ -87,7 +87,7 @@ package final class ChildProcess {
         }
     }
 
-    /// All that the child still writes, until it ends its output.
+    /// Reads the rest of the child's output.
     package func readToEnd(withinSeconds seconds: Double = 60) throws -> String {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         while let hasMore = readMore(until: deadline) {
@@ -102,18 +102,19 @@ package final class ChildProcess {
         kill(processID, signal)
     }
 
-    /// Waits for the end of the process.
+    /// Waits until the process has ended.
     package func waitUntilEnded(withinSeconds seconds: Double = 60) throws -> Ending {
         if let ending { return ending }
-        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
-        while ContinuousClock.now < deadline {
-            if let ending = reap(options: WNOHANG) { return ending }
-            usleep(500)
+        var ending: Ending?
+        waitUntil(withinSeconds: seconds) {
+            ending = reap(options: WNOHANG)
+            return ending != nil
         }
-        throw Failure.didNotEnd
+        guard let ending else { throw Failure.didNotEnd }
+        return ending
     }
 
-    /// Runs a program to its end; gives all it wrote.
+    /// Runs a program to its end, and returns its output.
     package static func run(
         _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], withinSeconds seconds: Double = 60
     ) throws -> (ending: Ending, output: String) {
@@ -123,7 +124,7 @@ package final class ChildProcess {
         return (try child.waitUntilEnded(), output)
     }
 
-    /// True when something came, false at the end of the output, nil at the deadline.
+    /// Returns true if bytes were read, false at the end of the output, nil at the deadline.
     private func readMore(until deadline: ContinuousClock.Instant) -> Bool? {
         var request = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
         while true {
@@ -142,7 +143,7 @@ package final class ChildProcess {
     private func reap(options: Int32) -> Ending? {
         var status: Int32 = 0
         guard unsafe waitpid(processID, &status, options) == processID else { return nil }
-        // The layout of the status is that of wait(2): a signal in the low seven bits, an exit code in the next byte.
+        // As wait(2) defines: a signal in the low seven bits, an exit code in the next byte.
         let ending: Ending = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .killed(bySignal: status & 0x7f)
         self.ending = ending
         return ending
@@ -155,7 +156,7 @@ package final class ChildProcess {
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         for standardStream: Int32 in 0...2 { unsafe posix_spawn_file_actions_adddup2(&actions, standardStreams, standardStream) }
-        // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
+        // Copies that live until the end of the call; a null pointer ends each array.
         let argumentCopies = unsafe ([executable] + arguments).map { unsafe strdup($0) }
         let environmentCopies = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
         defer { _ = unsafe (argumentCopies + environmentCopies).map { unsafe free($0) } }
@@ -165,16 +166,16 @@ package final class ChildProcess {
     }
 }
 
-/// Finds programs that this package has built: they lie beside the tests.
+/// Finds programs that this package has built, in the directory of the tests.
 package enum BuiltProgram {
     package struct Missing: Error {
         let name: String
         let places: [String]
     }
 
-    /// The path of the program.
+    /// Returns the path of the program.
     ///
-    /// Throws, saying where it was looked for, when it was not built.
+    /// Throws `Missing` with the searched directories if it was not built.
     package static func path(of name: String) throws -> String {
         let places = [try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"), CommandLine.arguments.first]
             .compactMap(\.self)

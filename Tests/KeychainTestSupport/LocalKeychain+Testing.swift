@@ -4,16 +4,16 @@ import FoundationEssentials
 package import KeychainCore
 package import KeychainEngine
 
-/// The shortest way to an item of a keychain in a file, failures and their reasons included.
+/// Short calls for generic passwords of one service.
 extension LocalKeychain {
-    /// The keychain below `home`, seen by the program that the tests start as a child.
+    /// Opens the keychain below `home` with the entitlements of the tests' child.
     package convenience init(home: String, configure: (inout KeychainConfiguration) -> Void = { _ in }) {
         var configuration = KeychainConfiguration(home: home)
         configure(&configuration)
         self.init(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "KeychainTestChild"))
     }
 
-    /// Nil adds it with the class that items have when none is named.
+    /// Adds an item, with the default accessibility if `accessibility` is nil.
     package func addItem(_ account: String, _ secret: String, _ accessibility: Accessibility? = nil) throws(KeychainFailure) {
         try addItem(account, secret, protectedBy: accessibility.map { AccessControl($0) })
     }
@@ -24,7 +24,7 @@ extension LocalKeychain {
             AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8), accessControl: control))
     }
 
-    /// Throws `.itemNotFound` when there is none.
+    /// Reads the secret of an item; throws `.itemNotFound` if there is none.
     package func secret(
         of account: String, _ authentication: Authentication = Authentication(interaction: .forbidden)
     ) throws(KeychainFailure) -> String {
@@ -46,11 +46,11 @@ extension LocalKeychain {
     }
 }
 
-/// A keychain under a passcode, as tests need it: cheap to unlock, and its keys gone from the kernel's keyring afterwards.
+/// Keychains with a passcode for tests: cheap to unlock, and removable from the kernel's keyring.
 extension LocalKeychain {
-    /// Writes the policy that makes deriving cheap, and uses it.
+    /// Opens a keychain with a policy that makes key derivation cheap.
     ///
-    /// What a test derives protects nothing, and 64 MiB in each of many tests at once would be slow.
+    /// The production cost, 64 MiB for each derivation, would take most of the tests' time.
     package static func withCheapPasscode(
         home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1,
         configure: (inout KeychainConfiguration) -> Void = { _ in }
@@ -75,7 +75,7 @@ extension LocalKeychain {
         try unlock(try Passcode(text: passcode), autoLock: autoLock)
     }
 
-    /// What was held for this store goes, as it would at a restart.
+    /// Removes all held keys of this store, as a restart does.
     package func forgetKeys() {
         guard let status = try? sessionStatus(), status.isPasscodeSet else { return }
         try? lock(.everything)
@@ -90,7 +90,7 @@ extension Passcode {
     }
 }
 
-/// Runs `body` with a keychain in a fresh directory; nothing is left of it, in the file system or in the keyring.
+/// Runs `body` with a keychain in a new directory, and removes it from the file system and the keyring afterwards.
 package func withLocalKeychain<Result>(
     holder: KeyHolderSelection = .automatic, _ body: (LocalKeychain, _ home: String) throws -> Result
 ) throws -> Result {

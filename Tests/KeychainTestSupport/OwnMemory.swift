@@ -11,9 +11,9 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Searches this process's memory for what should no longer be there.
+/// Searches this process's own memory.
 package enum OwnMemory {
-    /// Bytes that are altered as long as nobody compares: a search must not find its own needle.
+    /// Bytes to search for, kept masked so that a search does not find its own needle.
     package struct Needle: Sendable {
         fileprivate static let mask: UInt8 = 0x55
         fileprivate let masked: [UInt8]
@@ -23,7 +23,7 @@ package enum OwnMemory {
             self.masked = masked
         }
 
-        /// Makes the bytes themselves, in memory for keys.
+        /// Returns the unmasked bytes, in memory for keys.
         package func secret() throws -> SecretBytes {
             // Each byte is written within the region, which has as many.
             try unsafe SecretBytes(byteCount: masked.count) { buffer in
@@ -32,14 +32,14 @@ package enum OwnMemory {
         }
     }
 
-    /// Whether the bytes stand anywhere that this process can write to.
+    /// Returns whether the bytes are in memory that this process can write.
     package static func holds(_ needle: Needle) throws -> Bool {
         let memory = unsafe Glibc.open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
         guard memory >= 0 else { throw POSIXFailure(number: errno) }
         defer { close(memory) }
         let ranges = try writableRanges()
         var isFound = false
-        // In memory for keys, so that the copy of what is searched is wiped and nobody finds it later.
+        // In memory for keys, so that the copy of the searched memory is wiped.
         _ = try unsafe SecretBytes(byteCount: 1 << 20) { buffer in
             isFound = ranges.contains { unsafe holds(needle, in: $0, of: memory, through: buffer) }
         }
@@ -47,7 +47,7 @@ package enum OwnMemory {
     }
 
     private static func writableRanges() throws -> [Range<UInt64>] {
-        // Read until the end: Foundation takes the first page of such a file for all of it.
+        // Foundation would read only the first page of such a file.
         let maps = unsafe fopen("/proc/self/maps", "re")
         guard let maps = unsafe maps else { throw POSIXFailure(number: errno) }
         defer { unsafe fclose(maps) }
@@ -73,7 +73,7 @@ package enum OwnMemory {
     ) -> Bool {
         stride(from: range.lowerBound, to: range.upperBound, by: buffer.count - needle.masked.count).contains { start in
             let wanted = min(UInt64(buffer.count), range.upperBound - start)
-            // A range that is gone by now gives an error, and holds nothing. Never more is read than the buffer takes.
+            // Reading a range that has been unmapped fails. At most as many bytes are read as the buffer has.
             let count = unsafe pread(memory, buffer.baseAddress, Int(wanted), off_t(start))
             return unsafe count > 0 && contains(needle, UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         }
@@ -82,7 +82,7 @@ package enum OwnMemory {
     private static func contains(_ needle: Needle, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let first = needle.masked.first, var next = bytes.baseAddress else { return false }
         let end = unsafe next + bytes.count
-        // Every pointer stays within `bytes`: the search ends where the needle no longer fits.
+        // Every pointer is within `bytes`: the search ends where the needle no longer fits.
         while unsafe next + needle.masked.count <= end,
             let candidate = unsafe memchr(next, Int32(first ^ Needle.mask), next.distance(to: end) - needle.masked.count + 1)
         {

@@ -4,17 +4,17 @@ internal import Glibc
 internal import KeychainCore
 internal import Synchronization
 
-/// A fault that a sanitizer must report, to prove that it watches the process that commits it.
+/// A fault that a sanitizer must report, which proves that it checks the process.
 package enum PlantedFault: String, CaseIterable, Sendable {
-    /// None: what a lock guards, on threads that wait for each other. A sanitizer that reports it does not see the lock.
+    /// No fault: accesses guarded by a lock. A sanitizer that reports them does not recognize the lock.
     case guarded
-    /// Two threads count in one place.
+    /// Two threads increment one variable without synchronization.
     case race
     case raceInC = "race-in-c"
-    /// A write behind the end of an allocation.
+    /// A write beyond the end of an allocation.
     case overflow
     case useAfterFreeInC = "use-after-free-in-c"
-    /// Memory that nobody can give back.
+    /// Memory that is never freed.
     case leak
 
     package func commit() {
@@ -28,7 +28,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
         }
     }
 
-    // Unsafe on purpose: nothing orders the threads that count here.
+    // Unsafe on purpose: the accesses are not synchronized.
     nonisolated(unsafe) private static var plantedRace = 0
 
     private static func plantOverflow() {
@@ -42,7 +42,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     private static let timedLock = TimedLock()
     // Guarded by `timedLock`.
     nonisolated(unsafe) private static var timedCount = 0
-    /// Made by the thread that asks first, while the other waits.
+    /// Initialized by the first thread, while the other waits.
     private static let madeOnce: [Int] = {
         usleep(1_000)
         return Array(0..<100)
@@ -51,7 +51,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     private static func countWithLocks() {
         _ = keychain_test_on_two_threads {
             for index in PlantedFault.madeOnce {
-                // Holding the lock for a moment makes the other thread wait in the kernel.
+                // Holding the lock longer makes the other thread wait in the kernel.
                 PlantedFault.mutex.withLock {
                     $0.append(index)
                     usleep(10)
@@ -65,7 +65,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     }
 }
 
-/// Texts that a child stores and that must be found nowhere on the disk.
+/// Texts that a child stores, and that must not be found on the disk or in logs.
 package enum Marker: String, CaseIterable {
     case key = "marked-key-a7Q2xv9LmTz4"
     case removedKey = "marked-removed-key-Kd83HsWq0b"

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One call of a history: what was asked of a key, when, and what was answered.
+/// One call of a history: the operation on a key, its times, and its answer.
 ///
-/// Every value is written once only, so a value tells the call that wrote it.
+/// Every value is written only once, so that it identifies the call that wrote it.
 package struct HistoryEntry: Equatable, Sendable {
     package enum Verb: String, Sendable, CaseIterable {
-        /// Stores, whether there is a value or not.
+        /// Stores a value whether or not there is one.
         case set
-        /// Stores where there is none.
+        /// Stores a value if there is none.
         case add
-        /// Stores where there is one.
+        /// Replaces an existing value.
         case update
         case read, remove
     }
 
     package enum Answer: Equatable, Sendable {
         case done
-        /// What a read found.
+        /// The value that was read.
         case value(Int)
         case notFound
         case duplicate
-        /// Anything else, as a status.
+        /// Any other status.
         case failed(Int32)
     }
 
     package let key: String
     package let verb: Verb
-    /// What is written; 0 for verbs that write nothing.
+    /// The value that is written; 0 for verbs that write nothing.
     package let written: Int
     package let answer: Answer
     package let startNanoseconds: UInt64
@@ -42,7 +42,7 @@ package struct HistoryEntry: Equatable, Sendable {
     }
 }
 
-/// As a line of a child's output; keys have no spaces.
+/// A line of a child's output; keys contain no spaces.
 extension HistoryEntry: LosslessStringConvertible {
     package var description: String {
         let answer =
@@ -80,7 +80,7 @@ extension HistoryEntry.Answer {
     }
 }
 
-/// SplitMix64: the same seed gives the same run, so that a failure can be repeated.
+/// SplitMix64: a random generator with a seed, so that a failure can be reproduced.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

@@ -2,10 +2,9 @@
 import Foundation
 import Glibc
 
-/// A TPM 2.0 in software, with a state of its own, that ends with the last reference to it.
+/// A TPM 2.0 emulator with a state of its own, which ends with the last reference to it.
 ///
-/// There is no resource manager before it, and it has three places for objects and three for sessions: what a program leaves in it
-/// shows.
+/// It has no resource manager and three slots each for objects and sessions, so leaked objects are noticed.
 package final class SoftwareTPM {
     package enum Failure: Error {
         case didNotStart(log: String)
@@ -20,7 +19,7 @@ package final class SoftwareTPM {
     private var logPath: String { directory.path + "/log" }
     package var stateDirectory: String { directory.path + "/state" }
 
-    /// The chip's place, as tpm2-tss names it.
+    /// The TCTI configuration of tpm2-tss.
     package var tcti: String { "swtpm:path=\(socketPath)" }
 
     package init(recordsTraffic: Bool = false) throws {
@@ -30,9 +29,9 @@ package final class SoftwareTPM {
         try start()
     }
 
-    /// Starts it, after `kill`, with the state it had.
+    /// Starts it after `kill`, with its previous state.
     package func start() throws {
-        // tpm2-tss takes the control socket to be beside the other, with this ending.
+        // tpm2-tss expects the control socket beside the other, with this suffix.
         let paths = [socketPath, socketPath + ".ctrl"]
         for path in paths { try? FileManager.default.removeItem(atPath: path) }
         process = try ChildProcess(
@@ -48,19 +47,19 @@ package final class SoftwareTPM {
         }
     }
 
-    /// Cuts its power.
+    /// Kills it, like a power cut.
     package func kill() throws {
         process?.send(signal: SIGKILL)
         _ = try process?.waitUntilEnded()
     }
 
-    /// Sends it a signal: SIGSTOP leaves its sockets open and nobody behind them.
+    /// Sends it a signal; after SIGSTOP its sockets are open, but it does not answer.
     package func send(signal: Int32) { process?.send(signal: signal) }
 
-    /// Its process; for threads that end it.
+    /// Its process ID, for threads that kill it.
     package var processID: Int32? { process?.processID }
 
-    /// Runs one of tpm2-tools on it; gives what that wrote.
+    /// Runs one of tpm2-tools on it, and returns the output.
     @discardableResult
     package func run(_ tool: String, _ arguments: String...) throws -> String {
         let result = try ChildProcess.run(tool, arguments + ["-T", tcti])
@@ -68,22 +67,22 @@ package final class SoftwareTPM {
         return result.output
     }
 
-    /// Clears it, as firmware does when a person asks for it: everything that was sealed is lost.
+    /// Clears it as firmware does on request: all sealed objects become unusable.
     package func clear() throws { try run("tpm2_clear", "-c", "p") }
 
-    /// Sets how many wrong authorizations lock it, and after how many seconds one is forgiven.
+    /// Sets the number of wrong authorizations before a lockout, and the seconds after which one is forgiven.
     package func setLockout(afterTries tryCount: Int, recoverySeconds: Int) throws {
         try run("tpm2_dictionarylockout", "-s", "-n", "\(tryCount)", "-t", "\(recoverySeconds)", "-l", "\(recoverySeconds)")
     }
 
-    /// What is loaded in it: objects and sessions.
+    /// Returns the handles of loaded objects and sessions.
     package func loadedHandles() throws -> [String] {
         try ["handles-transient", "handles-loaded-session", "handles-saved-session"].flatMap { kind in
             try run("tpm2_getcap", kind).split(separator: "\n").map(String.init)
         }
     }
 
-    /// Whether bytes have passed between a program and the chip, which must have been made to record them.
+    /// Returns whether the bytes were transferred to or from the chip, which must record its traffic.
     package func hasSeen(_ bytes: some Sequence<UInt8>) throws -> Bool {
         let digits = bytes.map { byte in
             (String(byte >> 4, radix: 16) + String(byte & 0xf, radix: 16)).uppercased()

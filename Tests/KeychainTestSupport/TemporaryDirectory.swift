@@ -2,13 +2,13 @@
 import Foundation
 import Glibc
 
-/// A fresh directory below the system's temporary one, for its owner alone; removed with all it holds when the last reference goes.
+/// A new directory with mode 700, which is removed with its contents when the last reference to it is released.
 ///
-/// Hold on to it for as long as the path is used: `withTemporaryDirectory` does.
+/// Keep a reference while the path is used; `withTemporaryDirectory` does.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
-    /// Where a place in memory is asked for and there is one, flushing costs nothing.
+    /// With `inMemory`, the directory is in a file system in memory if there is one, where flushing costs nothing.
     package init(inMemory: Bool = false) throws {
         let memory = "/dev/shm"
         let base =
@@ -23,7 +23,7 @@ package final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Tests take permissions away; without them an ordinary user cannot remove what is inside.
+    /// Restores permissions that tests have removed, which an ordinary user needs to delete the contents.
     private func makeRemovable() {
         for name in FileManager.default.enumerator(atPath: path)?.compactMap({ $0 as? String }) ?? [] {
             let below = path + "/" + name
@@ -36,17 +36,15 @@ package final class TemporaryDirectory: Sendable {
     }
 }
 
-/// Runs `body` with the path of a directory that is gone afterwards.
+/// Runs `body` with the path of a new directory, and removes the directory afterwards.
 package func withTemporaryDirectory<Result>(inMemory: Bool = false, _ body: (String) throws -> Result) throws -> Result {
     let directory = try TemporaryDirectory(inMemory: inMemory)
     return try withExtendedLifetime(directory) { try body(directory.path) }
 }
 
-/// Everything below a directory: names, kinds, modes, contents.
+/// The names, types, modes, owners, and contents of all files below a directory, for comparison.
 ///
-/// Two are equal when nothing was changed.
-///
-/// Taking one opens and closes each file, which drops the locks that this process has on it: only while no keychain is open there.
+/// Creating one opens and closes each file, which drops this process's locks on it. So no keychain may be open there.
 package struct FileSnapshot: Equatable, CustomStringConvertible {
     private let entries: [String: Entry]
 
@@ -75,7 +73,7 @@ package struct FileSnapshot: Equatable, CustomStringConvertible {
         self.entries = entries
     }
 
-    /// The names of all that is there, sorted.
+    /// The names of all files and directories, sorted.
     package var names: [String] { entries.keys.filter { $0 != "." }.sorted() }
 
     package var description: String {

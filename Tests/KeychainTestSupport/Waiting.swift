@@ -2,17 +2,15 @@
 import Foundation
 import Synchronization
 
-/// Polls a condition every millisecond until it holds.
+/// Polls a condition twice every millisecond until it holds, and returns whether it held before the deadline.
 ///
-/// Returns whether it held before the deadline, so that a test can assert it.
-///
-/// - Parameter seconds: The deadline, from now on. It is generous, since it only decides how long a test that fails takes.
+/// The deadline only decides how long a failing test takes, so it is generous.
 @discardableResult
 package func waitUntil(withinSeconds seconds: Double = 60, _ condition: () throws -> Bool) rethrows -> Bool {
     let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
     while try !condition() {
         guard ContinuousClock.now < deadline else { return false }
-        usleep(1_000)
+        usleep(500)
     }
     return true
 }

@@ -4,16 +4,16 @@ import PowerCutSimulation
 
 /// `swift run PowerCut`: power cuts at every moment of recorded runs of the workload.
 struct PowerCutCommand {
-    /// Of the first run; the next ones have the numbers after it.
+    /// The seed of the first run; the next runs have the following numbers.
     private var seed = UInt64.random(in: 0..<1_000_000_000)
-    /// For each run, how many images hold an arbitrary part of what was not flushed, beside the two for every moment.
+    /// The number of images for each run with a random part of the unflushed changes, in addition to two for every moment.
     private var imageCount = 10_000
     private var runCount: UInt64 = 2
     private var size = WorkloadPlan.Size.large
-    /// Of a run that was recorded before.
+    /// The log of an earlier run.
     private var logPath: String?
 
-    /// Nil when the words are not understood.
+    /// Returns nil if the arguments are invalid.
     init?(_ words: ArraySlice<String>) {
         var words = words
         while let name = words.popFirst() {
@@ -31,7 +31,7 @@ struct PowerCutCommand {
         }
     }
 
-    /// At most as many runs at once as there are processors; gives the number of losses, and of runs that could not be made.
+    /// Runs as many simulations at once as there are processors, and returns the number of losses and failed runs.
     func run() async -> Int {
         await withTaskGroup(of: Int.self) { group in
             var lossCount = 0

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 
-/// What the recorder of a program's changes has written, in the order in which they happened.
+/// The recorded changes of a program, in order.
 package struct DiskLog {
     package enum Failure: Error {
         case cutOff(atByte: Int)
         case unknownEvent(UInt32)
-        /// The program changed something in a way that is not modelled, so that the images would be wrong.
+        /// The program made a change that the model does not know, so the images would be wrong.
         case unknownChange(call: String, path: String)
     }
 
@@ -88,21 +88,21 @@ package struct DiskLog {
             return data[data.startIndex + position..<data.startIndex + position + count]
         }
 
-        /// Little-endian, as every machine is that this runs on.
+        /// Little-endian, as on all supported machines.
         private mutating func number(byteCount: Int) throws -> UInt64 {
             try take(byteCount).reversed().reduce(0) { $0 << 8 | UInt64($1) }
         }
     }
 }
 
-/// What is on a disk at one moment: paths below its root, and the content of the files.
+/// The contents of a disk at one moment: directories, and files with their contents.
 package struct DiskImage: Hashable {
     var directories: Set<String> = []
     var files: [String: FileContent] = [:]
 
     package init() {}
 
-    /// Reads a directory as it is.
+    /// Reads a directory.
     package init(below root: String) throws {
         for path in try FileManager.default.subpathsOfDirectory(atPath: root) {
             let attributes = try FileManager.default.attributesOfItem(atPath: "\(root)/\(path)")
@@ -116,18 +116,18 @@ package struct DiskImage: Hashable {
         }
     }
 
-    /// The same without what SQLite keeps in memory that several processes share: it is not written, and nobody trusts it after a restart.
+    /// The image without -shm files: SQLite does not flush them, and rebuilds them after a restart.
     package var withoutSharedMemory: DiskImage {
         var image = self
         for path in files.keys where path.hasSuffix("-shm") { image.files[path] = nil }
         return image
     }
 
-    /// Puts it in the place of whatever is below `root`, for its owner alone.
+    /// Replaces the contents of `root` by the image.
     package func write(to root: String) throws {
         let manager = FileManager.default
         for name in try manager.contentsOfDirectory(atPath: root) { try manager.removeItem(atPath: "\(root)/\(name)") }
-        // Shorter paths first: a directory comes before what is in it.
+        // Sorted, so that a directory precedes its contents.
         for directory in directories.sorted() {
             try manager.createDirectory(
                 atPath: "\(root)/\(directory)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

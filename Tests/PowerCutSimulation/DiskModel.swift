@@ -3,7 +3,7 @@ internal import Foundation
 import KeychainSystem
 package import KeychainTestSupport
 
-/// A change below the recorded root, or a word of the program that made it.
+/// A change below the recorded root, or a mark of the program.
 package enum DiskEvent {
     case mark(String)
     case fileMade(path: String, inode: UInt64)
@@ -11,7 +11,7 @@ package enum DiskEvent {
     case written(inode: UInt64, offset: Int, bytes: [UInt8])
     case truncated(inode: UInt64, byteCount: Int)
     case flushed(inode: UInt64)
-    /// The program was told that it failed; what was to be flushed may be on the disk or not, and no later flush brings it there.
+    /// The program saw the failure. The data may be on the disk or not, and no later flush writes it.
     case flushFailed(inode: UInt64)
     case linked(from: String, to: String)
     case renamed(from: String, to: String)
@@ -44,12 +44,12 @@ struct FileContent: Hashable {
 
     func hash(into hasher: inout Hasher) {
         hasher.combine(bytes.count)
-        // At once: byte by byte it would take most of the time of a run.
+        // As one buffer: hashing byte by byte would take most of the time of a run.
         unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
     }
 }
 
-/// A file's content: what is on the disk for certain, and what a power cut may take or leave.
+/// The content of a file: the durable part, and changes that a power cut may lose.
 struct DiskFile {
     enum Change {
         case write(offset: Int, bytes: [UInt8])
@@ -63,12 +63,12 @@ struct DiskFile {
 
     private enum State {
         case pending
-        /// A flush of it failed: no later one brings it to the disk.
+        /// Its flush failed: no later flush writes it.
         case lost
         case durable
     }
 
-    /// What no power cut takes, as far as nothing uncertain lies before it.
+    /// The durable content, up to the first change that is not durable.
     private var durable = FileContent()
     private var steps: [Step] = []
 
@@ -88,10 +88,9 @@ struct DiskFile {
         for index in steps.indices where steps[index].state == .pending { steps[index].state = .lost }
     }
 
-    /// The content after a power cut, of the uncertain changes having what `survival` leaves.
+    /// Returns the content after a power cut, with the unflushed changes that `survival` selects.
     ///
-    /// The changes that are left have their order: a disk may write the newer of two sooner, and then keeps the newer. Which of
-    /// two was written first shows only in which of them is missing.
+    /// Surviving changes are applied in their order: even if a disk writes the newer of two first, it keeps the newer.
     func content(_ survival: inout Survival) -> FileContent {
         var content = durable
         var decision = survival.decision(stepCount: steps.count { $0.state != .durable })
@@ -112,12 +111,12 @@ struct DiskFile {
     }
 }
 
-/// A directory's names: those on the disk for certain, and the changes that a power cut may take or leave, each as a whole.
+/// The names in a directory: the durable ones, and changes that a power cut may lose, each as a whole.
 struct DiskDirectory {
     enum Change {
         case added(name: String, DiskNode)
         case removed(name: String)
-        /// In one step: there is no moment without either name.
+        /// Atomic: at every moment one of the names exists.
         case renamed(from: String, to: String, DiskNode)
     }
 
@@ -133,7 +132,9 @@ struct DiskDirectory {
         pending = []
     }
 
-    /// What `survival` leaves, in any combination: two changes of a directory may reach the disk in any order.
+    /// Returns the names after a power cut.
+    ///
+    /// Any combination of changes can survive, since they reach the disk in any order.
     func names(_ survival: inout Survival) -> [String: DiskNode] {
         var names = durable
         let decision = survival.decision(stepCount: pending.count)
@@ -152,25 +153,25 @@ struct DiskDirectory {
     }
 }
 
-/// What a name stands for: one of the files or directories of a `DiskModel`.
+/// The file or directory of a `DiskModel` to which a name refers.
 enum DiskNode: Hashable {
     case file(Int)
     case directory(Int)
 }
 
-/// What a power cut leaves of changes that were not flushed.
+/// The unflushed changes that survive a power cut.
 package enum Survival {
     case nothing
     case everything
-    /// For each file and directory by itself: none, all, the first ones with the last of them torn, any of them, or any sectors of any.
+    /// A random choice for each file and directory: none, all, a prefix whose last change is torn, any changes, or any sectors.
     case some(SeededGenerator)
 
-    /// What a disk writes whole.
+    /// The unit that a disk writes atomically.
     private static let sectorByteCount = 512
 
     /// The decision about one file or directory.
     struct Decision {
-        /// What is left of each change, in their order.
+        /// The surviving part of each change, in order.
         private let fates: [Fate]
         private var generator: SeededGenerator
         private var next = 0
@@ -208,9 +209,9 @@ package enum Survival {
         /// For changes that cannot be torn.
         func keepsWhole(_ index: Int) -> Bool { fates[index] != .gone }
 
-        /// To be asked for each change once, in their order.
+        /// Call this once for each change, in order.
         ///
-        /// Bytes outside of a write are never touched: SQLite takes that for granted ("powersafe overwrite"), and so do we.
+        /// Bytes outside of a write are unchanged, as SQLite assumes too ("powersafe overwrite").
         mutating func survivingParts(of change: DiskFile.Change) -> [DiskFile.Change] {
             defer { next += 1 }
             switch (fates[next], change) {
@@ -236,10 +237,10 @@ package enum Survival {
     mutating func decision(stepCount: Int) -> Decision { Decision(stepCount: stepCount, &self) }
 }
 
-/// A file system as POSIX promises it and no better.
+/// A file system that guarantees only what POSIX does.
 ///
-/// A flush of a file makes its content durable and not its name; a flush of a directory makes the names in it durable and nothing
-/// below them. A rename or a link is there or not. Modes come with the file.
+/// Flushing a file makes its content durable, but not its name. Flushing a directory makes the names in it durable, but not the contents
+/// of the files. Renames and links are atomic. Modes are durable with the file.
 package struct DiskModel {
     package enum Failure: Error {
         case unknownInode(UInt64)
@@ -248,7 +249,7 @@ package struct DiskModel {
 
     private var files: [DiskFile] = []
     private var directories = [DiskDirectory()]
-    /// What the numbers stand for now: a number is used again when its file is gone.
+    /// The current files by inode number: numbers are reused after their file was removed.
     private var nodes: [UInt64: DiskNode]
     /// As the program sees them.
     private var paths: [String: DiskNode]
@@ -260,7 +261,7 @@ package struct DiskModel {
 
     package init(_ log: DiskLog) { self.init(root: log.root, rootInode: log.rootInode) }
 
-    /// Whether a power cut now may leave more than one state.
+    /// Whether more than one state is possible after a power cut now.
     package var hasUnflushedChanges: Bool {
         files.contains { $0.hasUnflushedChanges } || directories.contains { $0.hasUnflushedChanges }
     }
@@ -302,10 +303,10 @@ package struct DiskModel {
         }
     }
 
-    /// What is found after a power cut now.
+    /// Returns the state after a power cut now.
     package func image(_ survival: Survival) -> DiskImage {
         var survival = survival
-        // Each file once, however many names it has.
+        // Each file once, even if it has several names.
         let contents = files.map { $0.content(&survival) }
         let names = directories.map { $0.names(&survival) }
         var image = DiskImage()

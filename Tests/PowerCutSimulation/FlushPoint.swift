@@ -4,7 +4,9 @@
 ///
 /// The same plan flushes the same files in the same order, so that a point of one run names the same flush in the next one.
 package struct FlushPoint: Hashable, Sendable, CustomStringConvertible {
-    /// The index in the plan of the operation that has begun last. Operation 0 creates the keychain.
+    /// The index in the plan of the operation that has begun last.
+    ///
+    /// Operation 0 creates the keychain.
     package let operation: Int
     /// The path of the file or directory as a pattern of fnmatch(3), with an asterisk for random parts: `*/keychain.db-wal`, `*/keys`.
     package let file: String

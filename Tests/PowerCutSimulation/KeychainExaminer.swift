@@ -7,26 +7,26 @@ internal import KeychainStore
 internal import KeychainSystem
 internal import KeychainTestSupport
 
-/// What the engine makes of the files that a power cut or a failing disk has left.
+/// The state of a keychain after a power cut or disk failures, as the engine sees it.
 package enum ExaminedKeychain: Sendable {
-    /// None, and one could be made.
+    /// There is none, and one could be created.
     case absent
-    /// Whole, and something could be stored in it.
+    /// Intact, and an item could be stored.
     case world(KeychainContents)
-    /// It could not be opened, read or written, or is not sound; with the reason.
+    /// It could not be opened, read, or written, or is damaged; with the reason.
     case unusable(String)
 }
 
-/// Opens one keychain after the other below one path, as a program would after the restart.
+/// Opens keychains at one path, as a program does after a restart.
 package final class KeychainExaminer {
     private static let entitlements = Entitlements(applicationIdentifier: "KeychainTestChild")
     private static let probe = "probe after the restart"
-    /// Every so many keychains with a known keybag are unlocked all the same.
+    /// One in so many keychains with a known keybag is unlocked with the passcode all the same.
     private static let unlockInterval = 20
 
     private let home: String
     private let policyPath: String
-    /// What passcodes open: deriving takes longer than everything else, and the same keybag comes up again and again.
+    /// The keys of known keybags, because deriving a key takes longer than everything else.
     private var unlocked: [[[UInt8]]: (passcode: String, keys: UnlockedKeys)] = [:]
     private var knownCount = 0
 
@@ -35,20 +35,20 @@ package final class KeychainExaminer {
         self.policyPath = policyPath
     }
 
-    /// The keychain below `home` as the workload and whoever looks after it use it.
+    /// Returns the keychain below `home`, configured for the workload and the examiner.
     package static func keychain(
         home: String, policyPath: String, configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) -> LocalKeychain {
         LocalKeychain(home: home) { configuration in
             configuration.policyPath = policyPath
             configuration.acceptsUserOwnedPolicy = true
-            // The same store comes up again and again, in more than one process at a time: nothing of it may stay in the kernel.
+            // Copies of one store are used in several processes at a time, so no keys may stay in the kernel.
             configuration.keyHolder = .processMemory
             configure(&configuration)
         }
     }
 
-    /// Reads everything, checks that it is sound, and stores something; `passcodes` are tried in turn where one is set.
+    /// Reads all items, verifies the keychain, and stores an item; tries `passcodes` in turn if one is set.
     package func look(passcodes: [String]) -> ExaminedKeychain {
         let keychain = Self.keychain(home: home, policyPath: policyPath)
         do {
@@ -81,7 +81,7 @@ package final class KeychainExaminer {
         return try look(in: keychain, keychain, passcode: passcode)
     }
 
-    /// `view` is the keychain as it is seen once unlocked.
+    /// `view` is the unlocked keychain.
     private func look(in keychain: LocalKeychain, _ view: any Keychain, passcode: String?) throws -> ExaminedKeychain {
         var world = KeychainContents()
         world.passcode = passcode
@@ -93,14 +93,14 @@ package final class KeychainExaminer {
         }
         let report = try keychain.verify(purgingQuarantine: false)
         guard report.isSound, report.quarantinedCount == 0 else { return .unusable("not sound: \(report)") }
-        return try Self.stores(view) ? .world(world) : .unusable("it gives back another value than was stored")
+        return try Self.stores(view) ? .world(world) : .unusable("it returns another value than was stored")
     }
 
     private func makeKeychain(_ keychain: LocalKeychain) -> ExaminedKeychain {
         do throws(KeychainFailure) {
-            return try Self.stores(keychain) ? .absent : .unusable("a new keychain gives back another value than was stored")
+            return try Self.stores(keychain) ? .absent : .unusable("a new keychain returns another value than was stored")
         } catch {
-            return .unusable("no new keychain can be made: \(error.status.rawValue) \(error.reason)")
+            return .unusable("no new keychain can be created: \(error.status.rawValue) \(error.reason)")
         }
     }
 
@@ -128,7 +128,7 @@ package final class KeychainExaminer {
         var items: [String: String] = [:]
         for item in found {
             let service = item.attributes.text(.service) ?? ""
-            // As other versions of Valet would find it: the valet's name is a part of the service.
+            // The service contains the name of the valet.
             let valet = WorkloadValet.allCases.first { service.contains("_\($0.rawValue)_") }
             items["\(valet?.rawValue ?? service)/\(item.attributes.text(.account) ?? "")"] = String(
                 decoding: item.secret ?? Data(), as: UTF8.self)

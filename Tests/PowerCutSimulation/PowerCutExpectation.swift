@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a keychain holds: all values, and the passcode it opens with.
+/// The contents of a keychain: its values, and its passcode.
 package struct KeychainContents: Hashable, Sendable {
-    /// By `valet/key`; what `brief` makes of the values, because thousands of worlds are kept.
+    /// The digests of the values by `valet/key`: thousands of these are in memory.
     package private(set) var items: [String: String] = [:]
     package var passcode: String?
 
@@ -11,7 +11,7 @@ package struct KeychainContents: Hashable, Sendable {
         for (name, value) in items { set(name, to: value) }
     }
 
-    /// What the operation makes of it.
+    /// Returns the contents after the operation.
     func after(_ operation: WorkloadOperation) -> KeychainContents {
         var world = self
         switch operation {
@@ -32,9 +32,9 @@ package struct KeychainContents: Hashable, Sendable {
         return world
     }
 
-    /// All that may be found while the operation is being done.
+    /// Returns the possible contents during the operation.
     ///
-    /// A migration takes several steps: first every value is copied, and only when all are there do the originals go.
+    /// A migration has several steps: it copies every value, and then removes the originals.
     func during(_ operation: WorkloadOperation) -> Set<KeychainContents> {
         guard case .migrate(let source, let destination, let removesOriginals) = operation else { return [self, after(operation)] }
         let keys = keys(in: source)
@@ -58,14 +58,14 @@ package struct KeychainContents: Hashable, Sendable {
 
     mutating func set(_ name: String, to value: String) { items[name] = Self.brief(value) }
 
-    /// Unlike that of any other value, within one process.
+    /// Returns a digest that is unique within the process.
     private static func brief(_ value: String) -> String {
         var hasher = Hasher()
         hasher.combine(value)
         return "\(value.prefix(20))… of \(value.utf8.count) bytes, \(hasher.finalize())"
     }
 
-    /// How it differs.
+    /// Describes the differences.
     package func difference(from other: KeychainContents) -> String {
         var words: [String] = []
         for key in Set(items.keys).union(other.items.keys).sorted() where items[key] != other.items[key] {
@@ -76,14 +76,14 @@ package struct KeychainContents: Hashable, Sendable {
     }
 }
 
-/// What may be found after a power cut, by what the workload was told until then.
+/// The allowed states after a power cut, given the acknowledgements until then.
 package struct PowerCutExpectation: Sendable {
     package enum Failure: Error {
         case unknownMark(String)
     }
 
     private let operations: [WorkloadOperation]
-    /// Nil stands for "there is no keychain".
+    /// The allowed states; nil for no keychain.
     package private(set) var worlds: Set<KeychainContents?> = [nil]
     package private(set) var lastMark = "nothing begun"
 
@@ -91,7 +91,7 @@ package struct PowerCutExpectation: Sendable {
         operations = plan.operations
     }
 
-    /// What the workload wrote between its changes: `begin 7`, `acknowledged 7`, `failed 7 -36`.
+    /// Applies a mark of the workload: `begin 7`, `acknowledged 7`, `failed 7 -36`.
     package mutating func apply(mark: String) throws {
         let words = mark.split(separator: " ")
         guard words.count >= 2, let index = Int(words[1]), operations.indices.contains(index) else { throw Failure.unknownMark(mark) }
@@ -101,19 +101,19 @@ package struct PowerCutExpectation: Sendable {
             before = worlds
             worlds = Set(worlds.flatMap { Self.during(operation, $0) })
         case "acknowledged": worlds = Set(before.map { Self.after(operation, $0) })
-        // Done or not, or half done where an operation takes several steps: what was possible while it ran still is.
+        // The operation may have been done, in part or completely: the states that were possible during it remain.
         case "failed": break
         default: throw Failure.unknownMark(mark)
         }
         lastMark = mark
     }
 
-    /// When the operation that runs was begun.
+    /// The allowed states when the current operation began.
     private var before: Set<KeychainContents?> = []
 
     private static func after(_ operation: WorkloadOperation, _ world: KeychainContents?) -> KeychainContents? {
         if let world { return world.after(operation) }
-        // Removing makes no keychain, nor does opening.
+        // Removing and opening do not create a keychain.
         switch operation {
         case .remove, .removeAll, .reopen: return nil
         default: return KeychainContents().after(operation)
@@ -121,12 +121,12 @@ package struct PowerCutExpectation: Sendable {
     }
 
     private static func during(_ operation: WorkloadOperation, _ world: KeychainContents?) -> Set<KeychainContents?> {
-        // A keychain is made empty first.
+        // A new keychain is empty at first.
         guard let world else { return Set([nil] + KeychainContents().during(operation).map { Optional($0) }) }
         return Set(world.during(operation).map { Optional($0) })
     }
 
-    /// What is wrong with what was found; nil when nothing is.
+    /// Describes what is wrong with the state, or returns nil if it is allowed.
     package func complaint(about found: ExaminedKeychain) -> String? {
         switch found {
         case .unusable(let reason): return reason

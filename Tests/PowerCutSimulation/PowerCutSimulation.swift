@@ -2,41 +2,41 @@
 internal import Foundation
 internal import KeychainTestSupport
 
-/// Records one run of the workload, and looks at what a power cut at any moment of it would have left.
+/// Records one run of the workload, and examines the state after a power cut at every moment of it.
 package struct PowerCutSimulation: Sendable {
-    /// A flaw that the workload is given, to prove that the simulation finds what it looks for.
+    /// A fault in the workload, which proves that the simulation finds losses.
     package enum PlantedFault: Equatable, Sendable {
         case synchronousNormal
-        /// Files whose names end so are never flushed; "/" means directories.
+        /// Files with this suffix are never flushed; "/" means directories.
         case noFlush(ending: String)
         /// One flush fails, and no later flush writes the data that it was to write.
         ///
         /// `endsProcess`: after the failure was reported the process ends, as in a crash, and another process continues.
         case failingFlush(FlushPoint, endsProcess: Bool)
-        /// Whoever makes the keychain is killed before the store's name is flushed, and another process goes on.
-        /// `failsDirectory`: which then can flush everything except for the directory with that name.
+        /// The creator is killed before it flushes the store's name, and another process continues.
+        /// `failsDirectory`: the other process cannot flush the directory.
         case killedPublisher(failsDirectory: Bool)
     }
 
-    /// A power cut after which something was not as it must be.
+    /// A power cut after which the keychain was in a wrong state.
     package struct Loss: Sendable, CustomStringConvertible {
         package let description: String
     }
 
     package struct Report: Sendable {
         package var eventCount = 0
-        /// Images that were judged, and how many different ones the engine opened.
+        /// The number of images, and of distinct images that the engine opened.
         package var judgedCount = 0
         package var openedCount = 0
-        /// The first ones.
+        /// The first losses.
         package var losses: [Loss] = []
         package var lossCount = 0
-        /// How many images held no keychain, one without a passcode, and one with.
+        /// The number of images without a keychain, and of those with a passcode.
         package var absentCount = 0
         package var withPasscodeCount = 0
-        /// Where the log is, if something was lost.
+        /// The path of the log, if there was a loss.
         package fileprivate(set) var keptLog: String?
-        /// What the workload was refused.
+        /// The refused operations.
         package var refusals: [String] = []
     }
 
@@ -54,9 +54,9 @@ package struct PowerCutSimulation: Sendable {
         plan = WorkloadPlan(seed: seed, size: size)
     }
 
-    /// For every prefix of the log two images, and beside them so many with an arbitrary part of what was not flushed.
+    /// Examines two images for every moment of a new run, and `arbitraryImageCount` with a random part of the unflushed changes.
     ///
-    /// A log in which a loss was found is kept, since each run has keys of its own.
+    /// The log is kept after a loss, because another run has other keys.
     package func run(arbitraryImageCount: Int, endsAtFirstLoss: Bool = false) throws -> Report {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = try WorkloadDirectories(directory)
@@ -68,7 +68,7 @@ package struct PowerCutSimulation: Sendable {
         }
     }
 
-    /// The same once more for a run that was recorded before, by the same seed and size.
+    /// Examines a run that was recorded earlier, with the same seed and size.
     package func run(logPath: String, arbitraryImageCount: Int) throws -> Report {
         let log = try DiskLog(contentsOfFile: logPath)
         let place = try WorkloadDirectories(withDisk: log.root)
@@ -78,8 +78,8 @@ package struct PowerCutSimulation: Sendable {
 
     /// Returns the flushes of an undisturbed run, in order.
     ///
-    /// - Parameter withBystander: Whether another connection to the keychain is open, as in a run of which `endsProcess` is true. SQLite
-    ///   does not empty the -wal file while there is one.
+    /// With a bystander, another connection to the keychain is open, as in a run with `endsProcess`. SQLite does not empty the -wal file
+    /// while there is one.
     package func flushPoints(withBystander: Bool) throws -> [FlushPoint] {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = try WorkloadDirectories(directory)
@@ -97,19 +97,19 @@ package struct PowerCutSimulation: Sendable {
 
     package enum Failure: Error {
         case workloadFailed(output: String)
-        /// The recorder missed something, so that nothing could be concluded.
+        /// The recorder missed a change, so the images would be wrong.
         case logDiffersFromDisk(log: String, disk: String)
     }
 
     private func record(in place: WorkloadDirectories) throws -> DiskLog {
-        // Another process goes on where the first one has ended.
+        // Another process continues where the first one ended.
         guard let next = try record(in: place, from: 0, faultArguments), try record(in: place, from: next, nextFaultArguments) != nil else {
             return try DiskLog(contentsOfFile: place.log)
         }
         throw Failure.workloadFailed(output: "the second process has ended early")
     }
 
-    /// Nil unless the workload is to be continued.
+    /// Returns the operation to continue with, or nil if the workload is complete.
     private func record(in place: WorkloadDirectories, from first: Int, _ fault: [String]) throws -> Int? {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
@@ -141,7 +141,7 @@ package struct PowerCutSimulation: Sendable {
         var generator = SeededGenerator(seed: seed &+ 1)
         var expectation = PowerCutExpectation(plan)
         var model = DiskModel(log)
-        // Spread evenly over the moments at which there is something that a power cut may take.
+        // Spread evenly over the moments with unflushed changes.
         let uncertainCount = try Self.uncertainMomentCount(log)
         var (seenCount, drawnCount) = (0, 0)
         for (index, event) in log.events.enumerated() {
@@ -174,7 +174,7 @@ package struct PowerCutSimulation: Sendable {
         }
     }
 
-    /// All that the log says, and nothing else, is what the workload has left.
+    /// Checks that the log yields exactly the files that the workload left.
     private func expectWhole(_ log: DiskLog, in place: WorkloadDirectories) throws {
         var model = DiskModel(log)
         for event in log.events { try model.apply(event) }
@@ -188,7 +188,7 @@ package struct PowerCutSimulation: Sendable {
         let seed: UInt64
         let examiner: KeychainExaminer
         var report = Report()
-        /// What was found in each image: the same one comes up at many moments.
+        /// The state of each image, because the same image occurs at many moments.
         private var found: [Int: ExaminedKeychain] = [:]
 
         init(plan: WorkloadPlan, place: WorkloadDirectories, seed: UInt64) {
@@ -200,7 +200,7 @@ package struct PowerCutSimulation: Sendable {
 
         mutating func judge(_ image: DiskImage, _ expectation: PowerCutExpectation, _ moment: String) throws {
             report.judgedCount += 1
-            // By a hash of all names and contents, since the images themselves would take gigabytes.
+            // By hash, since the images themselves would take gigabytes.
             let hash = image.hashValue
             let found: ExaminedKeychain
             if let known = self.found[hash] {
@@ -208,7 +208,7 @@ package struct PowerCutSimulation: Sendable {
             } else {
                 report.openedCount += 1
                 try image.write(to: place.disk)
-                // The likeliest first: each wrong one costs a derivation.
+                // The likeliest first: each wrong passcode costs a key derivation.
                 let likely = expectation.worlds.compactMap { $0?.passcode }
                 found = examiner.look(passcodes: likely + plan.passcodes.filter { !likely.contains($0) })
                 self.found[hash] = found

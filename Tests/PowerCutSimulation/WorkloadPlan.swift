@@ -2,7 +2,7 @@
 internal import Foundation
 internal import KeychainTestSupport
 
-/// One thing that the workload asks of the keychain.
+/// One operation of the workload.
 package enum WorkloadOperation: Sendable {
     case set(WorkloadItem, to: String)
     case remove(WorkloadItem)
@@ -11,18 +11,18 @@ package enum WorkloadOperation: Sendable {
     case setPasscode(String)
     case changePasscode(from: String, to: String, rotatingKeys: Bool)
     case removePasscode(String)
-    /// Closes the keychain, which empties the -wal file, and opens it anew.
+    /// Closes the keychain, which empties the -wal file, and opens it again.
     case reopen
 }
 
-/// The valets of the workload, by the names that their items' service contains.
+/// The valets of the workload, named as in their items' services.
 package enum WorkloadValet: String, CaseIterable, Sendable {
     case everyday, afterFirstUnlock, former
-    /// Its items go with the passcode.
+    /// Its items are deleted with the passcode.
     case withPasscode
 }
 
-/// What a value belongs to.
+/// The valet and key of a value.
 package struct WorkloadItem: Hashable, Sendable, CustomStringConvertible {
     package let valet: WorkloadValet
     package let key: String
@@ -35,15 +35,15 @@ package struct WorkloadItem: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(valet.rawValue)/\(key)" }
 }
 
-/// What the workload does, in order: a number decides, and the same number always gives the same.
+/// The operations of the workload, which the seed determines.
 package struct WorkloadPlan: Sendable {
     package let operations: [WorkloadOperation]
-    /// Every passcode that is in force at some time.
+    /// Every passcode that is set at some time.
     package let passcodes: [String]
 
-    /// How long a run is.
+    /// The length of a run.
     package enum Size: String, CaseIterable, Sendable {
-        /// Without values so large that the -wal file is emptied in the midst of the work.
+        /// Without large values, so that no checkpoint occurs during the work.
         case small
         case medium
         case large
@@ -57,12 +57,12 @@ package struct WorkloadPlan: Sendable {
         }
     }
 
-    /// Every kind of operation comes, whatever the size.
+    /// Creates a plan with every kind of operation.
     package init(seed: UInt64, size: Size) {
         let itemOperationCount = size.itemOperationCount
         var maker = Maker(generator: SeededGenerator(seed: seed))
         let passcodes = (1...2).map { "passcode \($0) of \(seed % 1_000_000)" }
-        // Makes the keychain.
+        // Creates the keychain.
         maker.setSomething()
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
         maker.append(.setPasscode(passcodes[0]))
@@ -73,7 +73,7 @@ package struct WorkloadPlan: Sendable {
         for _ in 0..<2 { maker.set(WorkloadItem(valet: .former, key: "key \(maker.number(below: 4))")) }
         maker.append(.removeAll(.afterFirstUnlock))
         maker.append(.migrate(from: .former, to: .afterFirstUnlock, removingOriginals: maker.flip()))
-        // Enough for a checkpoint in the midst of the work.
+        // Enough for a checkpoint during the work.
         if size != .small { for _ in 0..<2 { maker.setLarge() } }
         maker.append(.removePasscode(passcodes[1]))
         maker.append(.reopen)
@@ -104,7 +104,7 @@ package struct WorkloadPlan: Sendable {
         mutating func setSomething() { set(WorkloadItem(valet: .everyday, key: "key \(number(below: 5))")) }
 
         mutating func set(_ item: WorkloadItem) {
-            // Mostly of the size that passwords and tokens have; now and then one of several pages.
+            // Mostly of the size of passwords and tokens; sometimes of several pages.
             let byteCount = number(below: 6) == 0 ? number(below: 20_000) : 8 + number(below: 200)
             append(.set(item, to: value(byteCount: byteCount)))
         }
@@ -114,7 +114,7 @@ package struct WorkloadPlan: Sendable {
             append(.set(item, to: value(byteCount: 440_000 + number(below: 60_000))))
         }
 
-        /// Overwrites more often than it adds.
+        /// Changes an item; overwrites more often than it adds.
         mutating func changeSomething(_ valets: [WorkloadValet]) {
             let item = WorkloadItem(valet: valets[number(below: valets.count)], key: "key \(number(below: 4))")
             if world.items[item.description] != nil, number(below: 4) == 0 {
@@ -124,7 +124,7 @@ package struct WorkloadPlan: Sendable {
             }
         }
 
-        /// Unlike every other one.
+        /// Makes a unique value.
         private mutating func value(byteCount: Int) -> String {
             let head = "value \(operations.count): "
             let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
@@ -133,23 +133,25 @@ package struct WorkloadPlan: Sendable {
     }
 }
 
-/// Where a workload is recorded, and the images of its disk are looked at.
+/// The directories in which a workload is recorded and its images are examined.
 package struct WorkloadDirectories {
     private let directory: String
-    /// The recorded root, where the images are put afterwards: a key file names the path of its store.
+    /// The recorded root.
+    ///
+    /// Images are examined at the same path, because a key file contains the path of its store.
     package var disk: String { directory + "/disk" }
     package var home: String { disk + "/new/home" }
     package var log: String { directory + "/log" }
-    /// Rules for passcodes that make deriving cheap.
+    /// A policy that makes key derivation cheap.
     package var policy: String { directory + "/policy.json" }
 
-    /// In a directory that is there.
+    /// Uses an existing directory.
     package init(_ directory: String) throws {
         self.directory = directory
         try fill()
     }
 
-    /// Where one was before: `disk` is its recorded root.
+    /// Recreates the directories of an earlier run, whose recorded root was `disk`.
     init(withDisk disk: String) throws {
         directory = URL(filePath: disk).deletingLastPathComponent().path
         try FileManager.default.createDirectory(

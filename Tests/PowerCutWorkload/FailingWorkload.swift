@@ -8,14 +8,14 @@ import KeychainSystem
 import KeychainTestSupport
 import PowerCutSimulation
 
-/// A way in which calls below the keychain's directory fail.
+/// A way in which system calls below the keychain's directory fail.
 enum FailingDisk: String, CaseIterable {
     case inputOutput = "EIO"
     case full = "ENOSPC"
     case readOnly = "EROFS"
-    /// Half of the bytes are moved, as POSIX allows.
+    /// Half of the bytes are transferred, as POSIX allows.
     case short
-    /// What was to be written is lost, and nobody is told: to prove that the loss is found.
+    /// Writes are lost silently, which proves that the loss is found.
     case lying
 
     var errorNumber: Int32 {
@@ -28,7 +28,7 @@ enum FailingDisk: String, CaseIterable {
         }
     }
 
-    /// The calls that it can meet.
+    /// The kinds of calls that can fail in this way.
     var kinds: UInt32 {
         switch self {
         case .inputOutput: UInt32(DISK_RECORDER_LOOKS | DISK_RECORDER_CHANGES | DISK_RECORDER_FLUSHES | DISK_RECORDER_CLOSES)
@@ -38,10 +38,10 @@ enum FailingDisk: String, CaseIterable {
         }
     }
 
-    /// Lets the call of that number fail, and with `lasting` every one after it.
+    /// Makes call `number` fail and, with `lasting`, all calls after it.
     func begin(atCall number: UInt64, lasting: Bool) { disk_recorder_fail(kinds, number, errorNumber, lasting) }
 
-    /// From now on all is well; gives what failed first, nil when nothing did.
+    /// Ends the failures, and returns the first call that failed, if any.
     static func end() -> String? {
         // The recorder's own text, which stays until the next call; it is copied.
         let call = unsafe String(cString: disk_recorder_failed_call())
@@ -52,11 +52,11 @@ enum FailingDisk: String, CaseIterable {
     static var callCount: UInt64 { disk_recorder_call_count() }
 }
 
-/// Carries out one small plan again and again, each time with another call that fails, and looks at what is left.
+/// Repeats a small plan, each time with another failing call, and examines the resulting keychain.
 enum FailingWorkload {
-    /// ROOT LOG POLICY FAILURE once|lasting STRIDE OFFSET: says on a line each what was refused, and what is wrong.
+    /// ROOT LOG POLICY FAILURE once|lasting STRIDE OFFSET: prints refusals and wrong results, and at last the number of calls.
     ///
-    /// Each call fails in turn whose number leaves OFFSET when divided by STRIDE. At last it says how many calls there were.
+    /// The calls with a number equal to OFFSET modulo STRIDE fail in turn.
     static func run(_ arguments: [String]) throws {
         guard arguments.count == 7, let disk = FailingDisk(rawValue: arguments[3]), let stride = UInt64(arguments[5]),
             let offset = UInt64(arguments[6]), stride > 0
@@ -74,7 +74,7 @@ enum FailingWorkload {
         print("calls \(callCount), rounds \(runCount)")
     }
 
-    /// Making a keychain, adding, overwriting, removing, a value of several pages, reading, closing, and all of it again after opening.
+    /// Creates a keychain; adds, replaces, and removes items; stores a value of several pages; reopens; and writes again.
     private static let plan: WorkloadPlan = {
         let (one, two) = (WorkloadItem(valet: .everyday, key: "one"), WorkloadItem(valet: .everyday, key: "two"))
         return WorkloadPlan(operations: [
@@ -102,7 +102,7 @@ enum FailingWorkload {
             return count
         }
 
-        /// Gives each refusal's status and the first words of its reason.
+        /// Returns the status and reason of each refusal, with the call that failed.
         func run(failingCall number: UInt64) throws -> [String] {
             try DiskImage().write(to: root)
             var expectation = PowerCutExpectation(plan)
@@ -118,7 +118,7 @@ enum FailingWorkload {
             return refusals.map { "\($0.text) <- \(call.map(Self.brief) ?? "nothing")" }
         }
 
-        /// The name of the call and of the file, without what is random in it.
+        /// Returns the names of the call and the file, without random parts.
         private static func brief(_ call: String) -> String {
             let words = call.split(separator: " ")
             let name = words.last?.split(separator: "/").last ?? ""
@@ -149,22 +149,20 @@ enum FailingWorkload {
         }
     }
 
-    /// What the keychain answered instead of doing what it was asked.
+    /// An operation that the keychain refused.
     private struct Refusal {
         let operation: WorkloadOperation
         let status: Int32
         let reason: String
         let error: String
 
-        /// Paths and names of temporary files left out, so that equal ones are equal.
+        /// Without paths, so that equal refusals can be counted.
         var text: String {
             let words = reason.split(separator: " ").map { $0.contains("/") ? "PATH" : String($0) }.joined(separator: " ")
             return "\(status) \(words)"
         }
 
-        /// Not available, read-only or failed, each with a reason.
-        ///
-        /// Anything else claims something about items.
+        /// Describes a status other than not available, read-only, or I/O error, which would claim something about items.
         var objection: String? {
             let allowed: Set<Int32> = [
                 KeychainStatus.notAvailable.rawValue, KeychainStatus.readOnly.rawValue, KeychainStatus.inputOutput.rawValue,

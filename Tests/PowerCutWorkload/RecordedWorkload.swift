@@ -11,7 +11,7 @@ import Valet
 
 struct BadArguments: Error {}
 
-/// Carries out a plan on the keychain of the environment.
+/// Carries out a plan on the keychain of the environment, and records all changes of files.
 enum RecordedWorkload {
     /// ROOT LOG POLICY SEED SIZE FIRST [FAULT ARGUMENT]: records.
     ///
@@ -25,7 +25,7 @@ enum RecordedWorkload {
             let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
         else { throw BadArguments() }
         let fault = arguments.dropFirst(6)
-        // Never freed: flushes are compared with it until the end.
+        // Never freed: the recorder uses the text until the process ends.
         if fault.first == "no-flush", let ending = fault.last { unsafe disk_recorder_ignore_flushes(strdup(ending)) }
         // Likewise.
         if fault.first == "failing-flushes", let ending = fault.last { unsafe disk_recorder_fail_flushes(strdup(ending)) }
@@ -57,7 +57,7 @@ enum RecordedWorkload {
                 if fault.first == "ending-flush" || fault.first == "bystander" { _ = try bystander.sessionStatus() }
             } catch {
                 mark("failed \(index) \(session.lastStatus) \(error)")
-                // What follows a failure may be refused as well, such as an item for which the passcode was not set.
+                // Later operations may be refused too, such as adding an item that requires the passcode that was not set.
                 guard fault.first != "ending-flush" else {
                     sayNext(index + 1)
                     _exit(0)

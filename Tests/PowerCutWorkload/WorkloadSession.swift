@@ -12,7 +12,7 @@ final class WorkloadSession {
     private let making: () -> LocalKeychain
     private var keychain: FailureRecordingKeychain
 
-    /// What the engine answered last when it refused, of which Valet says only the kind.
+    /// Status and reason of the engine's last failure, of which Valet reports only the kind.
     var lastStatus: Int32 { keychain.lastFailure?.status.rawValue ?? 0 }
     var lastReason: String { keychain.lastFailure?.reason ?? "" }
 
@@ -22,13 +22,13 @@ final class WorkloadSession {
         keychain = FailureRecordingKeychain(making())
     }
 
-    /// The files are closed when this returns.
+    /// Closes the keychain's files.
     func close() { keychain = FailureRecordingKeychain(making()) }
 
-    /// In a process that finds a keychain with a passcode.
+    /// Unlocks an existing keychain, in a process that continues a workload.
     func unlock(trying passcodes: [String]) {
         for passcode in passcodes {
-            // A wrong one, or none is set.
+            // Fails with a wrong passcode, or if none is set.
             try? keychain.noting { local throws(KeychainFailure) in try local.unlock(with: passcode) }
         }
     }
@@ -72,7 +72,7 @@ final class WorkloadSession {
     }
 }
 
-/// A keychain that remembers the last failure, with its reason.
+/// A keychain that records its last failure.
 final class FailureRecordingKeychain: Keychain {
     private let local: LocalKeychain
     private let failure = Mutex<KeychainFailure?>(nil)

@@ -3,11 +3,11 @@ internal import KeychainCore
 
 @testable internal import Keybag
 
-/// The same keys in every run, so that an input means the same in every run.
+/// Constant keys, so that an input has the same effect in every run.
 enum FixedKeys {
     static let storeID = StoreID(high: 0x0102_0304_0506_0708, low: 0x090A_0B0C_0D0E_0F10)
 
-    /// As many bytes, all of them the same.
+    /// Returns a secret of equal bytes.
     static func secret(_ byte: UInt8, byteCount: Int = 32) throws(KeychainFailure) -> SecretBytes {
         // The closure fills the buffer it is given.
         try unsafe SecretBytes(byteCount: byteCount) { buffer in
@@ -27,7 +27,7 @@ enum FixedKeys {
         ClassKey(accessibility: id.accessibility, generation: id.generation, secret: try secret(id.accessibility.code))
     }
 
-    /// The cheapest that is allowed: an eighth of a mebibyte.
+    /// The lowest cost that is allowed: an eighth of a mebibyte.
     static func cost() throws -> PasscodeCost {
         guard let cost = PasscodeCost(roundsExponent: 10, blockSize: 1, parallelism: 1) else { throw Impossible() }
         return cost
@@ -35,7 +35,7 @@ enum FixedKeys {
 
     struct Impossible: Error {}
 
-    /// Whether a cost that an input names may be paid a million times.
+    /// Whether the cost in an input is low enough for a million derivations.
     static func isCheap(_ cost: PasscodeCost) -> Bool { cost.memoryByteCount * Int(cost.parallelism) <= 1 << 18 }
 
     /// The limit for every cost that is read, on which any reader can rely: 1 GiB, filled at most four times.

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 
-/// Something that reads bytes which others may have written.
+/// Code that parses untrusted bytes.
 protocol FuzzTarget {
-    /// As the command line and the corpus name it.
+    /// The name on the command line and of the corpus.
     static var name: String { get }
 
-    /// Inputs that reach far, to begin with.
+    /// Initial inputs that reach much of the code.
     static func seeds() throws -> [[UInt8]]
 
     init() throws
 
-    /// Reads an input and checks what comes of it, with `expect`.
+    /// Parses an input, and checks the result with `expect`.
     ///
-    /// The same input must take the same way every time: no clock, no random number, no file. An error is a finding too.
+    /// The same input must take the same path every time: no clock, no random numbers, no files. An error is a finding too.
     func run(_ input: [UInt8]) throws
 }
 
-/// A target before it is made.
+/// The type of a target.
 struct FuzzTargetChoice {
     let name: String
     let seeds: () throws -> [[UInt8]]
@@ -40,12 +40,12 @@ struct FuzzTargetChoice {
     }
 }
 
-/// Ends the program, which libFuzzer takes for a finding, unless the condition holds.
+/// Ends the program, which libFuzzer reports as a finding, unless the condition holds.
 func expect(_ condition: Bool, _ message: @autoclosure () -> String, file: StaticString = #fileID, line: UInt = #line) {
     if !condition { preconditionFailure(message(), file: file, line: line) }
 }
 
-/// Runs what may fail, and only with the failure that is expected; nil then.
+/// Runs `body`, which may throw only the expected failure; returns nil then.
 func attempt<Value: ~Copyable, Failure: Error>(
     expecting isExpected: (Failure) -> Bool, _ body: () throws(Failure) -> Value
 ) -> Value? {
@@ -57,7 +57,7 @@ func attempt<Value: ~Copyable, Failure: Error>(
     }
 }
 
-/// Runs what may fail with these statuses alone; nil then.
+/// Runs `body`, which may throw only these statuses; returns nil then.
 func attempt<Value: ~Copyable>(
     failingWith statuses: KeychainStatus..., body: () throws(KeychainFailure) -> Value
 ) -> Value? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Takes an input apart into small choices and byte strings; at its end everything is zero or empty.
+/// Splits an input into small choices and byte strings; at its end it returns zeros and empty strings.
 struct InputReader {
     private(set) var rest: ArraySlice<UInt8>
 
@@ -14,15 +14,15 @@ struct InputReader {
 
     mutating func flag() -> Bool { byte() & 1 == 1 }
 
-    /// A number below `limit`.
+    /// Reads a number below `limit`.
     mutating func choice(below limit: Int) -> Int { Int(byte()) % limit }
 
     mutating func number() -> UInt64 { (0..<8).reduce(0) { number, _ in number << 8 | UInt64(byte()) } }
 
-    /// Up to 255 bytes behind their count.
+    /// Reads up to 255 bytes, preceded by their count.
     mutating func bytes() -> [UInt8] { take(Int(byte())) }
 
-    /// Up to 65535 bytes behind their count.
+    /// Reads up to 65535 bytes, preceded by their count.
     mutating func manyBytes() -> [UInt8] { take(Int(byte()) << 8 | Int(byte())) }
 
     mutating func text() -> String { String(decoding: bytes(), as: UTF8.self) }
@@ -34,9 +34,9 @@ struct InputReader {
 }
 
 extension [UInt8] {
-    /// What `InputReader.bytes` reads.
+    /// Encodes bytes for `InputReader.bytes`.
     static func counted(_ bytes: some Collection<UInt8>) -> [UInt8] { [UInt8(bytes.count)] + bytes }
 
-    /// What `InputReader.manyBytes` reads.
+    /// Encodes bytes for `InputReader.manyBytes`.
     static func countedMany(_ bytes: some Collection<UInt8>) -> [UInt8] { [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)] + bytes }
 }

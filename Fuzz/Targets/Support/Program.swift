@@ -2,11 +2,11 @@
 internal import CFuzzer
 internal import Foundation
 
-/// Lets libFuzzer try the target that the arguments name.
+/// Runs libFuzzer on the target that the arguments name.
 @main
 enum Program {
-    /// The program ends here when the arguments name no target.
-    // libFuzzer calls from one thread, the one that made this.
+    /// Ends the program if the arguments name no target.
+    // libFuzzer calls from one thread, the one that created this.
     nonisolated(unsafe) static let target: any FuzzTarget = {
         do {
             return try chosenTarget()
@@ -17,7 +17,7 @@ enum Program {
 
     static func main() {
         _ = unsafe target
-        // Swift's own handlers would have the end of the program, and libFuzzer takes only what nobody has.
+        // Swift's signal handlers would end the program, and libFuzzer installs its own only where there are none.
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE] { signal(number, SIG_DFL) }
         var (count, arguments) = unsafe (CommandLine.argc, Optional(CommandLine.unsafeArgv))
         // The arguments live as long as the program.
@@ -51,7 +51,7 @@ enum Program {
         return try choice.make()
     }
 
-    /// Arguments that begin with two dashes are ours: libFuzzer passes them over.
+    /// Arguments that begin with two dashes are the program's own: libFuzzer ignores them.
     static func option(_ name: String) -> String? {
         let prefix = "--\(name)="
         return CommandLine.arguments.last { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }

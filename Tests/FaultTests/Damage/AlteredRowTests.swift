@@ -5,9 +5,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("A row that was damaged in the file", .blocking)
+@Suite("Damaged rows", .blocking)
 struct DamagedRowTests {
-    /// What of a row may be damaged, and whether its account can still be told.
+    /// Columns to damage, and whether the account can still be read.
     static let damages: [(column: String, isAccountKnown: Bool)] = [
         ("sealed_secret", true), ("tag", true), ("sealed_attributes", false), ("wrapped_item_key", false), ("revision", false),
     ]
@@ -28,7 +28,7 @@ struct DamagedRowTests {
     }
 
     @Test(
-        "Verifying names it, by its account if that can be told; asked for alone it is an error; the others are readable",
+        "Verification reports the row, by account if that can be read; reading it fails, and other items are readable",
         arguments: damages)
     func named(_ column: String, isAccountKnown: Bool) throws {
         try withDamagedRow(column) { home in
@@ -38,14 +38,14 @@ struct DamagedRowTests {
             #expect(report.findings.first?.account == (isAccountKnown ? "account 2" : nil))
             #expect(!report.isSound)
             if column != "tag" {
-                // The tag is for those who have no key; who has one need not look at it.
+                // Reading with the key does not check the tag, which serves verification without the key.
                 #expect(throws: KeychainFailure(.decode, "")) { try keychain.secret(of: "account 2") }
             }
             for number in [1, 3] { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
         }
     }
 
-    @Test("Stored over or deleted, it is set aside, and only purging lets it go", arguments: [true, false])
+    @Test("A damaged row that is replaced or deleted is quarantined until the quarantine is purged", arguments: [true, false])
     func setAside(_ isStoredOver: Bool) throws {
         try withDamagedRow("sealed_attributes") { home in
             let keychain = LocalKeychain(home: home)
@@ -64,27 +64,29 @@ struct DamagedRowTests {
         }
     }
 
-    @Test("It stays behind in a backup, which tells so and has the others")
+    @Test("A backup contains the other items, and counts the damaged one as unreadable")
     func leftBehind() throws {
         try withDamagedRow("sealed_secret") { home in
             let path = home + "/backup"
             let password = "a password"
-            let summary = try LocalKeychain.withCheapPasscode(home: home).createBackup(atPath: path, password: Passcode(text: password), replacing: false)
+            let summary = try LocalKeychain.withCheapPasscode(home: home).createBackup(
+                atPath: path, password: Passcode(text: password), replacing: false)
             #expect(summary.savedCount == 2 && summary.unreadableCount == 1)
             let new = LocalKeychain(home: home + "/new")
             #expect(try new.restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false).addedCount == 2)
-            // Restored where it was damaged, the others are unchanged.
+            // Restoring into the damaged keychain leaves the other items unchanged.
             let restored = try LocalKeychain(home: home).restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false)
             #expect(restored.unchangedCount == 2)
         }
     }
 
-    @Test("A backup from before the damage puts it right, and what was damaged is set aside")
+    @Test("Restoring an earlier backup repairs the item, and quarantines the damaged row")
     func putRight() throws {
         try withTemporaryDirectory { directory in
             let (home, path, password) = (directory + "/home", directory + "/backup", "a password")
             try Self.addThree(home)
-            _ = try LocalKeychain.withCheapPasscode(home: home).createBackup(atPath: path, password: Passcode(text: password), replacing: false)
+            _ = try LocalKeychain.withCheapPasscode(home: home).createBackup(
+                atPath: path, password: Passcode(text: password), replacing: false)
             try RawDatabase(home + "/keychain.db").execute("UPDATE items SET sealed_secret = zeroblob(9) WHERE number = 2")
             let keychain = LocalKeychain(home: home)
             let summary = try keychain.restoreBackup(atPath: path, password: Passcode(text: password), dryRun: false)
@@ -94,7 +96,7 @@ struct DamagedRowTests {
         }
     }
 
-    @Test("Two rows whose secrets were swapped give neither")
+    @Test("Swapped secrets of two rows cannot be read")
     func swapped() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -112,12 +114,12 @@ struct DamagedRowTests {
     }
 }
 
-@Suite("A row that somebody edited by SQL", .blocking)
+@Suite("Rows edited by SQL", .blocking)
 struct EditedRowTests {
     struct Edit: Sendable, CustomTestStringConvertible {
         let column: String
         let value: String
-        /// A search goes by it, so that what is sought may be gone from where it is sought, as if the row had been removed.
+        /// Searches use the column, so the item may be missing from the results, as if the row had been removed.
         var isSearchedBy = false
 
         var testDescription: String { "\(column) = \(value)" }
@@ -154,7 +156,9 @@ struct EditedRowTests {
         }
     }
 
-    @Test("By who keeps the checksums right: it gives no wrong secret, verifying tells, and the others are readable", arguments: edits)
+    @Test(
+        "With page checksums kept right: no wrong secret is read, verification reports the row, and other items are readable",
+        arguments: edits)
     func stamped(_ edit: Edit) throws {
         try Self.withEdit("UPDATE items SET \(edit.column) = \(edit.value) WHERE number = 2", stamps: true) { keychain throws in
             do throws(KeychainFailure) {
@@ -169,12 +173,12 @@ struct EditedRowTests {
         }
     }
 
-    @Test("By who does not: the pages that were written are refused, and named", arguments: edits)
+    @Test("Without right page checksums: the pages that were written are refused, and reported", arguments: edits)
     func unstamped(_ edit: Edit) throws {
         try Self.withEdit("UPDATE items SET \(edit.column) = \(edit.value) WHERE number = 2", stamps: false) { keychain throws in
             for number in 1...3 {
                 let failure = #expect(throws: KeychainFailure.self) { try keychain.secret(of: "account \(number)") }
-                // An index that can still be read tells that the item is there; where it is damaged itself, nothing can be told.
+                // `.decode` if the index is readable and shows that the item exists, `.notAvailable` if it is damaged too.
                 let isHonest = failure?.status == .decode || failure?.status == .notAvailable
                 #expect(isHonest && failure?.isDamage == true, "\(String(describing: failure))")
             }
@@ -188,7 +192,7 @@ struct EditedRowTests {
         }
     }
 
-    @Test("All that is sealed of one row put into another gives neither")
+    @Test("The sealed columns of one row cannot be read in another")
     func mixed() throws {
         let columns = ["revision", "wrapped_item_key", "tag", "sealed_attributes", "sealed_secret"]
         let assignments = columns.map { "\($0) = (SELECT \($0) FROM items WHERE number = 1)" }.joined(separator: ", ")
@@ -199,7 +203,7 @@ struct EditedRowTests {
         }
     }
 
-    @Test("Two rows under each other's keys give neither secret as the other's")
+    @Test("Two rows with swapped primary keys cannot be read")
     func underEachOthersKeys() throws {
         let sql = """
             CREATE TEMP TABLE held AS SELECT number, account_digest, service_digest, remaining_key_digest FROM items;
@@ -215,7 +219,7 @@ struct EditedRowTests {
     }
 }
 
-@Suite("Access control that somebody altered in the file", .blocking)
+@Suite("Access control altered in the file", .blocking)
 struct TamperedConstraintTests {
     private static let protected = AccessControl(.whenPasscodeSetThisDeviceOnly, constraint: .userPresence)
     private static let forbidden = Authentication(interaction: .forbidden)
@@ -235,7 +239,7 @@ struct TamperedConstraintTests {
         }
     }
 
-    @Test("Who takes it away gains nothing: the next value is not stored without it")
+    @Test("If the access control was removed, the next value is not stored without it")
     func stripped() throws {
         try withLocalKeychain(holder: .processMemory) { keychain, home in
             try keychain.set("swordfish")
@@ -253,7 +257,7 @@ struct TamperedConstraintTests {
         }
     }
 
-    @Test("A forged need that nobody could satisfy hides no other item")
+    @Test("A forged constraint that cannot be satisfied hides no other item")
     func forged() throws {
         try withLocalKeychain(holder: .processMemory) { keychain, home in
             try keychain.addItem("forged", "lost", .whenUnlocked)

@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-/// A file of a small keychain, damaged in one way after the other, and what the engine makes of each.
+/// Images of a small keychain's file, each damaged in one way, and the engine's answers to them.
 struct DamagedImages: Sendable {
     /// One way to damage the file.
     struct Damage: Sendable {
@@ -19,13 +19,13 @@ struct DamagedImages: Sendable {
 
     struct Tally: Sendable {
         var imageCount = 0
-        /// Images of which some read was refused.
+        /// Images of which some read threw an error other than `.itemNotFound`.
         var refusedCount = 0
-        /// Images that gave another secret than the one stored.
+        /// Images from which a wrong secret was read.
         var wrong: [String] = []
-        /// Images in which an item that is there was said to be absent.
+        /// Images in which an existing item was reported as not found.
         var silent: [String] = []
-        /// Images about which verifying did not say what it had to.
+        /// Images whose damage verification did not report.
         var unnamed: [String] = []
 
         mutating func add(_ other: Tally) {
@@ -43,7 +43,7 @@ struct DamagedImages: Sendable {
 
     private static let accounts = (1...4).map { "account \($0)" }
 
-    /// The file that is damaged, undamaged.
+    /// The undamaged file.
     let bytes: [UInt8]
     private let fileName: String
     private let directory: TemporaryDirectory
@@ -66,7 +66,7 @@ struct DamagedImages: Sendable {
         bytes = try [UInt8](Data(contentsOf: URL(filePath: home + "/" + fileName)))
     }
 
-    /// The -wal file that a killed process left behind; one more item than looked for is in its last transaction.
+    /// Images of a -wal file, as a killed process leaves it, whose last transaction adds `lastAccount`.
     init(ofLogWithLastItem lastAccount: String) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
@@ -84,7 +84,7 @@ struct DamagedImages: Sendable {
         bytes = try [UInt8](Data(contentsOf: URL(filePath: directory.path + "/original/" + fileName)))
     }
 
-    /// Looks at every image, on two threads.
+    /// Examines every image, on two threads.
     func tally(_ damages: [Damage]) async throws -> Tally {
         let threadCount = 2
         let outcomes = await onThreads(
@@ -107,7 +107,7 @@ struct DamagedImages: Sendable {
             var bytes = bytes
             damages[index].apply(&bytes)
             if hidesDamage { Self.recomputeChecksums(&bytes) }
-            // What reading a damaged file has left behind belongs to that file.
+            // Files that SQLite made beside the previous image.
             for suffix in ["", "-wal", "-shm", "-journal"] { _ = unsafe unlink(home + "/keychain.db" + suffix) }
             try FileManager.default.copyItem(atPath: directory.path + "/original/keychain.db", toPath: home + "/keychain.db")
             _ = unsafe chmod(home + "/keychain.db", 0o600)
@@ -154,21 +154,21 @@ struct DamagedImages: Sendable {
             guard let page = damage.page else { return !isRefused || !report.isSound }
             return report.structuralProblems.contains { $0.damagedPage == page }
         } catch {
-            // It cannot be opened, and the reason says so.
+            // It cannot be opened.
             return error.status == .notAvailable
         }
     }
 }
 
 extension LocalKeychain {
-    /// How many items a search for all of them gives.
+    /// Counts the items that a search for all of them returns.
     fileprivate func itemCount() throws(KeychainFailure) -> Int {
         let query = ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.service: .string("test")]))
         return try copyMatching(MatchRequest(query: query, limit: nil, includesSecrets: true)).count
     }
 }
 
-@Suite("A damaged file gives no wrong secret, and says 'not found' of nothing that is there", .blocking)
+@Suite("A damaged file yields no wrong secret, and no false 'not found'", .blocking)
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
@@ -182,7 +182,7 @@ struct DamagedPageTests {
     /// The number of the page that begins so many pages into the file.
     private static func pageNumber(_ index: Int) -> Int64 { Int64(index + 1) }
 
-    /// One bit in each of the bytes, another one in each.
+    /// One random bit in each of the bytes.
     private static func flips(_ images: DamagedImages, step: Int) -> [Damage] {
         let offset = Int.random(in: 0..<step)
         return stride(from: offset, to: images.bytes.count, by: step).map { position in
@@ -193,7 +193,7 @@ struct DamagedPageTests {
         }
     }
 
-    @Test("One flipped bit, anywhere: what it touches is refused, and verifying names the page")
+    @Test("One flipped bit anywhere: reads of that page are refused, and verification names the page")
     func flipped() async throws {
         let images = try DamagedImages()
         let flips = Self.flips(images, step: DamagedImages.byteStep)
@@ -210,7 +210,7 @@ struct DamagedPageTests {
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
 
-    @Test("A page of zeros, of ones, or of chance")
+    @Test("A page overwritten by zeros, ones, or random bytes")
     func overwritten() async throws {
         let images = try DamagedImages()
         let contents: [(String, @Sendable () -> UInt8)] = [
@@ -227,7 +227,7 @@ struct DamagedPageTests {
         Self.expectNoSilentLoss(try await images.tally(damages))
     }
 
-    @Test("Several pages at once: each is named")
+    @Test("Verification names each of several damaged pages")
     func several() throws {
         try withTemporaryDirectory(inMemory: true) { directory in
             let home = directory + "/home"
@@ -246,7 +246,7 @@ struct DamagedPageTests {
         }
     }
 
-    @Test("Two pages in each other's place")
+    @Test("Two swapped pages")
     func swapped() async throws {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
@@ -260,7 +260,7 @@ struct DamagedPageTests {
         Self.expectNoSilentLoss(try await images.tally(damages))
     }
 
-    @Test("A file that ends early, or goes on")
+    @Test("A truncated or extended file")
     func cut() async throws {
         let images = try DamagedImages()
         let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
@@ -276,19 +276,19 @@ struct DamagedPageTests {
     }
 }
 
-@Suite("A damaged -wal file, left behind by a killed process, makes nothing vanish that was stored", .blocking)
+@Suite("A damaged -wal file of a killed process does not make stored items vanish", .blocking)
 struct DamagedLogTests {
     private static let frameByteCount = 24 + 4_096
 
-    @Test("One flipped bit before the last transaction: the keychain is refused as damaged, and verifying says so")
+    @Test("One flipped bit before the last transaction: the keychain is refused as damaged, and verification reports it")
     func flipped() async throws {
         let images = try DamagedImages(ofLogWithLastItem: "last")
         let starts = stride(from: 32, to: images.bytes.count, by: Self.frameByteCount)
-        // A frame that ends a transaction bears the size of the database.
+        // The frame that ends a transaction contains the size of the database.
         let commits = starts.filter { start in images.bytes[start + 4..<start + 8].contains { $0 != 0 } }
         try #require(commits.count == 5)
         let end = commits[3] + Self.frameByteCount
-        // There are several times as many bytes as in the database.
+        // The file is several times as long as the database.
         let step = Scale.isExhaustive ? 1 : 5 * DamagedImages.byteStep
         let flips = stride(from: Int.random(in: 0..<step), to: end, by: step).map { position in
             let bit = Int.random(in: 0..<8)

@@ -5,18 +5,18 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Repairing a keychain whose pages lost their checksums", .blocking)
+@Suite("Repairing a keychain whose page checksums are wrong", .blocking)
 struct RepairTests {
     private static let accounts = (1...6).map { "account \($0)" }
     private static let path = "/keychain.db"
 
-    /// Makes a keychain of which another program has written every page.
+    /// Creates a keychain and lets another program rewrite every page.
     static func prepare(home: String, passcode: String? = nil) throws {
         do {
             let keychain = LocalKeychain(home: home) { $0.keyHolder = .processMemory }
             for account in accounts { try keychain.addItem(account, "secret of \(account)") }
         }
-        // The same pages once more, in other places.
+        // VACUUM writes all pages in new places.
         try RawDatabase(home + path, stamps: false).execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
@@ -35,7 +35,7 @@ struct RepairTests {
         #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
     }
 
-    @Test("It is refused, then said to be undamaged, and then everything is there and can be written")
+    @Test("The keychain is refused, a dry run finds it intact, and after the repair all items are there and can be written")
     func repaired() throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.prepare(home: home)
@@ -53,7 +53,7 @@ struct RepairTests {
         }
     }
 
-    @Test("With a bit flipped in it, it is left as it is, or that bit was of no use")
+    @Test("With a flipped bit, the keychain is unchanged, or the bit was in unused space")
     func flippedBits() throws {
         try withTemporaryDirectory(inMemory: true) { directory in
             let (home, original) = (directory + "/home", directory + "/original")
@@ -63,7 +63,8 @@ struct RepairTests {
             try FileManager.default.copyItem(atPath: home, toPath: original)
             let byteCount = try Data(contentsOf: URL(filePath: home + Self.path)).count
             var (refusedCount, repairedCount) = (0, 0)
-            for _ in 0..<Scale.pick(15, full: 60) {
+            // At a small scale until both were seen.
+            for round in 0..<60 where round < Scale.pick(15, full: 60) || refusedCount == 0 || repairedCount == 0 {
                 try FileManager.default.removeItem(atPath: home)
                 try FileManager.default.copyItem(atPath: original, toPath: home)
                 let offset = Int.random(in: 100..<byteCount)
@@ -89,7 +90,7 @@ struct RepairTests {
         }
     }
 
-    @Test("Without its device secret nothing can be shown, and nothing is changed")
+    @Test("Without the device secret the repair fails, and nothing is changed")
     func withoutDeviceSecret() throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.prepare(home: home)
@@ -105,7 +106,7 @@ struct RepairTests {
         }
     }
 
-    @Test("Killed at any moment of it, the keychain is as it was, or repaired, and can be repaired then")
+    @Test("A repair that is killed at any moment leaves the keychain unchanged or repaired, and can be repeated")
     func killed() throws {
         let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: Scale.pick(3, full: 8), callCount: Scale.pick(8, full: 40))
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")

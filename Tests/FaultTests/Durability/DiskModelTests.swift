@@ -3,7 +3,7 @@ import KeychainTestSupport
 import PowerCutSimulation
 import Testing
 
-@Suite("The model of a disk that loses its power")
+@Suite("Model of a disk that loses power")
 struct DiskModelTests {
     private static let rootInode: UInt64 = 1
 
@@ -19,21 +19,21 @@ struct DiskModelTests {
 
     private let made = DiskEvent.fileMade(path: "/r/a", inode: 2)
 
-    @Test("A flushed file whose name was not flushed is gone; with its directory flushed it is there")
+    @Test("A flushed file is there only if its directory was flushed too")
     func nameNeedsFlush() throws {
         let events = [made, write("text"), .flushed(inode: 2)]
         #expect(try model(events).image(.nothing).contents == [:])
         #expect(try model(events + [.flushed(inode: Self.rootInode)]).image(.nothing).contents == ["a": "text"])
     }
 
-    @Test("A name that was flushed stands for an empty file when the content was not")
+    @Test("A flushed name refers to an empty file if the content was not flushed")
     func contentNeedsFlush() throws {
         let model = try model([made, write("text"), .flushed(inode: Self.rootInode)])
         #expect(model.image(.nothing).contents == ["a": ""])
         #expect(model.image(.everything).contents == ["a": "text"])
     }
 
-    @Test("What is written, cut or removed after the flush can be lost, and what was before is there then")
+    @Test("Writes, truncations, and removals after the flush can be lost; the earlier state is there then")
     func laterChanges() throws {
         let durable = [made, write("text"), .flushed(inode: 2), .flushed(inode: Self.rootInode)]
         for change in [write("next"), .truncated(inode: 2, byteCount: 1), .removed(path: "/r/a"), .renamed(from: "/r/a", to: "/r/b")] {
@@ -44,7 +44,7 @@ struct DiskModelTests {
         #expect(try model(durable + [.removed(path: "/r/a")]).image(.everything).contents == [:])
     }
 
-    @Test("A rename is done or not; a link and the removal of the first name can part")
+    @Test("A rename is atomic; a link and the removal of the first name are separate")
     func renameAndLink() throws {
         let durable = [made, write("text"), .flushed(inode: 2), .flushed(inode: Self.rootInode)]
         let renamed = try images(model(durable + [.renamed(from: "/r/a", to: "/r/b")]))
@@ -53,7 +53,7 @@ struct DiskModelTests {
         #expect(linked == [["a": "text"], ["a": "text", "b": "text"], ["b": "text"], [:]])
     }
 
-    @Test("Of two writes that were not flushed either, both or none are left, in sectors of 512 bytes and never beyond them")
+    @Test("Unflushed writes survive independently, in sectors of 512 bytes")
     func tornWrites() throws {
         let old = String(repeating: "o", count: 1_600)
         let durable = [made, write(old), .flushed(inode: 2), .flushed(inode: Self.rootInode)]
@@ -69,18 +69,18 @@ struct DiskModelTests {
         #expect(parts == [["a": ""], ["a": "a"], ["a": "\0b"], ["a": "ab"]])
     }
 
-    @Test("What a flush failed to write is not brought to the disk by the next one that succeeds")
+    @Test("Data that a failed flush did not write is not written by the next successful one")
     func failedFlush() throws {
         let events = [
             made, .flushed(inode: Self.rootInode), write("lost"), .flushFailed(inode: 2), write("+", at: 4), .flushed(inode: 2),
         ]
         #expect(try model(events).image(.nothing).contents == ["a": "\0\0\0\0+"])
         #expect(try model(events).image(.everything).contents == ["a": "lost+"])
-        // Written anew it is durable.
+        // Written again and flushed, it is durable.
         #expect(try model(events + [write("kept"), .flushed(inode: 2)]).image(.nothing).contents == ["a": "kept+"])
     }
 
-    @Test("A number that is used again stands for the new file")
+    @Test("A reused inode number refers to the new file")
     func inodeUsedAgain() throws {
         let events: [DiskEvent] = [
             made, write("old"), .linked(from: "/r/a", to: "/r/b"), .removed(path: "/r/a"),
@@ -89,13 +89,13 @@ struct DiskModelTests {
         #expect(try model(events).image(.nothing).contents == ["b": "", "c": "new"])
     }
 
-    /// All that come up in many draws.
+    /// The distinct images of many random draws.
     private func images(_ model: DiskModel) -> Set<[String: String]> {
         Set((0..<400).map { model.image(.some(SeededGenerator(seed: $0))).contents })
     }
 }
 
-@Suite("What may be found after a power cut")
+@Suite("Allowed states after a power cut")
 struct PowerCutExpectationTests {
     private static let item = WorkloadItem(valet: .everyday, key: "key")
     private static let plan = WorkloadPlan(operations: [
@@ -113,7 +113,7 @@ struct PowerCutExpectationTests {
         .world(KeychainContents(items: items, passcode: passcode))
     }
 
-    @Test("Before the first acknowledgement there may be none, an empty one, or the value; never another value or an unusable one")
+    @Test("Before the first acknowledgement there is no keychain, an empty one, or one with the value")
     func creation() throws {
         let found = [
             .absent, world([:]), world(["everyday/key": "first"]), world(["everyday/key": "firs"]),
@@ -124,7 +124,7 @@ struct PowerCutExpectationTests {
         #expect(try complaints(after: ["begin 0", "acknowledged 0"], found) == [true, true, false, true, true, true])
     }
 
-    @Test("While a value is being written over it is the old or the new one, and never absent")
+    @Test("A value that is being replaced is the old or the new one, and never absent")
     func overwriting() throws {
         let marks = ["begin 0", "acknowledged 0", "begin 1"]
         let found = [world(["everyday/key": "first"]), world(["everyday/key": "second"]), world([:]), .absent]
@@ -135,7 +135,7 @@ struct PowerCutExpectationTests {
         #expect(try complaints(after: marks + ["failed 1 -36", "begin 2", "acknowledged 2"], found) == [true, true, false, true])
     }
 
-    @Test("A passcode is there or not, and a migration leaves every value in one place or both")
+    @Test("A passcode is set or not, and a migration leaves every value in one place or both")
     func passcodeAndMigration() throws {
         let marks = (0..<3).flatMap { ["begin \($0)", "acknowledged \($0)"] } + ["begin 3"]
         let passcodes = [world([:]), world([:], passcode: "12345"), world([:], passcode: "x")]

@@ -6,8 +6,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// Durable means: on the disk before anybody is told so.
-@Suite("A write is flushed before it is acknowledged", .blocking, .requiresStrace)
+/// A write is durable only if it is flushed before it is acknowledged.
+@Suite(
+    "Writes are flushed before they are acknowledged", .blocking, .requiresStrace)
 struct FlushTests {
     private let setCount = Scale.pick(20, full: 100)
 
@@ -18,16 +19,16 @@ struct FlushTests {
         #expect(trace.violations.isEmpty)
     }
 
-    @Test("The same check finds that a keychain opened with synchronous=NORMAL does not flush")
+    @Test("The check finds missing flushes with synchronous=NORMAL")
     func detectsMissingFlush() throws {
         let trace = try trace(synchronous: "normal")
         #expect(trace.acknowledgementCount == setCount)
-        // A checkpoint flushes the log once in a while.
+        // Checkpoints flush the log now and then.
         #expect(trace.violations.count > setCount / 2)
     }
 
     @Test(
-        "A new keychain flushes its files and every directory with a new name, also one that another process has just made",
+        "Creation flushes the files and every directory with a new entry, including directories that already exist",
         arguments: [[], ["above"], ["above", "above/home"], ["above", "above/home", "above/home/keys"]])
     func flushesDirectories(_ existing: [String]) throws {
         try withTemporaryDirectory { directory in
@@ -42,7 +43,7 @@ struct FlushTests {
                 environment: ["KEYCHAIN_HOME": directory + "/above/home", "PATH": "/usr/bin:/bin"])
             #expect(run.output == "0 add\n")
             let flushed = try String(contentsOfFile: log, encoding: .utf8).matches(of: /sync\(\d+<([^>]*)>\) += 0/).map { String($0.1) }
-            // A directory that has not just been made may be flushed or not; here the one above the last that was there may be new.
+            // The deepest existing directory may have been created by another process just now, so its parent is flushed too.
             let above = ["", "/above", "/above/home"].dropFirst(max(0, existing.count - 1)).map { directory + $0 }
             for path in above + [directory + "/above/home", directory + "/above/home/keys"] {
                 #expect(flushed.contains(path), "\(path) is not among \(flushed)")
@@ -52,7 +53,7 @@ struct FlushTests {
         }
     }
 
-    @Test("The first write of a process flushes the keychain's name, which whoever made the keychain may not have done")
+    @Test("The first write of a process flushes the store's directory entry, which its creator may not have done")
     func flushesTheName() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -93,7 +94,7 @@ struct FlushTests {
     }
 }
 
-@Suite("Many threads share a flush, and none is answered before it", .blocking, .timeLimit(.minutes(Scale.pick(5, full: 60))))
+@Suite("Group commits: threads share a flush, and none is acknowledged before it", .blocking, .timeLimit(.minutes(Scale.pick(5, full: 60))))
 struct SharedFlushTests {
     private static let (threadCount, count) = (8, Scale.pick(5, full: 25))
 
@@ -113,7 +114,7 @@ struct SharedFlushTests {
     }
 
     @Test(
-        "Each of 8 threads is answered after a flush that began after its write; there are fewer flushes than writes",
+        "Each of 8 threads is acknowledged after a flush that began after its write, with fewer flushes than writes",
         .requiresStrace)
     func shares() throws {
         let trace = try trace("full")
@@ -123,14 +124,15 @@ struct SharedFlushTests {
     }
 
     @Test(
-        "The same check finds what is answered too early, and what is not flushed at all",
-        .requiresStrace, arguments: Scale.pick(["normal"], full: ["early", "normal"]))
+        "The check finds early acknowledgements and missing flushes",
+        .requiresStrace,
+        arguments: Scale.pick(["normal"], full: ["early", "normal"]))
     func findsViolations(_ mode: String) throws {
         let trace = try trace(mode)
         #expect(trace.violations.count > trace.acknowledged.count / 2)
     }
 
-    @Test("A flush that began before the write does not count for it")
+    @Test("A flush that began before a write does not make it durable")
     func earlierFlush() {
         let trace = SharedFlushTrace(
             log: """
@@ -148,7 +150,7 @@ struct SharedFlushTests {
         #expect(trace.flushCount == 1)
     }
 
-    @Test("A flush that failed counts for nobody")
+    @Test("A failed flush makes no write durable")
     func failedFlush() {
         let trace = SharedFlushTrace(
             log: """
@@ -161,7 +163,7 @@ struct SharedFlushTests {
         #expect(trace.flushCount == 0)
     }
 
-    @Test("Beside processes whose 8 threads never stop writing, another process gets its turn")
+    @Test("Another process gets to write beside two processes whose 8 threads write continuously")
     func otherProcesses() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"

@@ -41,12 +41,12 @@ struct FlushTrace {
         return violations
     }
 
-    /// Options that make strace write what `init(log:)` reads: all threads, descriptors with their paths.
+    /// Arguments for strace: all threads, and descriptors with their paths, as `init(log:)` expects.
     static func straceArguments(logPath: String, program: String, _ arguments: [String]) -> [String] {
         ["-f", "-y", "-s", "64", "-e", "trace=write,writev,pwrite64,pwritev,fsync,fdatasync", "-o", logPath, program] + arguments
     }
 
-    /// Why strace cannot be used here; nil: it can.
+    /// Why strace cannot be used here, or nil.
     static let obstacle: String? = {
         guard let run = try? ChildProcess.run("strace", ["-o", "/dev/null", "true"], environment: ["PATH": "/usr/bin:/bin"]) else {
             return "strace is not installed: make install-dependencies"
@@ -59,7 +59,7 @@ struct FlushTrace {
     /// Acknowledgements are lines that begin with "ack ".
     init(log: String) {
         var events: [Event] = []
-        /// Calls that another thread's call interrupted in the log, by process id.
+        /// Calls that the log splits, by process ID.
         var unfinished: [Substring: String] = [:]
         for line in log.split(separator: "\n") {
             let parts = line.split(separator: " ", maxSplits: 1)
@@ -96,7 +96,7 @@ struct FlushTrace {
     }
 }
 
-/// What strace saw of a program whose threads say before each write that they ask for it, and acknowledge it afterwards.
+/// A trace of a program whose threads announce each write and acknowledge it afterwards.
 ///
 /// Lines are "ask NAME" and "ack NAME".
 struct SharedFlushTrace {
@@ -106,12 +106,12 @@ struct SharedFlushTrace {
 
     /// The names that were acknowledged.
     private(set) var acknowledged: [Substring] = []
-    /// The names that were acknowledged before a flush had ended that began after the log was written after they were asked for.
+    /// The names acknowledged too early: before the end of a flush that began after a write to the log that followed the request.
     private(set) var violations: [Substring] = []
     private(set) var flushCount = 0
 
     private var stages: [Substring: Stage] = [:]
-    /// What each running flush, by its thread, makes durable.
+    /// The names that each running flush makes durable, by thread.
     private var beingFlushed: [Substring: Set<Substring>] = [:]
 
     /// Reads a log of `FlushTrace.straceArguments`.
@@ -154,9 +154,9 @@ struct SharedFlushTrace {
     }
 }
 
-@Suite("The reader of strace's log")
+@Suite("Parser of strace's log")
 struct FlushTraceTests {
-    @Test("A flush between write and acknowledgement satisfies it")
+    @Test("A flush between write and acknowledgement is accepted")
     func accepts() {
         let trace = FlushTrace(
             log: """
@@ -169,7 +169,7 @@ struct FlushTraceTests {
     }
 
     @Test(
-        "An acknowledgement that comes too early is a violation",
+        "An early acknowledgement is a violation",
         arguments: [
             // Never flushed.
             """
@@ -207,13 +207,13 @@ struct FlushTraceTests {
         #expect(FlushTrace(log: log).violations == [.notFlushed(acknowledgement: "ack 0")])
     }
 
-    @Test("An acknowledgement of nothing is a violation")
+    @Test("An acknowledgement without a write is a violation")
     func catchesMissingWrite() {
         let trace = FlushTrace(log: #"10 write(1<pipe:[7]>, "ack 3\n", 6) = 6"#)
         #expect(trace.violations == [.nothingWritten(acknowledgement: "ack 3")])
     }
 
-    @Test("Calls that the log splits are put together again")
+    @Test("Calls that the log splits are joined")
     func joinsSplitCalls() {
         let trace = FlushTrace(
             log: """

@@ -4,14 +4,14 @@ import KeychainTestSupport
 import PowerCutSimulation
 import Testing
 
-@Suite("A power cut loses nothing that was acknowledged", .blocking)
+@Suite("Acknowledged writes survive power cuts", .blocking)
 struct PowerCutTests {
     private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
     /// In addition to the two images of each moment.
     private static let arbitraryImageCount = Scale.pick(100, full: 400)
 
     @Test(
-        "After a power cut at any moment every acknowledged write is there, whole, and nothing else is",
+        "After a power cut at any moment, exactly the acknowledged writes are there, intact",
         arguments: Scale.pick([], full: [1]) + [UInt64.random(in: 0..<1_000_000_000)])
     func nothingLost(seed: UInt64) throws {
         let report = try PowerCutSimulation(seed: seed, size: Self.size).run(arbitraryImageCount: Self.arbitraryImageCount)
@@ -19,14 +19,14 @@ struct PowerCutTests {
             report.losses.isEmpty,
             "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size \(Self.size.rawValue) --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
         )
-        // The run was one, and came to all its parts.
+        // The run reached all parts of its plan.
         #expect(report.judgedCount > Scale.pick(300, full: 1_000) && report.openedCount > Scale.pick(100, full: 500), "\(report)")
         #expect(report.absentCount > 0 && report.withPasscodeCount > Scale.pick(30, full: 100), "\(report)")
         #expect(report.refusals.isEmpty)
     }
 
     @Test(
-        "Killed before it could flush the name of the store that it made, a program is followed by one that acknowledges nothing until it is flushed",
+        "If the creator is killed before it flushes the store's name, the next process acknowledges nothing before it has flushed it",
         arguments: [false, true])
     func nameOfAnother(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
@@ -36,7 +36,7 @@ struct PowerCutTests {
     }
 
     @Test(
-        "The same simulation finds the loss when a flush is left out",
+        "The simulation finds the loss when a flush is omitted",
         arguments: [
             PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
             .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
@@ -50,13 +50,13 @@ struct PowerCutTests {
     }
 }
 
-@Suite("A disk that fails is said to fail, and takes nothing that was acknowledged", .blocking)
+@Suite("Failing disks: errors are reported, and acknowledged writes survive", .blocking)
 struct FailingDiskTests {
     /// One call in so many fails.
     private static let stride = Scale.pick(25, full: 1)
 
     @Test(
-        "Each call fails in turn: the answer is a clear one, the keychain opens afterwards, and what was acknowledged is there",
+        "Each call fails in turn: the error is specific, the keychain opens afterwards, and acknowledged writes are there",
         arguments: ["EIO", "ENOSPC", "EROFS", "short"], ["once", "lasting"])
     func eachCall(_ failure: String, _ duration: String) throws {
         let offset = Int.random(in: 0..<Self.stride)
@@ -64,19 +64,19 @@ struct FailingDiskTests {
         let wrong = lines.filter { $0.hasPrefix("wrong: ") }
         #expect(wrong.isEmpty, "\(failure) \(duration), calls that leave \(offset) when divided by \(Self.stride)")
         let refusedCount = lines.count { $0.contains(" refused: ") }
-        // Half of the bytes are no failure: the other half follows.
+        // A short transfer is no failure: a second call transfers the rest.
         #expect((refusedCount == 0) == (failure == "short"), "\(lines)")
         #expect(lines.last?.hasPrefix("calls ") == true, "\(lines.suffix(3))")
     }
 
-    @Test("The same check finds what is missing when a disk loses a write and says nothing")
+    @Test("The check finds a write that the disk loses silently")
     func findsLoss() throws {
-        let lines = try Self.run("lying", "once", stride: 10, offset: 0)
+        let lines = try Self.run("lying", "once", stride: Scale.pick(20, full: 10), offset: 0)
         #expect(lines.contains { $0.hasPrefix("wrong: ") }, "\(lines)")
     }
 
     @Test(
-        "A flush that fails, and then seems to succeed without having written anything, takes nothing that is acknowledged afterwards",
+        "After a failed flush whose data no later flush writes, acknowledged writes survive",
         arguments: [false, true])
     func flushFailsOnce(endsProcess: Bool) throws {
         let points = try PowerCutSimulation(seed: 3, size: .small).flushPoints(withBystander: endsProcess)
@@ -85,13 +85,13 @@ struct FailingDiskTests {
         // After the last write another process closes the keychain without having written anything.
         let write = try #require(endsProcess ? writes.last : writes.first)
         var refusalCount = 0
-        for point in Scale.pick([directory, write], full: points) {
+        for point in Scale.pick(endsProcess ? [write] : [directory, write], full: points) {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
             let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(20, full: 50))
             #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")
             refusalCount += report.refusals.count
         }
-        // The flush of a checkpoint may fail unnoticed: the next checkpoint does it again.
+        // A failed flush of a checkpoint may be ignored: the next checkpoint repeats it.
         #expect(refusalCount > 0)
     }
 

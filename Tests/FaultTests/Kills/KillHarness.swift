@@ -6,28 +6,28 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// An operation that must be all or nothing, whenever the process that does it is killed.
+/// An operation that must be atomic, even if its process is killed at any moment.
 protocol KillScenario: Sendable {
-    /// What a `SessionProcess` is asked for.
+    /// The request to a `SessionProcess`.
     var request: String { get }
 
-    /// What the process finds in its environment, beside the keychain's home.
+    /// Environment variables of the process besides the keychain's home.
     func environment(home: String) -> [String: String]
 
-    /// The calls of the system that it is killed at.
+    /// The system calls at which it is killed.
     var systemCalls: [String] { get }
 
-    /// Makes the keychain below `home` on which the operation is to be done, and closes it.
+    /// Creates and closes the keychain for the operation.
     func prepare(home: String) throws
 
-    /// Records an issue unless the operation was done wholly or not at all, and can be done or finished now.
+    /// Records an issue unless the operation was done completely or not at all, and can be done or completed now.
     func check(home: String, _ comment: Comment) throws -> KillOutcome
 }
 
 extension KillScenario {
     func environment(home: String) -> [String: String] { [:] }
 
-    /// What commits, and what takes a transaction back after a kill, is made of these.
+    /// The calls that commit a transaction, and that roll it back after a kill.
     var systemCalls: [String] { ["pwrite64", "fdatasync", "ftruncate"] }
 }
 
@@ -35,22 +35,23 @@ enum KillOutcome {
     case nothingDone, done
 }
 
-/// Does an operation again and again, each time on a copy of the same keychain, and kills the process in the midst of it.
+/// Repeats an operation, each time on a copy of the same keychain, and kills the process during it.
 ///
-/// Two kinds of moments: points of time, spread over as long as the operation takes when nobody disturbs it, and calls of the
-/// system that change files, at the very beginning of each.
+/// The kills come at points in time, spread over the duration of an undisturbed operation, and at the start of system calls that change
+/// files.
 struct KillHarness {
     let scenario: any KillScenario
 
     struct Tally {
         var killCount = 0
         var outcomes: [KillOutcome: Int] = [:]
-        /// How many of the kills were at a call of the system.
+        /// The number of kills at system calls.
         var callCount = 0
     }
 
-    /// Kills at so many points of time, the first before the operation has begun and the last when it has been answered; and at up
-    /// to so many calls.
+    /// Kills at `pointCount` points in time and at up to `callCount` system calls.
+    ///
+    /// The first point is before the operation begins, the last after its answer.
     func run(pointCount: Int, callCount: Int) throws -> Tally {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = Place(directory: directory)
@@ -66,7 +67,7 @@ struct KillHarness {
         }
     }
 
-    /// The same path in every round: a key file names the store that it belongs to.
+    /// The directories, with the same path for the home in every round: a key file contains the path of its store.
     private struct Place {
         let directory: String
         var home: String { directory + "/home" }

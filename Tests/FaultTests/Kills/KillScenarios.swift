@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-/// What changes a keychain's passcode or its class keys, as something to be killed in.
+/// Operations that change the passcode or the class keys.
 enum PasscodeOperation: String, CaseIterable, KillScenario {
     case set, change, changeRotating, remove, rewrap
 
@@ -40,7 +40,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
         }
     }
 
-    /// The first step of setting a passcode, and none of those after it.
+    /// Carries out only the first step of setting a passcode.
     private static func setPasscodeOnly(home: String) throws {
         let opened = try OpenedStore(home: home)
         let change = try opened.keybag.settingPasscode(
@@ -58,7 +58,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
         return outcome
     }
 
-    /// Before anybody unlocks it or goes on.
+    /// Expects a sound keychain before it is unlocked.
     private func expectSound(_ keychain: LocalKeychain, _ comment: Comment) throws {
         let report = try keychain.verify(purgingQuarantine: false)
         #expect(report.isSound && report.quarantinedCount == 0, comment)
@@ -70,7 +70,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
         }
     }
 
-    /// Brings what was killed to its end, from wherever it had come.
+    /// Completes the killed operation, or repeats it.
     private func finish(_ keychain: LocalKeychain, _ comment: Comment) throws -> KillOutcome {
         let isPasscodeSet = try keychain.sessionStatus().isPasscodeSet
         let (old, new) = (Self.oldPasscode, Self.newPasscode)
@@ -138,7 +138,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
     }
 }
 
-/// Restoring a backup of items that are new, newer than those present, and older, as something to be killed in.
+/// Restoring a backup of items that are absent, newer than the existing ones, or older.
 struct RestoreOperation: KillScenario {
     private static let password = "portable"
     private static let new = (0..<40).map { "new \($0)" }
@@ -181,12 +181,12 @@ struct RestoreOperation: KillScenario {
     }
 }
 
-/// A move from one protector to another, as something to be killed in.
+/// A move from one protector to another.
 struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
     let origin: DeviceProtectorKind
     let target: DeviceProtectorKind
     let passcode: String?
-    /// Where the chip is, if the move has to do with one.
+    /// The TPM, if the move involves one.
     var tcti: String?
 
     var testDescription: String { "\(origin.name) to \(target.name)\(passcode == nil ? "" : ", with a passcode")" }
@@ -222,14 +222,14 @@ struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
     }
 
     func check(home: String, _ comment: Comment) throws -> KillOutcome {
-        // There is no resource manager: what the killed process had loaded would fill the chip.
+        // Without a resource manager the killed process's objects would fill the chip.
         if let tcti {
             for kind in ["-t", "-l", "-s"] { _ = try ChildProcess.run("tpm2_flushcontext", [kind, "-T", tcti]) }
         }
         let keychain = try keychain(home)
         try expectEverything(keychain, comment)
         let outcome: KillOutcome = try keychain.report().store?.protector == target ? .done : .nothingDone
-        // Again, or what is left of it.
+        // Repeats the move, or completes it.
         if try outcome == .nothingDone || keychain.report().store?.leftoverKeyFile != nil {
             _ = try keychain.setProtector(target, passcode: code(), creatingRecoveryKey: false)
         }
@@ -254,7 +254,7 @@ struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
     }
 }
 
-/// Using the recovery key of a keychain whose key file is damaged, as something to be killed in.
+/// Using the recovery key of a keychain whose key file is damaged.
 struct RecoveryOperation: KillScenario {
     var request: String { "recover" }
 

@@ -10,11 +10,11 @@ import Synchronization
 import Testing
 import Valet
 
-@Suite("A process that is killed loses nothing it was told is stored", .blocking)
+@Suite("Acknowledged writes of a killed process are durable", .blocking)
 struct KillTests {
     private let roundCount = Scale.pick(10, full: 1_000)
 
-    @Test("Killed at random, round after round on one keychain, every acknowledged write is there")
+    @Test("After repeated kills at random moments, every acknowledged write is there")
     func acknowledgedWritesSurvive() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)
@@ -32,7 +32,7 @@ struct KillTests {
                 #expect(try child.waitUntilEnded() == .killed(bySignal: SIGKILL), "seed \(seed), round \(round): \(rest)")
                 let acknowledged = try Self.acknowledged(child.linesRead + rest.split(separator: "\n").map(String.init)) ?? next - 1
                 try Self.expect(acknowledgedUpTo: acknowledged, from: next, home: home, "seed \(seed), round \(round)")
-                // The one that was being written may be there or not; the next round writes it again.
+                // The unacknowledged write may be there or not; the next round repeats it.
                 next = acknowledged + 1
             }
             try Self.expect(acknowledgedUpTo: next - 1, from: 0, home: home, "seed \(seed), at the end")
@@ -62,32 +62,32 @@ struct KillTests {
     }
 }
 
-@Suite("A change of passcode or keys that is killed is done wholly or not at all, and can be finished", .blocking)
+@Suite("Changes of passcode and keys are atomic when killed", .blocking)
 struct LockKillTests {
     /// At full scale more than 200 kills at points of time alone, over all operations.
-    private static let pointCount = Scale.pick(6, full: 42)
+    private static let pointCount = Scale.pick(4, full: 42)
 
     @Test(
-        "Killed at any moment, every item is there and readable, with the one passcode or the other",
+        "After a kill at any moment, every item is readable with the old or the new passcode, and the change can be completed",
         arguments: PasscodeOperation.allCases)
     func killed(_ operation: PasscodeOperation) throws {
         try expectAtomic(operation)
     }
 
-    @Test("A restore that is killed has put back every item of the backup, or none")
+    @Test("A restore that is killed has restored every item of the backup, or none")
     func killedRestore() throws {
         try expectAtomic(RestoreOperation())
     }
 
     private func expectAtomic(_ scenario: any KillScenario) throws {
-        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(5, full: 14))
+        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(4, full: 14))
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }
 
     @Test(
-        "The harness sees an operation that is not all or nothing",
+        "The harness detects an operation that is not atomic",
         .requiresStrace)
     func plantedFault() throws {
         let scenario = NonAtomicOperation()
@@ -95,7 +95,7 @@ struct LockKillTests {
         #expect(scenario.halfDoneCount.load(ordering: .relaxed) > 0)
     }
 
-    /// An operation of two transactions, which a kill can part.
+    /// An operation of two transactions, between which a kill can come.
     private final class NonAtomicOperation: KillScenario {
         let halfDoneCount = Atomic(0)
 
@@ -113,7 +113,7 @@ struct LockKillTests {
     }
 }
 
-@Suite("A move to another protector that is killed leaves the old one or the new one", .blocking)
+@Suite("Moves to another protector are atomic when killed", .blocking)
 struct ProtectorKillTests {
     private static let withoutChip: [ProtectorOperation] = [
         ProtectorOperation(origin: .keyFile, target: .systemdCredential, passcode: nil),
@@ -123,14 +123,15 @@ struct ProtectorKillTests {
     ]
 
     @Test(
-        "Killed at any moment, every item is there and readable, and the move can be finished",
+        "After a kill at any moment, every item is readable, and the move can be completed",
         arguments: Scale.pick([withoutChip[2]], full: withoutChip))
     func killed(_ operation: ProtectorOperation) throws {
         try expectAtomic(operation)
     }
 
     @Test(
-        "With a chip too", .requiresTPM,
+        "After a kill during a move to or from a TPM, every item is readable, and the move can be completed",
+        .requiresTPM,
         arguments: [(DeviceProtectorKind.keyFile, DeviceProtectorKind.tpm2), (.tpm2, .keyFile)])
     func killedWithChip(_ origin: DeviceProtectorKind, _ target: DeviceProtectorKind) throws {
         let chip = try SoftwareTPM()
@@ -138,7 +139,7 @@ struct ProtectorKillTests {
         try expectAtomic(ProtectorOperation(origin: origin, target: target, passcode: "Druidia", tcti: chip.tcti))
     }
 
-    @Test("A recovery that is killed can be done again, until it is done, and sets aside what it does not use")
+    @Test("A recovery that is killed can be repeated, and keeps the unusable key file")
     func killedRecovery() throws {
         try expectAtomic(RecoveryOperation())
     }

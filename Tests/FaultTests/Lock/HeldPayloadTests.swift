@@ -7,14 +7,14 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What a holder gives is used only if it is exactly this keybag's", .blocking)
+@Suite("A held payload is used only if it belongs to the current keybag", .blocking)
 struct HeldPayloadTests {
     private static let passcode = "swordfish"
 
-    /// Something that another program of the user could put where the unlocked keys are.
+    /// A payload that another process of the user could put into the key holder.
     struct Forgery: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Gets the right payload of each slot, those from before the last change of keys, and those of another store.
+        /// Makes the payload from the right one, from the one before the last change of keys, and from that of another store.
         let payload: @Sendable (_ right: [UInt8], _ stale: [UInt8], _ foreign: [UInt8]) -> [UInt8]
 
         static let all = [
@@ -42,13 +42,13 @@ struct HeldPayloadTests {
         ]
     }
 
-    /// What is right in each slot.
+    /// The right payload of each slot.
     private static func payloads(_ home: String) throws -> [KeyHolderSlot: [UInt8]] {
         let opened = try OpenedStore(home: home)
         return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.ofClassKeys.map { ($0, try opened.payload(for: $0, passcode)) })
     }
 
-    /// Holds these bytes as if unlocking had put them there.
+    /// Puts a payload into the key holder, as unlocking does.
     private static func plant(_ payload: [UInt8], in slot: KeyHolderSlot, home: String, _ holder: KeyHolderSelection) throws {
         let opened = try OpenedStore(home: home)
         let epoch = try opened.store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
@@ -59,7 +59,7 @@ struct HeldPayloadTests {
     }
 
     @Test(
-        "A payload that is forged, foreign or stale is as none: the keychain stays locked, and nothing is written under it",
+        "A forged, foreign, or stale payload is ignored: the keychain stays locked, and nothing is written",
         arguments: Forgery.all, [KeyHolderSelection.automatic, .processMemory])
     func refused(_ forgery: Forgery, holder: KeyHolderSelection) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
@@ -80,7 +80,7 @@ struct HeldPayloadTests {
                 try Self.plant(forgery.payload(right, stale, foreign), in: slot, home: home, holder)
             }
 
-            // Each by an object of its own: the first to ask may take away what it finds.
+            // Each on a keychain of its own: the first request may remove the payload.
             for request in [Request.add, .update, .read, .readAll] {
                 let fresh = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
                 #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try request.perform(on: fresh) }
@@ -89,7 +89,7 @@ struct HeldPayloadTests {
             #expect(try keychain.sessionStatus().state == .neverUnlocked)
             #expect(try keychain.secret(of: "dk") == "secret of dk")
 
-            // The same way in is open for what is right: so it was the payload that was refused.
+            // The right payload, planted in the same way, unlocks: so it was the payload that was refused.
             for slot in KeyHolderSlot.ofClassKeys { try Self.plant(right[slot] ?? [], in: slot, home: home, holder) }
             #expect(try keychain.sessionStatus().state == .unlocked)
             #expect(try keychain.secret(of: "ak") == "secret of ak")
@@ -109,7 +109,7 @@ struct HeldPayloadTests {
         }
     }
 
-    /// All that is stored of items, sealed as it is.
+    /// Returns all rows, sealed.
     private func rows(_ home: String) throws -> [SealedRow] {
         var rows: [SealedRow] = []
         try OpenedStore(home: home).store.read { reading throws(KeychainFailure) in

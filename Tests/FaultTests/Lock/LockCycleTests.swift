@@ -6,9 +6,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("While one process locks and unlocks, others are answered rightly", .blocking)
+@Suite("Reads during locks and unlocks by another process", .blocking)
 struct LockCycleTests {
-    /// Of one process: how often which operation was answered with what.
+    /// Reads a child's tally: how often each operation returned each status.
     private static func tally(_ process: ChildProcess) throws -> [String: Int] {
         var tally: [String: Int] = [:]
         while let line = try process.readLine(withinSeconds: 300), line != "end" {
@@ -110,7 +110,7 @@ struct LockCycleTests {
 @Suite("Two processes change the passcode at the same time", .blocking)
 struct SimultaneousChangeTests {
     @Test(
-        "One of them succeeds, and the keychain is unlocked afterwards for everybody", .requiresKernelKeyring,
+        "At least one succeeds, and the keychain is unlocked for every process afterwards", .requiresKernelKeyring,
         arguments: ["change", "rotate"])
     func unlockedAfterwards(operation: String) throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in
@@ -122,7 +122,7 @@ struct SimultaneousChangeTests {
                 let candidates = ["left \(round)", "right \(round)"].map { $0.replacing(" ", with: "-") }
                 for (process, candidate) in zip(processes, candidates) { process.send("\(operation) \(passcode) \(candidate)") }
                 let statuses = try processes.map { KeychainStatus(rawValue: try $0.answer().status) }
-                // The slower one finds another passcode than it was told.
+                // The slower process finds that the passcode has changed.
                 let winners = zip(candidates, statuses).filter { $0.1 == .success }.map(\.0)
                 #expect(!winners.isEmpty && statuses.allSatisfy { $0 == .success || $0 == .authFailed }, "\(statuses)")
                 #expect(try keychain.sessionStatus().state == .unlocked, "round \(round)")

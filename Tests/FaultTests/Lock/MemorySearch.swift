@@ -3,18 +3,18 @@ import Foundation
 import Glibc
 import KeychainTestSupport
 
-/// Searches the memory of another process, from outside, for secrets that must not be there.
+/// Searches the memory of another process for secrets.
 struct MemorySearch {
     private struct Part {
         let name: String
         let bytes: [UInt8]
     }
 
-    /// What was found, and where it was looked for.
+    /// The result of a search.
     struct Finding {
         var names: Set<String> = []
         var searchedByteCount = 0
-        /// Pages beyond the end of a mapped file, or that the kernel gives to nobody.
+        /// Pages beyond the end of a mapped file, and pages that the kernel does not let other processes read.
         var unreadableByteCount = 0
     }
 
@@ -24,9 +24,8 @@ struct MemorySearch {
     private static let pageByteCount: UInt = 4_096
     private static let keyByteCount = 32
 
-    /// Each secret by a name; of at least 16 bytes, or chance would find it.
-    ///
-    /// Either half of a key counts as the key: what is left of one in freed memory is seldom all of it.
+    /// - Parameter secrets: By name; each of at least 16 bytes, because shorter ones would be found by chance. Either half of a key of 32
+    ///   bytes counts as the key, since freed memory is often overwritten in part.
     init(secrets: [String: [UInt8]]) {
         parts = secrets.flatMap { name, secret in
             guard secret.count == Self.keyByteCount else { return [Part(name: name, bytes: secret)] }
@@ -34,9 +33,9 @@ struct MemorySearch {
         }
     }
 
-    /// The secrets that lie anywhere in the process's memory.
+    /// Searches all readable memory of the process.
     ///
-    /// Throws when the memory may not be read: then nothing is known.
+    /// Throws if the process does not permit it.
     func run(on processID: pid_t) throws -> Finding {
         let memory = unsafe open("/proc/\(processID)/mem", O_RDONLY | O_CLOEXEC)
         guard memory >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
@@ -46,12 +45,12 @@ struct MemorySearch {
         return finding
     }
 
-    /// The names alone.
+    /// Returns the names of the secrets in the process's memory.
     func namesFound(in processID: pid_t) throws -> Set<String> {
         try run(on: processID).names
     }
 
-    /// Foundation takes the first part that the kernel gives of such a file for all of it.
+    /// Foundation would read only the first part of such a file.
     private static func regions(of processID: pid_t) throws -> [Region] {
         let maps = unsafe open("/proc/\(processID)/maps", O_RDONLY | O_CLOEXEC)
         guard maps >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
@@ -71,7 +70,7 @@ struct MemorySearch {
     private struct Region {
         let start: UInt
         let end: UInt
-        /// The kernel's own pages cannot be read from outside and hold no data of the process.
+        /// False for the kernel's own pages, which hold no data of the process.
         let isReadable: Bool
 
         /// A line as proc_pid_maps(5) describes it.
@@ -88,18 +87,18 @@ struct MemorySearch {
 
     private func search(_ region: Region, of memory: Int32, _ finding: inout Finding) {
         guard region.isReadable else { return }
-        // Windows overlap by what the longest secret needs.
+        // Windows overlap, so that a secret on a boundary is found.
         let overlap = UInt((parts.map(\.bytes.count).max() ?? 1) - 1)
         var window = [UInt8](repeating: 0, count: Self.windowByteCount)
         var start = region.start
-        /// Where the bytes begin that were not looked at yet.
+        /// The first byte that has not been searched.
         var next = region.start
         while next < region.end {
             let wanted = min(UInt(window.count), region.end - start)
             // At most `wanted` bytes, which the window holds.
             let count = unsafe pread(memory, &window, Int(wanted), off_t(start))
             guard count > 0, start + UInt(count) > next else {
-                // Part of a mapped file beyond its end, or memory that was given back meanwhile: what follows may be readable.
+                // Beyond the end of a mapped file, or unmapped meanwhile. The next page may be readable.
                 let page = min((next / Self.pageByteCount + 1) * Self.pageByteCount, region.end)
                 finding.unreadableByteCount += Int(page - next)
                 (start, next) = (page, page)

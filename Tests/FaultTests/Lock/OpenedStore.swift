@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainSystem
 import KeychainTestSupport
 
-/// A store in a test's hands, with its keybag and device secret, beside whatever keychain uses it.
+/// A store that a test opens directly, with its keybag and device secret, beside any keychain that uses it.
 final class OpenedStore: Sendable {
     let store: SQLiteItemStore
     let keybag: OpenKeybag
@@ -21,7 +21,7 @@ final class OpenedStore: Sendable {
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
     }
 
-    /// The keychain over these, or over other keys, as the tests' child sees it.
+    /// Returns a keychain on this store, with the entitlements of the tests' child.
     func keychain(keys: (any KeyProvider)? = nil, store other: (any ItemStore)? = nil) -> SealedKeychain {
         SealedKeychain(
             store: other ?? store, keys: keys ?? keybag, cipher: keybag.cipher, clock: SystemWallClock(),
@@ -32,7 +32,7 @@ final class OpenedStore: Sendable {
         try keybag.unlockedKeys(passcode: Passcode(text: passcode), deviceSecret: deviceSecret)
     }
 
-    /// Copies of all class keys that `keys` has.
+    /// Returns copies of all class keys that `keys` provides.
     func classKeys(of keys: any KeyProvider) throws -> [ClassKeyID: [UInt8]] {
         var copies: [ClassKeyID: [UInt8]] = [:]
         for accessibility in Accessibility.allCases {
@@ -49,7 +49,7 @@ final class OpenedStore: Sendable {
         return copies
     }
 
-    /// What a holder is given while the keychain is unlocked.
+    /// Returns the payload that a key holder stores while the keychain is unlocked.
     func payload(for slot: KeyHolderSlot, _ passcode: String) throws -> [UInt8] {
         let payload = try unlockedKeys(passcode).payload(for: slot)
         // The bytes are copied within the closure.
@@ -61,7 +61,7 @@ final class OpenedStore: Sendable {
         return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
     }
 
-    /// The same without its keybag, and of the device secret too: whatever protects the store.
+    /// Removes all keys held for the store, including the device secret, without opening the keybag.
     static func removeAllHeldKeys(home: String) throws {
         let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
         defer { store.close() }
@@ -71,7 +71,7 @@ final class OpenedStore: Sendable {
         for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
     }
 
-    /// Lets go of all that is held for this store, as a restart does, without telling the store.
+    /// Removes the class keys held for this store, as a restart does, without advancing the lock epoch.
     func removeHeldKeys() throws {
         let holder = try holder()
         for slot in KeyHolderSlot.ofClassKeys { try holder.remove(slot) }
@@ -79,7 +79,7 @@ final class OpenedStore: Sendable {
 }
 
 extension LocalKeychain {
-    /// All secrets that can be read, by account.
+    /// Reads all secrets, by account.
     func secrets() throws(KeychainFailure) -> [String: String] {
         let items = try copyMatching(
             MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
@@ -88,7 +88,7 @@ extension LocalKeychain {
         return secrets
     }
 
-    /// One item of each class, called by its class; returns all of them.
+    /// Adds one item for each accessibility, with that as its account, and returns the secrets by account.
     @discardableResult
     func addItemOfEachClass(_ prefix: String = "", includingBoundToPasscode: Bool = false) throws(KeychainFailure) -> [String: String] {
         var secrets: [String: String] = [:]

@@ -8,12 +8,12 @@ import Testing
 
 @testable import Keybag
 
-@Suite("What a program can reach that never had the passcode", .blocking)
+@Suite("Keys that are reachable without the passcode", .blocking)
 struct ReachableKeysTests {
     private static let passcode = "swordfish"
 
-    /// Every key in the hands of a program of the same user while the keychain is unlocked: of the store file, the key file and the key
-    /// holder, and every stretch of 32 bytes of what those hold.
+    /// Every key that another process of the same user can read while the keychain is unlocked: those of the store, the key file, and
+    /// the key holder, and every run of 32 bytes in them.
     private struct AttackerKeys {
         var keys: [[UInt8]] = []
 
@@ -63,14 +63,14 @@ struct ReachableKeysTests {
         return false
     }
 
-    @Test("With store, key file and the unlocked keys in hand, no reachable key opens an item that needs the passcode")
+    @Test("No key in the store, the key file, or the unlocked key holder opens an item that requires the passcode")
     func unlocked() throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in
             try keychain.set(Self.passcode)
             try keychain.addItem("safe", "12345", protectedBy: AccessControl(.whenUnlocked, constraint: .devicePasscode))
             let opened = try OpenedStore(home: home)
             let holder = try opened.holder()
-            // Without a keyring only the process that unlocked has the keys: then they are taken from the passcode, for the same proof.
+            // Without a keyring only the process that unlocked has the keys. Here they are derived from the passcode.
             let unlocked = try opened.unlockedKeys(Self.passcode)
             var reach = AttackerKeys()
             reach.add(opened.deviceSecret)
@@ -89,22 +89,22 @@ struct ReachableKeysTests {
             #expect(reach.keys.count > 500)
             #expect(try !opens(row, with: reach, opened, unlocked))
 
-            // The passcode's own way is the proof that the search would have found one.
+            // With the key that the passcode releases the search succeeds, which proves that it works.
             reach.add(try unlocked.presenceRelease(for: []).privateKey)
             #expect(try opens(row, with: reach, opened, unlocked))
         }
     }
 }
 
-@Suite("A copy of store and key file that was taken before a passcode was set", .blocking)
+@Suite("A copy of store and key file from before the passcode was set", .blocking)
 struct OldCopyTests {
-    /// What became of rows that somebody tried to open.
+    /// The result of trying to open every row.
     private struct Attempt {
         var opened: Set<String> = []
         var refusedCount = 0
     }
 
-    /// Tries every class key of an old keybag on every row of a store, with what any keychain program has for it.
+    /// Tries every class key of an old keybag on every row of a store.
     private static func openRows(of present: OpenedStore, withKeysOf old: OpenedStore) throws -> Attempt {
         var attempt = Attempt()
         let keybag = old.keybag
@@ -135,7 +135,7 @@ struct OldCopyTests {
         return attempt
     }
 
-    @Test("It opens what it held, and of the store as it is now nothing that the passcode protects")
+    @Test("The copy's keys open its own items, and no passcode-protected item of the current store")
     func opensNothingNewer() throws {
         try withLocalKeychain { keychain, home in
             try withTemporaryDirectory(inMemory: true) { directory in
@@ -151,7 +151,7 @@ struct OldCopyTests {
                 #expect(try Self.openRows(of: old, withKeysOf: old).opened == Set(before.keys), "the attempt must be able to succeed")
                 #expect(try LocalKeychain(home: copy).secrets() == before)
 
-                // Rewrapped ones count as new. Those that no passcode protects show that the attempt can succeed here too.
+                // Rewrapped items count as new. The items that no passcode protects prove that the attempt can succeed.
                 let attempt = try Self.openRows(of: OpenedStore(home: home), withKeysOf: old)
                 #expect(attempt.opened == ["old dk", "old dku", "new dk", "new dku"])
                 #expect(attempt.refusedCount == 9)
@@ -159,7 +159,7 @@ struct OldCopyTests {
         }
     }
 
-    @Test("Its keybag, put back into the store as it is now, opens nothing that the passcode protects")
+    @Test("The copy's keybag, restored into the current store, opens no passcode-protected item")
     func keybagPutBack() throws {
         try withLocalKeychain { keychain, home in
             try withTemporaryDirectory(inMemory: true) { directory in

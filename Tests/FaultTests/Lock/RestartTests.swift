@@ -7,10 +7,10 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("Beyond one process and one session", .blocking)
+@Suite("Restarts and login sessions", .blocking)
 struct RestartTests {
     @Test(
-        "Keys that a restart has cleared from the keyring: never unlocked",
+        "When the keyring is empty, as after a restart, the keychain has never been unlocked",
         .requiresKeyctl)
     func restart() throws {
         try withLocalKeychain { keychain, home in
@@ -39,7 +39,7 @@ struct RestartTests {
         }
     }
 
-    @Test("A process that kept the keys in its memory takes them with it")
+    @Test("Keys held in process memory end with the process")
     func processMemory() throws {
         try withLocalKeychain(holder: .processMemory) { keychain, home in
             try keychain.addItemOfEachClass()
@@ -56,7 +56,7 @@ struct RestartTests {
     }
 
     @Test(
-        "From a session whose keyring is not linked to the user's, unlocking, reading and locking work, for all sessions",
+        "Unlocking, reading, and locking work from a session whose keyring is not linked to the user's, and affect all sessions",
         .requiresKeyctl)
     func unlinkedSession() throws {
         #expect(try !KernelKeyringTool.run(["session", "-", "keyctl", "show", "@s"]).output.contains("_uid."), "the session is linked")

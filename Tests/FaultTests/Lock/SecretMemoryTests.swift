@@ -8,14 +8,14 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("After a lock, no process has the keys that it takes away", .blocking)
+@Suite("After a lock, no process has the locked class keys in memory", .blocking)
 struct MemorySearchTests {
     private static let passcode = "swordfish"
 
-    /// What one finds, and must not find, by name.
+    /// Keys to search for, by name.
     fileprivate struct KnownSecrets {
         var all: [String: [UInt8]] = [:]
-        /// Of ak, aku, akpu: what a lock takes away, the payload of the holder too.
+        /// The keys of ak, aku, and akpu, which a lock removes, and the holder's payload that contains them.
         var lockBound: Set<String> { Set(all.keys.filter { $0.hasPrefix("ak") || $0.hasPrefix("payload unlocked") }) }
         var deviceBound: Set<String> { Set(all.keys.filter { $0.hasPrefix("dk") }) }
 
@@ -24,10 +24,10 @@ struct MemorySearchTests {
         }
     }
 
-    /// A keychain whose keys are known, and which was changed once more with new class keys.
+    /// Creates a keychain with known keys, whose class keys have been rotated.
     ///
-    /// Of so many of ak, aku and akpu the keybag keeps an older class key, for a damaged row: so the number of keys that are held
-    /// together differs.
+    /// The keybag keeps an older class key for `olderKeyCount` of ak, aku, and akpu, because of a damaged row. So the number of keys that
+    /// are held together differs.
     private func withKnownSecrets(
         holder: KeyHolderSelection, olderKeyCount: Int,
         _ body: (_ home: String, _ reader: SessionProcess, _ setter: SessionProcess, KnownSecrets) throws -> Void
@@ -38,7 +38,7 @@ struct MemorySearchTests {
                 try keychain.addItem("damaged \(accessibility.rawValue)", "lost", accessibility)
                 try Self.damageNewestRow(home)
             }
-            // Open from before the passcode on: it has had the keys of that time.
+            // Opened before the passcode was set, so it has had the keys of that time.
             let reader = try SessionProcess(home: home, holder: holder)
             #expect(try reader.status(of: "read ak") == .success)
             var secrets = KnownSecrets()
@@ -75,14 +75,14 @@ struct MemorySearchTests {
 
     @Test(
         """
-        Idle processes: one that read items of every class and was there before the passcode, one that read a single item, one that \
-        only asked for the state, those that set the passcode, unlocked and locked
+        Idle processes lose the keys: a reader of every class from before the passcode, a reader of one item, one that only queried \
+        the state, and those that set the passcode, unlocked, and locked
         """,
         .requiresKernelKeyring,
         arguments: Scale.pick([3], full: Array(0...3)))
     func kernelHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .automatic, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
-            // Idle from then on: a later call would write over what this one has left behind.
+            // Idle from then on: a later call would overwrite the memory that this one used.
             let unlocker = try SessionProcess(home: home)
             #expect(try unlocker.status(of: "unlock \(Self.passcode)") == .success)
             for accessibility in Accessibility.allCases {
@@ -103,7 +103,7 @@ struct MemorySearchTests {
     }
 
     @Test(
-        "A process that holds the keys in its own memory, and is idle, loses them when another one locks",
+        "An idle process that holds the keys in its own memory loses them when another process locks",
         arguments: Scale.pick([0], full: Array(0...3)))
     func processMemoryHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .processMemory, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
@@ -134,7 +134,7 @@ struct MemorySearchTests {
         }
     }
 
-    @Test("A page that cannot be read is counted, and what comes after it is searched")
+    @Test("A page that cannot be read is counted, and the pages after it are searched")
     func unreadablePage() throws {
         try withTemporaryDirectory { directory in
             let pageByteCount = 4_096
@@ -163,7 +163,7 @@ struct MemorySearchTests {
         try waitUntil(withinSeconds: 30) { try search.namesFound(in: process.processID).isEmpty }
     }
 
-    /// Nothing that the lock takes away; but the device-bound keys, and a key planted now: so it is the memory of that process.
+    /// Expects no locked key, but the device-bound keys and a key planted now, which prove that the search reads the process's memory.
     private func expectLockedMemory(of process: SessionProcess, _ secrets: KnownSecrets) throws {
         let planted = (0..<32).map { _ in UInt8.random(in: 0...255) }
         let digits = planted.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
@@ -182,7 +182,7 @@ struct MemorySearchTests {
 }
 
 extension MemorySearchTests.KnownSecrets {
-    /// All that the passcode opens now.
+    /// Adds every key that the passcode opens.
     fileprivate mutating func addPresent(_ home: String, _ passcode: String) throws {
         let opened = try OpenedStore(home: home)
         add(try opened.classKeys(of: opened.unlockedKeys(passcode)))
@@ -191,16 +191,18 @@ extension MemorySearchTests.KnownSecrets {
     }
 }
 
-@Suite("What passcodes and the device secret leave in memory", .blocking)
+@Suite("Passcodes and the device secret do not stay in memory", .blocking)
 struct PasscodeMemoryTests {
-    /// A passcode that chance does not find, as the hexadecimal digits in which a child is told it: those are not the passcode.
+    /// A random passcode.
+    ///
+    /// The child gets it as hexadecimal digits, so that its input does not contain the passcode itself.
     private struct MarkedPasscode {
         let bytes = (0..<32).map { _ in UInt8.random(in: UInt8(ascii: "!")...UInt8(ascii: "~")) }
         var digits: String { bytes.map { String($0, radix: 16) }.joined() }
     }
 
     @Test(
-        "Set, changed, unlocked with and got wrong, locked: no passcode is left, and no device secret",
+        "After setting, changing, unlocking, a wrong passcode, and locking, neither a passcode nor the device secret is in memory",
         arguments: [KeyHolderSelection.automatic, .processMemory])
     func sessions(holder: KeyHolderSelection) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
@@ -241,7 +243,7 @@ struct PasscodeMemoryTests {
     }
 }
 
-@Suite("What a released key leaves in memory", .blocking)
+@Suite("Released presence keys do not stay in memory", .blocking)
 struct PresenceMemoryTests {
     private static let passcode = "swordfish"
 
@@ -267,10 +269,10 @@ struct PresenceMemoryTests {
         }
     }
 
-    @Test("A read that asked leaves neither the presence key nor a class key, though the process stays")
+    @Test("After a read with a prompt, neither the presence key nor a class key is in the process's memory")
     func oneRead() throws {
         try withProtectedItem { _, process, privateKey, classKeys in
-            // This process has no keys of its own: the passcode released the item's class key as well.
+            // The keychain was locked in this process: the passcode released the item's class key as well.
             #expect(try process.ask("read-as-person safe \(Self.passcode)").text == "secret of safe")
             let search = MemorySearch(secrets: classKeys.merging(["presence": privateKey]) { old, _ in old })
             let finding = try search.run(on: process.processID)
@@ -279,7 +281,7 @@ struct PresenceMemoryTests {
         }
     }
 
-    @Test("A context keeps the presence key until it is invalidated, or the keychain is locked, and not longer", arguments: [true, false])
+    @Test("A context keeps the presence key only until it is invalidated or the keychain is locked", arguments: [true, false])
     func context(isInvalidated: Bool) throws {
         try withProtectedItem { home, process, privateKey, classKeys in
             #expect(try process.ask("read-as-person-with-context safe \(Self.passcode)").text == "secret of safe")

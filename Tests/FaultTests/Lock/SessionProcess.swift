@@ -4,7 +4,7 @@ import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
 
-/// A process with a keychain that does what it is asked: `unlock 12345`, `read account`, `lock`.
+/// A child process that carries out requests on a keychain: `unlock 12345`, `read account`, `lock`.
 final class SessionProcess {
     struct Answer: Equatable {
         let status: Int32
@@ -15,7 +15,7 @@ final class SessionProcess {
 
     var processID: pid_t { child.processID }
 
-    /// `wrapper` is a command that runs the program as its last arguments say.
+    /// Starts the child, with `wrapper` as a command, such as strace, to which program and arguments are appended.
     init(
         home: String, holder: KeyHolderSelection = .automatic, under wrapper: [String] = [], environment: [String: String] = [:]
     ) throws {
@@ -39,7 +39,7 @@ final class SessionProcess {
         child.send(request)
     }
 
-    /// Lines of the log come before the answer.
+    /// Reads the next answer, skipping lines of the log.
     func answer() throws -> Answer {
         while let line = try child.readLine() {
             let words = line.split(separator: " ", maxSplits: 2)
@@ -49,19 +49,19 @@ final class SessionProcess {
         throw ChildProcess.Failure.gaveNoLine(output: child.linesRead.joined(separator: "\n"))
     }
 
-    /// The status alone.
+    /// Sends a request and returns the status of the answer.
     func status(of request: String) throws -> KeychainStatus {
         KeychainStatus(rawValue: try ask(request).status)
     }
 
-    /// Lets it come to its end, and what watches it too.
+    /// Ends its input, and waits until it and its wrapper have ended.
     func end() throws {
         child.closeInput()
         _ = try child.readToEnd()
         _ = try child.waitUntilEnded()
     }
 
-    /// Kills it; whether it had answered before.
+    /// Kills it, and returns whether it had reported success before.
     func kill() throws -> Bool {
         child.send(signal: SIGKILL)
         let rest = try child.readToEnd()
@@ -70,13 +70,13 @@ final class SessionProcess {
     }
 }
 
-/// The kernel's own program for keyrings, beside the code that is tested.
+/// keyctl(1), which inspects keyrings independently of the code under test.
 enum KernelKeyringTool {
-    /// Why no process here sees what another one unlocked; nil: it does.
+    /// Why an unlock is not visible to other processes here, or nil.
     static let keyringUnavailabilityReason: String? =
         KeyHolderSelection.automatic.holderKindForNewStore == .processMemory ? "the kernel's keyring cannot be used here" : nil
 
-    /// Why this cannot be used; nil: it can.
+    /// Why keyctl cannot be used, or nil.
     static let obstacle: String? = {
         if let keyringUnavailabilityReason { return keyringUnavailabilityReason }
         guard let run = try? run(["--version"]), run.isSuccess else { return "keyctl is not installed: make install-dependencies" }

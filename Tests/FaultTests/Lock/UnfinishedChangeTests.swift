@@ -11,7 +11,7 @@ import KeychainTesting
 import Synchronization
 import Testing
 
-/// A store that counts a lock, as if another process had asked for it, between two of its writes.
+/// A store that advances the lock epoch between two writes, as if another process had locked the keychain.
 final class StoreWithConcurrentLock: ItemStore {
     private struct State {
         var writeCount = 0
@@ -22,7 +22,7 @@ final class StoreWithConcurrentLock: ItemStore {
     private let lockAfterWrite: Int
     private let state = Mutex(State())
 
-    /// How many rows were still under the first class keys then.
+    /// The number of rows still under the first class keys at the time of the lock.
     var rowCountAtLock: Int? { state.withLock { $0.rowCountAtLock } }
 
     init(base: SQLiteItemStore, lockAfterWrite: Int) {
@@ -56,7 +56,7 @@ final class StoreWithConcurrentLock: ItemStore {
 }
 
 extension OpenedStore {
-    /// The store with the keybag that it has now, over another way to it.
+    /// Opens the keychain on `other`, with the current keybag.
     func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain {
         let holder = try holder(.processMemory)
         let keybag = try OpenKeybag(
@@ -83,14 +83,14 @@ private struct BackendWithConcurrentLock: KeychainBackend {
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store) }
 }
 
-@Suite("What a change of passcode or policy leaves to do is done by the next unlock", .blocking)
+@Suite("The next unlock completes an interrupted change of passcode or policy", .blocking)
 struct UnfinishedChangeTests {
     private static func pendingRewrapCount(_ home: String) throws -> Int? {
         try LocalKeychain(home: home).report().store?.pendingRewrapCount
     }
 
     @Test(
-        "A rewrapping that was killed goes on where it was, and the older class keys go at its end",
+        "Rewrapping that was killed resumes where it stopped, and then removes the older class keys",
         .requiresStrace)
     func resumed() throws {
         let operation = PasscodeOperation.rewrap
@@ -117,7 +117,7 @@ struct UnfinishedChangeTests {
         }
     }
 
-    @Test("A row that cannot be read keeps its class key, and the others go on")
+    @Test("A row that cannot be read keeps its class key, and the other rows are rewrapped")
     func damagedRow() throws {
         try withLocalKeychain { keychain, home in
             try LocalKeychain(home: home).addItemOfEachClass()
@@ -139,7 +139,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test(
-        "An unlock by any process raises the cost of the passcode to what the policy has become, and never lowers it",
+        "An unlock by any process raises the cost of the passcode to the policy's, and never lowers it",
         .requiresKernelKeyring)
     func costFollowsPolicy() throws {
         try withLocalKeychain { keychain, home in
@@ -163,7 +163,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test(
-        "Rows get their turn also when the policy cannot be read",
+        "Rows are rewrapped even if the policy cannot be read",
         .requiresKernelKeyring)
     func brokenPolicy() throws {
         let operation = PasscodeOperation.rewrap
@@ -177,7 +177,7 @@ struct UnfinishedChangeTests {
         }
     }
 
-    @Test("A lock ends a rewrapping that is at work, and the next unlock goes on")
+    @Test("A lock stops rewrapping in progress, and the next unlock resumes it")
     func lockDuringRewrapping() throws {
         try withLocalKeychain(holder: .processMemory) { keychain, home in
             for number in 0..<300 { try keychain.addItem("\(number)", "secret of \(number)") }
@@ -198,10 +198,9 @@ struct UnfinishedChangeTests {
         }
     }
 
-    /// Runs `body` while a process stands still within its unlock: at one of the keys that it gives to the kernel, before the key
-    /// is where others find it; then lets the unlock go on to its end.
+    /// Stops a process during its unlock, as it adds a key to the kernel's keyring; runs `body`; then lets the unlock complete.
     ///
-    /// The first such call only looks whether the kernel takes any. Two follow at the unlock, and two when rows were rewrapped.
+    /// The first such call only tests whether the kernel accepts keys. Two calls follow for the unlock, and two after the rewrapping.
     private func withUnlock(
         _ request: String, stoppedAtKey number: Int, home: String, _ body: () throws -> Void
     ) throws -> SessionProcess {
@@ -212,7 +211,7 @@ struct UnfinishedChangeTests {
         let processID = try #require(pid_t(unlocking.ask("process").text))
         unlocking.send(request)
         let isStopped = try waitUntil { try String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") }
-        #expect(isStopped, "it never came there")
+        #expect(isStopped, "the unlock did not reach the call")
         try body()
         kill(processID, SIGCONT)
         #expect(try unlocking.answer().status == 0)
@@ -220,7 +219,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test(
-        "A lock that comes while an unlock is still at work stays, and the next unlock finishes what that one has begun",
+        "A lock during an unlock takes effect, and the next unlock completes the rewrapping",
         .requiresStrace, .requiresKernelKeyring,
         arguments: Scale.pick(
             [(1, "lock"), (4, "lock"), (1, "lock-all")], full: (1...4).flatMap { number in ["lock", "lock-all"].map { (number, $0) } }))
@@ -244,7 +243,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test(
-        "An unlock that another process's change of the keybag overtakes leaves the keychain unlocked",
+        "An unlock during which another process changes the keybag leaves the keychain unlocked",
         .requiresStrace, .requiresKernelKeyring
     )
     func overtakenUnlock() throws {

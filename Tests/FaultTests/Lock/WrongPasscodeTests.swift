@@ -7,9 +7,9 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-@Suite("What cannot be unlocked", .blocking)
+@Suite("Unlocking fails", .blocking)
 struct WrongPasscodeTests {
-    /// Everything that takes a passcode, with a wrong one.
+    /// Every operation that requires the passcode, with a wrong one.
     enum Operation: CaseIterable {
         case unlock, change, askForRemoval, remove
 
@@ -33,7 +33,7 @@ struct WrongPasscodeTests {
         try keychain.lock(.everything)
     }
 
-    @Test("A wrong passcode is refused as such, changes no byte of any file and leaves the keychain locked", arguments: Operation.allCases)
+    @Test("A wrong passcode throws authFailed, changes no file, and leaves the keychain locked", arguments: Operation.allCases)
     func wrongPasscode(_ operation: Operation) throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.makeLockedKeychain(home)
@@ -56,10 +56,12 @@ struct WrongPasscodeTests {
         }
     }
 
-    /// Ways to damage a copy of the keybag: all of it, or the bytes that only the passcode would notice.
+    /// Ways to damage a copy of the keybag: all of its bytes, those that only the passcode's key authenticates, or its length.
     static let damages = ["zeroblob(length(bytes))", "substr(bytes, 1, length(bytes) - 40) || zeroblob(40)", "x''"]
 
-    @Test("One damaged copy of the keybag: the other serves, and verifying says so", arguments: ["keybag", "keybag_copy"], damages)
+    @Test(
+        "If one copy of the keybag is damaged, the other is used, and verification reports it", arguments: ["keybag", "keybag_copy"],
+        damages)
     func oneCopy(table: String, damage: String) throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.makeLockedKeychain(home)
@@ -73,7 +75,7 @@ struct WrongPasscodeTests {
             #expect(report.damagedKeybagCopyCount == 1 && !report.isSound, "\(report.structuralProblems)")
             #expect(try keychain.report().store?.damagedKeybagCopyCount == 1)
 
-            // The next change writes both anew.
+            // The next change writes both copies.
             try keychain.changePasscode(
                 from: try Passcode(text: "swordfish"), to: try Passcode(text: "12345"), rotatingKeys: false, autoLock: .standard)
             #expect(try keychain.verify(purgingQuarantine: false).isSound)
@@ -81,7 +83,9 @@ struct WrongPasscodeTests {
         }
     }
 
-    @Test("Both copies damaged: not available, with the right passcode and with a wrong one, and nothing is changed", arguments: damages)
+    @Test(
+        "If both copies of the keybag are damaged, the right and a wrong passcode throw notAvailable, and nothing is changed",
+        arguments: damages)
     func bothCopies(damage: String) throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.makeLockedKeychain(home)
@@ -109,7 +113,7 @@ struct WrongPasscodeTests {
     }
 
     @Test(
-        "A keychain that cannot be opened any more is locked all the same, and the lock says what is wrong",
+        "Locking a keychain that cannot be opened removes its held keys, and throws the reason",
         arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file"])
     func lockWithoutKeybag(holder: KeyHolderSelection, missing: String) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
