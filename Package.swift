@@ -57,7 +57,7 @@ let package = Package(
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -83,12 +83,12 @@ let package = Package(
             ]
         ),
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"]),
-        .target(name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
+        .target(name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims"]),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -153,7 +153,8 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore", "KeychainTesting",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainSystem", "Keybag", "KeychainCore",
+                "KeychainTesting",
                 "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
@@ -172,7 +173,8 @@ let package = Package(
         // in whatever it is linked into. Building the tests builds it all the same.
         .target(name: "CDiskRecorder", path: "Tests/CDiskRecorder"),
         .target(
-            name: "PowerCutSimulation", dependencies: ["KeychainEngine", "KeychainStore", "Keybag", "KeychainCore", "KeychainTestSupport"],
+            name: "PowerCutSimulation",
+            dependencies: ["KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "KeychainTestSupport"],
             path: "Tests/PowerCutSimulation"
         ),
         .executableTarget(

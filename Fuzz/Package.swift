@@ -34,14 +34,14 @@ let package = Package(
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"], path: "Sources/KeychainSystem"),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
         .target(
-            name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims", "CKeychainShims"],
+            name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims"],
             path: "Sources/KeychainStore"
         ),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"], path: "Sources/KeychainTPM"),
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims",
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/KeychainEngine"
@@ -57,7 +57,7 @@ let package = Package(
         .target(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/ValetCLI",
@@ -67,7 +67,7 @@ let package = Package(
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainCore",
+                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainSystem", "KeychainCore",
                 "CTPMShims", "CFuzzer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Crypto", package: "swift-crypto"),
             ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 internal import KeychainCore
+internal import KeychainSystem
 
 @testable internal import KeychainEngine
 
@@ -33,7 +34,7 @@ struct PinentryTarget: FuzzTarget {
         var answers: [String] = []
         while true {
             do throws(PresenceRefusal) {
-                let answer = try connection.answer(until: PromptDeadline(nanoseconds: .max))
+                let answer = try connection.answer(until: .never)
                 let data = (0..<connection.data.count).map { connection.data[$0] }
                 expect(data.count <= connection.data.capacity, "more is kept than there is room for")
                 answers.append("\(answer) \(connection.isRepeated) \(data) \(server.requestCount)")
@@ -47,7 +48,7 @@ struct PinentryTarget: FuzzTarget {
 
 /// A program that writes given bytes in given pieces, each when it is waited for, and ends.
 private final class ScriptedServer: AssuanServer {
-    let output: Int32
+    let output: FileDescriptor
     private let input: Int32
     private var rest: ArraySlice<UInt8>
     private var pieceCounts: ArraySlice<Int>
@@ -57,29 +58,29 @@ private final class ScriptedServer: AssuanServer {
         var ends: [Int32] = [-1, -1]
         // Two descriptors, as many as there is room for.
         guard unsafe pipe(&ends) == 0, fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 else { throw FixedKeys.Impossible() }
-        (output, input) = (ends[0], ends[1])
+        (output, input) = (FileDescriptor(rawValue: ends[0]), ends[1])
         rest = bytes[...]
         self.pieceCounts = pieceCounts[...]
     }
 
     deinit {
-        close(output)
+        close(output.rawValue)
         close(input)
     }
 
-    var isOver: Bool { rest.isEmpty }
+    var hasEnded: Bool { rest.isEmpty }
 
-    func send(_ line: [UInt8]) throws(PresenceRefusal) {
+    func send(_ line: [UInt8]) {
         expect(line.last == UInt8(ascii: "\n") && line.count <= 1_000, "a request is no line")
         requestCount += 1
     }
 
-    func wait(until deadline: PromptDeadline) -> Bool {
+    func wait(until deadline: Deadline) -> PipedProcess.Wait {
         // No more at once than a pipe takes.
         let piece = Array(rest.prefix(pieceCounts.popFirst() ?? 4_096))
         rest = rest.dropFirst(piece.count)
         // As many bytes as the piece has.
         _ = unsafe write(input, piece, piece.count)
-        return true
+        return .ready
     }
 }

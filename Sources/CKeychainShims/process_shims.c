@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,8 +19,6 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
-
-_Static_assert(sizeof(keychain_signal_mask) >= sizeof(sigset_t), "the mask must fit");
 
 bool keychain_process_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0; }
 
@@ -67,31 +64,6 @@ bool keychain_close_on_exec_from(int first) {
     }
     (void)closedir(directory);
     return all;
-}
-
-int keychain_signals_block(const int *signals, size_t count, keychain_signal_mask *previous) {
-    sigset_t held, before;
-    sigemptyset(&held);
-    for (size_t index = 0; index < count; index++) sigaddset(&held, signals[index]);
-    int descriptor = signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (descriptor < 0) return -1;
-    (void)sigprocmask(SIG_BLOCK, &held, &before);
-    memset(previous, 0, sizeof *previous);
-    memcpy(previous, &before, sizeof before);
-    return descriptor;
-}
-
-void keychain_signals_unblock(int descriptor, const keychain_signal_mask *previous) {
-    sigset_t before;
-    memcpy(&before, previous, sizeof before);
-    (void)close(descriptor);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-int keychain_signals_next(int descriptor) {
-    struct signalfd_siginfo information;
-    if (read(descriptor, &information, sizeof information) != sizeof information) return 0;
-    return (int)information.ssi_signo;
 }
 
 int keychain_execute(char *const *arguments) {

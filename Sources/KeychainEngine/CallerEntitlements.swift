@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 package import KeychainCore
+internal import KeychainSystem
 
 /// What the running program is entitled to, from the first of these that exists: the file that `KEYCHAIN_ENTITLEMENTS`
 /// names, `<executable>.entitlements` beside the program, the Flatpak or Snap application id, the executable's name.
@@ -18,7 +19,7 @@ package struct CallerEntitlements: Sendable {
 
     /// The program that runs this.
     package static func ofThisProcess(environment: [String: String]) -> CallerEntitlements {
-        let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first
+        let path = CurrentProcess.executablePath ?? CommandLine.arguments.first
         return CallerEntitlements(environment: environment, executablePath: path ?? "")
     }
 

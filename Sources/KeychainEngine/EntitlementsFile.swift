@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 package import KeychainCore
+internal import KeychainSystem
 
 /// An entitlements property list under Apple's keys.
 ///
@@ -16,8 +17,10 @@ package enum EntitlementsFile {
     /// Throws `.missingEntitlement`, naming file and entry, when it is unreadable or not of this form: a program whose
     /// entitlements cannot be read has none.
     package static func entitlements(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
-        guard let data = RegularFile.contents(atPath: path, byteLimit: byteLimit) else { throw unreadable(path) }
-        return try entitlements(in: data, ofFile: path, defaultIdentifier: defaultIdentifier)
+        guard let contents = try? TrustedFile.contents(path, byteLimit: byteLimit, owner: .any, subject: "the entitlements file") else {
+            throw unreadable(path)
+        }
+        return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
     }
 
     /// Reads what is in a file.

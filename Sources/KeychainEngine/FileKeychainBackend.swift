@@ -168,7 +168,7 @@ struct FileKeychainBackend {
             }
             return
         }
-        try PrivateDirectory.make(configuration.keyDirectory)
+        try FileSystem.createPrivateDirectories(configuration.keyDirectory)
         try keyFile.prepare(new.shared.secret, for: storeID)
         let outcome: CreationOutcome
         do throws(KeychainFailure) {
@@ -180,7 +180,7 @@ struct FileKeychainBackend {
         }
         switch outcome {
         case .created: try keyFile.confirm(for: storeID)
-        case .alreadyThere: keyFile.discard(for: storeID)
+        case .alreadyExists: keyFile.discard(for: storeID)
         }
     }
 

@@ -2,6 +2,7 @@
 internal import Foundation
 package import KeychainCore
 package import KeychainStore
+internal import KeychainSystem
 
 /// Where a keychain is and how it behaves.
 ///
@@ -142,7 +143,7 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     /// What `makeHolder` would make.
     package var holderKindForNewStore: KeyHolderKind {
         guard self != .processMemory, KernelKeyring.refusal == nil else { return .processMemory }
-        return UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
+        return CurrentProcess.isInInitialUserNamespace ? .kernelKeyring : .kernelKeyringOfUserNamespace
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 internal import KeychainStore
+internal import KeychainSystem
 internal import Logging
 internal import Synchronization
 
@@ -99,7 +100,7 @@ package final class LocalKeychain: Keychain {
             // The status decides first: "not found" is an everyday answer and must not cost a search through text.
             switch error.status {
             case .notAvailable, .readOnly, .inputOutput:
-                let ownPlaces = [PrivateFile.directory(of: configuration.storePath), configuration.keyDirectory, configuration.policyPath]
+                let ownPlaces = [FileSystem.parent(of: configuration.storePath), configuration.keyDirectory, configuration.policyPath]
                 let places = ownPlaces + (otherPlace.map { [$0] } ?? [])
                 throw places.contains(where: error.reason.contains) ? error : error.located(at: configuration.storePath, .store)
             default:

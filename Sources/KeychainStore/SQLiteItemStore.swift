@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
 package import KeychainSystem
 internal import Synchronization
@@ -23,7 +22,7 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Throws `.notAvailable` for a file that is absent, foreign, newer, damaged or not private, and says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         opening = StoreOpener(path: path, options: options)
         try opening.examine()
         let session = try opening.openSession(.reader, epoch: 0, deadlineNanoseconds: nil)
@@ -39,17 +38,13 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Later calls are refused.
     package func close() {
-        guard !keychain_process_is_forked() else { return }
+        guard !CurrentProcess.isForked else { return }
         pool.withLock { $0.isClosed = true }
         drop()
     }
 
-    static var forkedChildFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
-    }
-
     func refuseForkedChild() throws(KeychainFailure) {
-        guard !keychain_process_is_forked() else { throw Self.forkedChildFailure }
+        guard !CurrentProcess.isForked else { throw CurrentProcess.forkedChildFailure }
     }
 
     // MARK: Reading
@@ -75,7 +70,7 @@ package final class SQLiteItemStore: ItemStore {
 
     /// What of a store's files is not what was written, also of one that is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         return try StoreOpener(path: path, options: options).damage()
     }
 

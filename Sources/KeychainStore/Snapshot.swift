@@ -25,7 +25,7 @@ extension SQLiteItemStore {
                 try copy(session.connection, to: temporary, in: file.directory)
             }
         }
-        if outcome == .alreadyThere {
+        if outcome == .alreadyExists {
             throw KeychainFailure(.duplicateItem, "\(file.path) is there already, and is left as it is")
         }
     }
@@ -34,11 +34,11 @@ extension SQLiteItemStore {
     /// would mix the two.
     private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
         let source = sourceFile.location.path
-        let isSource = try POSIX.factsIfPresent(of: path)?.identity == sourceFile.facts.identity
+        let isSource = try FileStatus.ifPresent(at: path)?.identity == sourceFile.facts.identity
         if isSource || FileLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {
             throw KeychainFailure(.notAvailable, "\(path) is the store itself; choose another place for the snapshot")
         }
-        for suffix in FileLocation.companionSuffixes where try POSIX.factsIfPresent(of: path + suffix) != nil {
+        for suffix in FileLocation.companionSuffixes where try FileStatus.ifPresent(at: path + suffix) != nil {
             throw KeychainFailure(
                 .notAvailable, "there is \(path)\(suffix): a database in use, or what is left of one; choose another place")
         }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
 internal import KeychainSystem
 
@@ -45,13 +44,13 @@ package struct StoreRepair {
     package func run(
         originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         let opening = StoreOpener(path: path, options: options)
         try opening.examine()
         let refused = try opening.damage()
         guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
-        let deadline = MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
-        let original = try LockedDatabase(location.path, deadlineNanoseconds: deadline)
+        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
+        let original = try LockedDatabase(location.path, until: deadline)
         RepairCopy.removeLeftovers(in: location)
         let copy = try RepairCopy(of: original, in: location)
         let unreachableChangeCount = try truncateUnreachableChanges(copy)
@@ -62,7 +61,7 @@ package struct StoreRepair {
                 unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
         let publication = StoreReplacement(location: location, copy: copy, originalPath: try unusedName(location.path + originalSuffix))
-        try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(deadlineNanoseconds: deadline) }
+        try withExtendedLifetime(original) { () throws(KeychainFailure) in try publication.run(until: deadline) }
         return .done(original: publication.originalPath)
     }
 
@@ -70,7 +69,7 @@ package struct StoreRepair {
     private func unusedName(_ path: String) throws(KeychainFailure) -> String {
         var name = path
         var number = 1
-        while try POSIX.factsIfPresent(of: name) != nil {
+        while try FileStatus.ifPresent(at: name) != nil {
             number += 1
             name = "\(path)-\(number)"
         }
@@ -80,8 +79,8 @@ package struct StoreRepair {
     /// Ends the copy's -wal file where damage begins in it, if there are changes behind that, and tells how many.
     private func truncateUnreachableChanges(_ copy: RepairCopy) throws(KeychainFailure) -> Int {
         guard let damage = try StoreOpener(path: copy.path, options: options).damage().log else { return 0 }
-        do throws(POSIX.SystemError) {
-            try POSIX.truncate(copy.path + "-wal", toByteCount: damage.soundByteCount)
+        do throws(Errno) {
+            try FileSystem.truncate(copy.path + "-wal", toByteCount: damage.soundByteCount)
         } catch {
             throw LockedDatabase.failure(error, copy.path)
         }
@@ -108,53 +107,48 @@ package struct StoreRepair {
 /// Read past SQLite. Nothing in this process may use the file meanwhile: letting go of this would drop its locks.
 final class LockedDatabase {
     let path: String
-    let descriptor: Int32
     let byteCount: Int64
+    private let file: OpenFile
 
     private static let pauseNanoseconds: UInt64 = 2_000_000
 
     /// Waits until the deadline for whoever has it open.
     ///
     /// Throws `.notAvailable` when somebody still has, and `.readOnly` for a file that cannot be written.
-    convenience init(_ path: String, deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        do throws(POSIX.SystemError) {
-            try self.init(opening: path, deadlineNanoseconds)
-        } catch  where error == .isLocked {
+    convenience init(_ path: String, until deadline: Deadline) throws(KeychainFailure) {
+        do throws(Errno) {
+            try self.init(opening: path, deadline)
+        } catch  where error == .wouldBlock {
             throw KeychainFailure(.notAvailable, "another program has \(path) open; nothing was changed", remedy: .closeElsewhere)
         } catch {
             throw Self.failure(error, path)
         }
     }
 
-    private init(opening path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.SystemError) {
-        let descriptor = try POSIX.openToReadAndWrite(path)
-        do throws(POSIX.SystemError) {
-            byteCount = try Self.lock(descriptor, path, deadlineNanoseconds)
-        } catch {
-            POSIX.closeDescriptor(descriptor)
-            throw error
-        }
+    private init(opening path: String, _ deadline: Deadline) throws(Errno) {
+        let file = try OpenFile(path, .readWrite)
+        byteCount = try Self.lock(file.descriptor, path, deadline)
         self.path = path
-        self.descriptor = descriptor
+        self.file = file
     }
 
-    deinit { POSIX.closeDescriptor(descriptor) }
+    var descriptor: FileDescriptor { file.descriptor }
 
     /// Gives the file's size.
-    private static func lock(_ descriptor: Int32, _ path: String, _ deadlineNanoseconds: UInt64) throws(POSIX.SystemError) -> Int64 {
-        while try !POSIX.lockDatabase(descriptor) {
-            guard MonotonicClock.nowNanoseconds() < deadlineNanoseconds else { throw .isLocked }
+    private static func lock(_ descriptor: FileDescriptor, _ path: String, _ deadline: Deadline) throws(Errno) -> Int64 {
+        while try !descriptor.tryLockDatabase() {
+            guard !deadline.isOver else { throw .wouldBlock }
             MonotonicClock.sleep(nanoseconds: pauseNanoseconds)
         }
-        let (identity, byteCount) = try POSIX.identityAndByteCount(of: descriptor)
+        let status = try descriptor.status()
         // Another file may have been given the name before the lock was there.
-        guard try POSIX.facts(of: path).identity == identity else { throw .noEntry }
-        return byteCount
+        guard try FileStatus(of: path).identity == status.identity else { throw .notFound }
+        return status.byteCount
     }
 
-    static func failure(_ error: POSIX.SystemError, _ path: String) -> KeychainFailure {
-        let status: KeychainStatus = error.isPermissionError ? .readOnly : error.isIOError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "\(path) cannot be copied: \(error.message); nothing was changed")
+    static func failure(_ error: Errno, _ path: String) -> KeychainFailure {
+        let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
+        return KeychainFailure(status, "\(path) cannot be copied: \(error); nothing was changed")
     }
 }
 
@@ -178,11 +172,11 @@ final class RepairCopy {
         // A name that nobody can guess or have left behind.
         path = location.directory + "/" + Self.prefix(location) + Identifier128.random().hexadecimal + Self.suffix
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
-        do throws(POSIX.SystemError) {
+        do throws(Errno) {
             try Self.copy(original.descriptor, to: path, writingChecksums: true)
             for suffix in Self.logSuffixes { try Self.copyLog(original.path + suffix, to: path + suffix) }
         } catch {
-            throw PrivateDirectory.failure(error, location.directory)
+            throw FileSystem.creationFailure(error, in: location.directory)
         }
     }
 
@@ -190,9 +184,9 @@ final class RepairCopy {
     ///
     /// The caller has locked the store, so none is under way.
     static func removeLeftovers(in location: FileLocation) {
-        for name in POSIX.names(inDirectory: location.directory) where name.hasPrefix(prefix(location)) {
+        for name in (try? FileSystem.names(in: location.directory)) ?? [] where name.hasPrefix(prefix(location)) {
             let isOurs = ([""] + FileLocation.companionSuffixes).contains { name.hasSuffix(suffix + $0) }
-            if isOurs { POSIX.removeFile(location.directory + "/" + name) }
+            if isOurs { FileSystem.tryUnlink(location.directory + "/" + name) }
         }
     }
 
@@ -202,30 +196,28 @@ final class RepairCopy {
 
     deinit { remove() }
 
-    func remove() { for suffix in [""] + FileLocation.companionSuffixes { POSIX.removeFile(path + suffix) } }
+    func remove() { for suffix in [""] + FileLocation.companionSuffixes { FileSystem.tryUnlink(path + suffix) } }
 
-    private static func copyLog(_ log: String, to path: String) throws(POSIX.SystemError) {
-        let descriptor: Int32
-        do throws(POSIX.SystemError) {
-            descriptor = try POSIX.openToReadAndWrite(log)
-        } catch .noEntry {
+    private static func copyLog(_ log: String, to path: String) throws(Errno) {
+        let file: OpenFile
+        do throws(Errno) {
+            file = try OpenFile(log, .readWrite)
+        } catch .notFound {
             return
         }
-        defer { POSIX.closeDescriptor(descriptor) }
-        try copy(descriptor, to: path, writingChecksums: false)
+        try copy(file.descriptor, to: path, writingChecksums: false)
     }
 
-    private static func copy(_ original: Int32, to path: String, writingChecksums: Bool) throws(POSIX.SystemError) {
-        try POSIX.makeFile(path)
-        let copy = try POSIX.openForAppending(path)
-        defer { POSIX.closeDescriptor(copy) }
+    private static func copy(_ original: FileDescriptor, to path: String, writingChecksums: Bool) throws(Errno) {
+        try FileSystem.createPrivateFile(path)
+        let copy = try OpenFile(path, .append)
         var buffer = [UInt8](repeating: 0, count: writingChecksums ? StoreSchema.pageByteCount : chunkByteCount)
         var offset: Int64 = 0
         while true {
-            let count = try POSIX.read(into: &buffer, from: original, at: offset)
+            let count = try original.read(into: &buffer, at: offset)
             if count == 0 { break }
             if writingChecksums { PageChecksums.stamp(&buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1) }
-            try POSIX.write(count == buffer.count ? buffer : Array(buffer[..<count]), to: copy)
+            try copy.descriptor.writeAll(buffer[..<count])
             offset += Int64(count)
         }
     }
@@ -243,53 +235,53 @@ struct StoreReplacement {
     let originalPath: String
 
     /// The caller has locked the store.
-    func run(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
-        if let log = try POSIX.factsIfPresent(of: copy.path + "-wal"), log.byteCount > 0 {
+    func run(until deadline: Deadline) throws(KeychainFailure) {
+        if let log = try FileStatus.ifPresent(at: copy.path + "-wal"), log.byteCount > 0 {
             throw KeychainFailure(.notAvailable, "the copy is not whole; nothing was changed")
         }
-        try naming { () throws(POSIX.SystemError) in try POSIX.flush(copy.path) }
+        try naming { () throws(Errno) in try FileSystem.flush(copy.path) }
         // Whoever opens the new file has to wait until the old one's log is out of its way.
-        let lock = try LockedDatabase(copy.path, deadlineNanoseconds: deadlineNanoseconds)
+        let lock = try LockedDatabase(copy.path, until: deadline)
         do throws(KeychainFailure) {
-            try naming { () throws(POSIX.SystemError) in try linkOriginal() }
-            try naming { () throws(POSIX.SystemError) in try POSIX.rename(copy.path, to: location.path) }
+            try naming { () throws(Errno) in try linkOriginal() }
+            try naming { () throws(Errno) in try FileSystem.rename(copy.path, to: location.path) }
         } catch {
-            for suffix in [""] + RepairCopy.logSuffixes where isOriginal(suffix) { POSIX.removeFile(originalPath + suffix) }
+            for suffix in [""] + RepairCopy.logSuffixes where isOriginal(suffix) { FileSystem.tryUnlink(originalPath + suffix) }
             throw error
         }
-        do throws(POSIX.SystemError) {
-            try POSIX.flush(location.directory)
-            for suffix in FileLocation.companionSuffixes { POSIX.removeFile(location.path + suffix) }
-            try POSIX.flush(location.directory)
+        do throws(Errno) {
+            try FileSystem.flush(location.directory)
+            for suffix in FileLocation.companionSuffixes { FileSystem.tryUnlink(location.path + suffix) }
+            try FileSystem.flush(location.directory)
         } catch {
             throw KeychainFailure(
                 .inputOutput,
-                "the repaired file is in its place, but the disk failed (\(error.message)): after a restart it may be the old one again")
+                "the repaired file is in its place, but the disk failed (\(error)): after a restart it may be the old one again")
         }
         withExtendedLifetime(lock) {}
     }
 
-    private func linkOriginal() throws(POSIX.SystemError) {
-        try POSIX.link(location.path, as: originalPath)
+    private func linkOriginal() throws(Errno) {
+        try FileSystem.link(location.path, as: originalPath)
         for suffix in RepairCopy.logSuffixes {
-            do throws(POSIX.SystemError) { try POSIX.link(location.path + suffix, as: originalPath + suffix) } catch .noEntry {}
+            do throws(Errno) { try FileSystem.link(location.path + suffix, as: originalPath + suffix) } catch .notFound {}
         }
-        try POSIX.flush(location.directory)
+        try FileSystem.flush(location.directory)
     }
 
     /// Whether the second name is one that was given here: it stands for the same file as the first.
     private func isOriginal(_ suffix: String) -> Bool {
-        guard let first = try? POSIX.facts(of: location.path + suffix), let second = try? POSIX.facts(of: originalPath + suffix) else {
+        guard let first = try? FileStatus(of: location.path + suffix), let second = try? FileStatus(of: originalPath + suffix) else {
             return false
         }
         return first.identity == second.identity
     }
 
-    private func naming(_ body: () throws(POSIX.SystemError) -> Void) throws(KeychainFailure) {
-        do throws(POSIX.SystemError) {
+    private func naming(_ body: () throws(Errno) -> Void) throws(KeychainFailure) {
+        do throws(Errno) {
             try body()
         } catch {
-            throw PrivateDirectory.failure(error, location.directory)
+            throw FileSystem.creationFailure(error, in: location.directory)
         }
     }
 }

@@ -5,6 +5,7 @@ internal import Foundation
 #if canImport(Darwin)
 internal import Darwin
 #else
+// Not KeychainCore: this module is also built for Apple platforms, where there is no engine.
 internal import CKeychainShims
 #endif
 

@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 
 /// A source of a passcode, password or recovery key: the first line of a file descriptor, or a prompt on the terminal without echo.
 ///
@@ -29,7 +30,7 @@ struct PasscodeInput {
     /// before; it may be the same descriptor.
     func read(from descriptor: Int32?, after earlier: Int32? = nil) throws(CommandFailure) -> Passcode? {
         guard let descriptor else { return nil }
-        var line = try DescriptorLine(descriptor: descriptor, option: option).read()
+        var line = try DescriptorLine(descriptor: FileDescriptor(rawValue: descriptor), option: option).read()
         defer { line?.wipe() }
         guard let line else {
             throw CommandFailure(
@@ -62,20 +63,19 @@ struct PasscodeInput {
     }
 
     private func prompt() throws(CommandFailure) -> [UInt8] {
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "standard input is not a terminal, so the \(name) cannot be prompted for; nothing was changed",
                 advice: "Pass it on the first line of a file descriptor, such as `\(option) 3 3<file`."
             )
         }
-        let terminal = Terminal()
         let prompt = name.prefix(1).uppercased() + name.dropFirst() + ": "
-        var entered = try terminal.readWithoutEcho(prompt: prompt)
+        var entered = try TerminalPrompt.readWithoutEcho(prompt: prompt)
         guard isNew else { return entered }
         var again: [UInt8] = []
         defer { again.wipe() }
         do throws(CommandFailure) {
-            again = try terminal.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
+            again = try TerminalPrompt.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
             guard entered == again else {
                 throw CommandFailure(.usage, "the two entries do not match; nothing was changed", advice: "Run the command again.")
             }
@@ -95,12 +95,12 @@ enum Confirmation {
     /// and end with `outcome`, such as "nothing was removed".
     static func require(_ question: String, isGiven: Bool, _ action: String, otherwise outcome: String) throws(CommandFailure) {
         if isGiven { return }
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
                 advice: "Add --yes to confirm.")
         }
-        guard try Terminal().confirm(question) else {
+        guard try TerminalPrompt.confirm(question) else {
             throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")
         }
     }
@@ -110,28 +110,28 @@ enum Confirmation {
 ///
 /// Reads byte by byte, because the input after the line belongs to another reader.
 struct DescriptorLine {
-    let descriptor: Int32
+    let descriptor: FileDescriptor
     /// The option that named the descriptor.
     let option: String
 
     /// The deadline for a line, the same as for a prompt.
-    private static let timeoutSeconds = 5 * 60.0
+    private static let timeoutSeconds: UInt32 = 5 * 60
 
     /// Returns the line without its end, or nil at the end of the input.
     ///
     /// The caller wipes the line.
     func read() throws(CommandFailure) -> [UInt8]? {
-        guard InheritedDescriptors.contains(descriptor) else { throw unreadable(EBADF) }
-        guard isatty(descriptor) == 0 else {
+        guard InheritedDescriptors.contains(descriptor) else { throw unreadable(.badDescriptor) }
+        guard !descriptor.isTerminal else {
             throw CommandFailure(
-                .usage, "file descriptor \(descriptor) is a terminal, which would echo the input",
+                .usage, "file descriptor \(descriptor.rawValue) is a terminal, which would echo the input",
                 advice: "Omit \(option) to be prompted without echo, or use a file or a pipe."
             )
         }
         var line: [UInt8] = []
         // The capacity includes a line break and one byte more than allowed. The array never grows, so it leaves no copies in memory.
         line.reserveCapacity(Passcode.largestByteCount + 2)
-        let deadline = Date(timeIntervalSinceNow: Self.timeoutSeconds)
+        let deadline = Deadline.after(seconds: Self.timeoutSeconds)
         var isEnded = false
         do throws(CommandFailure) {
             while !isEnded, line.count <= Passcode.largestByteCount + 1 {
@@ -152,29 +152,26 @@ struct DescriptorLine {
     }
 
     /// Returns the next byte, or nil at the end of the input.
-    private func readByte(until deadline: Date) throws(CommandFailure) -> UInt8? {
-        while true {
-            // The pointers are used during the calls only.
-            var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let rest = deadline.timeIntervalSinceNow
-            let ready = rest > 0 ? unsafe poll(&request, 1, Int32(rest * 1000)) : 0
-            guard ready != 0 else {
-                throw CommandFailure(
-                    .unavailable, "file descriptor \(descriptor) sent nothing for 5 minutes; nothing was changed",
-                    advice: "Check the program that writes to it.")
-            }
-            var byte: UInt8 = 0
-            let count = ready > 0 ? unsafe Foundation.read(descriptor, &byte, 1) : -1
-            if count > 0 { return byte }
-            if count == 0 { return nil }
-            if errno == EINTR || errno == EAGAIN { continue }
-            throw unreadable(errno)
+    private func readByte(until deadline: Deadline) throws(CommandFailure) -> UInt8? {
+        let result: FileDescriptor.ByteRead
+        do throws(Errno) {
+            result = try descriptor.readByte(until: deadline)
+        } catch {
+            throw unreadable(error)
+        }
+        switch result {
+        case .byte(let byte): return byte
+        case .endOfFile: return nil
+        case .timedOut:
+            throw CommandFailure(
+                .unavailable, "file descriptor \(descriptor.rawValue) sent nothing for 5 minutes; nothing was changed",
+                advice: "Check the program that writes to it.")
         }
     }
 
-    private func unreadable(_ errorNumber: Int32) -> CommandFailure {
+    private func unreadable(_ error: Errno) -> CommandFailure {
         CommandFailure(
-            .usage, "cannot read file descriptor \(descriptor): \(FileDescriptor.message(errorNumber))",
+            .usage, "cannot read file descriptor \(descriptor.rawValue): \(error)",
             advice: "Open the descriptor for the command, for example `\(option) 3 3<file`."
         )
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainSystem
 import Logging
 import Synchronization
 
@@ -7,14 +8,15 @@ import Synchronization
 ///
 /// Incomplete output is an error.
 enum StandardOutput {
-    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+    static var isTerminal: Bool { FileDescriptor.standardOutput.isTerminal }
 
     static func write(_ data: Data) throws(CommandFailure) {
-        guard let errorNumber = FileDescriptor.write(data, to: STDOUT_FILENO) else { return }
-        throw CommandFailure(
-            .unavailable, "cannot write to standard output: \(FileDescriptor.message(errorNumber))",
-            advice: "The output is incomplete. Check its destination."
-        )
+        do throws(Errno) {
+            try FileDescriptor.standardOutput.writeAll(data)
+        } catch {
+            throw CommandFailure(
+                .unavailable, "cannot write to standard output: \(error)", advice: "The output is incomplete. Check its destination.")
+        }
     }
 
     /// Reports an action that is complete.
@@ -40,7 +42,7 @@ enum StandardOutput {
 /// A failure to write is ignored, because it cannot be reported.
 enum StandardError {
     static func write(_ text: String) {
-        _ = FileDescriptor.write(Data((text + "\n").utf8), to: STDERR_FILENO)
+        try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
     }
 }
 

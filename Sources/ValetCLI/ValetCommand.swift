@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import CKeychainShims
 import Foundation
+import KeychainSystem
 import Valet
 
 /// The command `valet`: parses the arguments, runs the subcommand, and reports an error in two lines and an exit code.
@@ -119,20 +119,16 @@ enum ArgumentText {
 
     /// Replaces this process with the command after the first `--`, with its arguments byte for byte.
     ///
-    /// Returns only if that fails, with the error number.
-    static func executeCommandAfterTerminator() -> Int32 {
-        guard let terminator, terminator + 1 < count else { return ENOENT }
-        // The arguments end with a null pointer.
-        return unsafe keychain_execute(CommandLine.unsafeArgv + terminator + 1)
+    /// Returns only if that fails, with the error.
+    static func executeCommandAfterTerminator() -> Errno {
+        guard let terminator else { return .notFound }
+        return Execution.replaceProcess(withArgumentsFrom: terminator + 1)
     }
 
-    private static var count: Int { Int(CommandLine.argc) }
+    private static var count: Int { ProcessArguments.count }
 
     private static var terminator: Int? { (0..<count).first { text($0) == "--" } }
 
     /// An argument; nil if it is not UTF-8.
-    private static func text(_ index: Int) -> String? {
-        // The arguments stay in place for the lifetime of the process.
-        unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
-    }
+    private static func text(_ index: Int) -> String? { ProcessArguments.text(at: index) }
 }

@@ -9,19 +9,19 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],
     "KeychainSystem": systemModules.union(["KeychainCore", "CKeychainShims"]),
-    "KeychainStore": systemModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims", "CKeychainShims"]),
+    "KeychainStore": systemModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims"]),
     "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
     "KeychainEngine": systemModules.union([
-        "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "CKeychainShims", "Logging",
+        "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
     ]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": systemModules.union([
-        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "CKeychainShims", "ArgumentParser", "Logging",
+        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
     ]),
     "KeychainTesting": systemModules.union([
-        "KeychainCore", "Keybag", "KeychainEngine", "CKeychainShims", "CKeychainTestingMarker",
+        "KeychainCore", "Keybag", "KeychainEngine", "CKeychainTestingMarker",
     ]),
     "KeychainTestingTraits": ["KeychainTesting", "Testing", "Foundation"],
 ]
@@ -42,7 +42,38 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CDiskRecorder", ["PowerCutWorkload"], "it takes the place of the C library's functions in whatever it is linked into"),
 ]
 
+/// Which targets under `Sources` may import the C library or its shims, each with its reason.
+private let systemTargets: [String: String] = [
+    "KeychainSystem": "it confines the operating system",
+    "KeychainCore": "secret memory, locks with a deadline, the testing scope, and random bytes need no file, process, or terminal",
+    "ValetC": "memory that C receives is wiped when it is freed; on Apple platforms there is no KeychainSystem",
+]
+/// Not Darwin: on Apple platforms Foundation is the system.
+private let systemLibraries: Set<String> = ["Glibc", "Musl", "Android", "CKeychainShims"]
+
 let importRules: [Rule] = [
+    Rule(
+        "Only KeychainSystem and a few targets with a reason import the C library",
+        because: "files, clocks, processes, and the terminal are used through one module, which is reviewed as a whole; "
+            + systemTargets.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "; "),
+        caught: [
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "internal import Glibc"),
+            SourceFile(path: "Sources/KeychainEngine/A.swift", text: "internal import CKeychainShims"),
+            SourceFile(path: "Sources/ValetCLI/A.swift", text: "import Glibc"),
+            SourceFile(path: "Sources/Valet/A.swift", text: "import Musl"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/KeychainSystem/A.swift", text: "internal import CKeychainShims\ninternal import Glibc"),
+            SourceFile(path: "Sources/KeychainCore/A.swift", text: "internal import CKeychainShims"),
+            SourceFile(path: "Sources/ValetCLI/A.swift", text: "import Foundation\nimport KeychainSystem"),
+            SourceFile(path: "Tests/KeychainStoreTests/A.swift", text: "import Glibc"),
+        ],
+        eachFile: { file in
+            guard file.isSource, let target = file.target, systemTargets[target] == nil else { return [] }
+            return file.imports.filter { systemLibraries.contains($0.module) }
+                .map { file.violation(line: $0.line, "\(target) uses the operating system past KeychainSystem: imports \($0.module)") }
+        }
+    ),
     Rule(
         "A target imports only what its row allows",
         because: "arrows point to KeychainCore, and a dependency that leaks can no longer be replaced",

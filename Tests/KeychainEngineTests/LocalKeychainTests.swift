@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import KeychainTesting
 import Testing

@@ -66,7 +66,7 @@ struct CreationTests {
         let id = StoreID.random()
         try directory.create(storeID: id)
         let before = try directory.contents
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
         #expect(try directory.contents == before)
     }
 
@@ -151,7 +151,7 @@ struct AtomicFileTests {
     @Test("A file that is there is left as it is", arguments: [true, false])
     func notReplaced(supportsHardLinks: Bool) throws {
         try write("first").mustBeCreated()
-        #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyThere)
+        #expect(try write("second", supportsHardLinks: supportsHardLinks) == .alreadyExists)
         #expect(text == "first")
         #expect(try directory.names == ["backup"])
     }
@@ -163,7 +163,7 @@ struct AtomicFileTests {
             try writer.append([1])
             _ = FileManager.default.createFile(atPath: path, contents: Data("another's".utf8))
         }
-        #expect(outcome == .alreadyThere)
+        #expect(outcome == .alreadyExists)
         #expect(text == "another's")
         #expect(try directory.names == ["backup"])
     }
@@ -194,7 +194,7 @@ struct AtomicFileTests {
     func notAFile() throws {
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "elsewhere")
         #expect(failure { () throws(KeychainFailure) in _ = try write("x", replacingExisting: true) }?.status == .notAvailable)
-        #expect(try write("x") == .alreadyThere)
+        #expect(try write("x") == .alreadyExists)
         #expect(try directory.names == ["backup"])
     }
 

@@ -52,7 +52,7 @@ struct FileRuleTests {
         try setMode(0o600, of: directory.storePath)
         try expectRefusal(mentioning: ["empty", directory.storePath])
         #expect(throws: KeychainFailure.self) { try SQLiteItemStore.inspect(directory.storePath) }
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
     }
 
     @Test("A file that is not SQLite's is refused", arguments: [1, 100, 512, 4_096, 100_000])
@@ -142,7 +142,7 @@ struct FileRuleTests {
         try other.create()
         try FileManager.default.createSymbolicLink(atPath: directory.storePath, withDestinationPath: other.storePath)
         try expectRefusal(mentioning: ["symbolic link", directory.storePath])
-        #expect(try directory.create() == .alreadyThere)
+        #expect(try directory.create() == .alreadyExists)
     }
 
     @Test("Behind a symbolic link that leads nowhere, on a disk that is not mounted perhaps, nobody knows whether there is a store")

@@ -4,6 +4,7 @@ internal import Keybag
 internal import KeychainCore
 package import KeychainEngine
 internal import KeychainStore
+internal import KeychainSystem
 internal import KeychainTestSupport
 
 /// What the engine makes of the files that a power cut or a failing disk has left.

@@ -26,15 +26,6 @@ bool keychain_close_on_exec_from(int first);
 /* Marks one descriptor close-on-exec, or takes the mark away. */
 bool keychain_set_close_on_exec(int descriptor, bool closes);
 
-/* A descriptor that reports these signals, which are blocked from now on; the mask before goes to `previous`, which the
-   caller gives back with keychain_signals_unblock. -1 with errno set. */
-typedef struct { unsigned char bytes[128]; } keychain_signal_mask;
-int keychain_signals_block(const int *signals, size_t count, keychain_signal_mask *previous);
-void keychain_signals_unblock(int descriptor, const keychain_signal_mask *previous);
-
-/* The number of the next signal that was reported; 0 if there is none. */
-int keychain_signals_next(int descriptor);
-
 /* Replaces this process by arguments[0], looked up along PATH as a shell does. Returns errno: only on failure. */
 int keychain_execute(char *const *arguments);
 

@@ -2,6 +2,7 @@
 internal import Foundation
 internal import Keybag
 package import KeychainCore
+internal import KeychainSystem
 
 extension LocalKeychain: KeychainAuthenticating {
     package func requireCanAuthenticate(
@@ -18,7 +19,7 @@ extension LocalKeychain: KeychainAuthenticating {
 
     /// What the person is told is asking.
     static var pathOfThisProgram: String {
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first ?? "a program"
+        CurrentProcess.executablePath ?? CommandLine.arguments.first ?? "a program"
     }
 }
 

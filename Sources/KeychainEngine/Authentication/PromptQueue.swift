@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
+internal import KeychainSystem
 internal import Synchronization
 
 /// Lets one question be shown at a time, and lets those who would ask the same at the same moment share one answer.
@@ -45,14 +45,14 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         key: Key, timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) throws(KeychainFailure) -> Answer {
         let question = Question(key: key, result: ObjectIdentifier(Answer.self))
-        let deadline = keychain_monotonic_nanoseconds() + UInt64(timeoutSeconds) * 1_000_000_000
+        let deadline = Deadline.after(seconds: timeoutSeconds)
         let outcome: Result<any Sendable, KeychainFailure>
         let part = part(in: question)
         callers.add(1, ordering: .sequentiallyConsistent)
         defer { callers.subtract(1, ordering: .sequentiallyConsistent) }
         switch part {
         case .waits(let pendingAnswer):
-            guard pendingAnswer.isOpen.take(untilNanoseconds: deadline) else { throw Self.timedOut(timeoutSeconds) }
+            guard pendingAnswer.isOpen.acquire(until: deadline) else { throw Self.timedOut(timeoutSeconds) }
             pendingAnswer.isOpen.giveBack()
             outcome = pendingAnswer.answer.withLock { $0 } ?? .failure(Self.timedOut(timeoutSeconds))
         case .asks(let pendingAnswer):
@@ -73,16 +73,16 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         pending.withLock { pending in
             if let pendingAnswer = pending[question] { return .waits(pendingAnswer) }
             let pendingAnswer = PendingAnswer()
-            _ = pendingAnswer.isOpen.take(untilNanoseconds: 0)
+            _ = pendingAnswer.isOpen.acquire(until: .now)
             pending[question] = pendingAnswer
             return .asks(pendingAnswer)
         }
     }
 
     private func inTurn<Answer: Sendable>(
-        until deadline: UInt64, _ timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
+        until deadline: Deadline, _ timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) -> Result<any Sendable, KeychainFailure> {
-        guard turn.take(untilNanoseconds: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
+        guard turn.acquire(until: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
         defer { turn.giveBack() }
         do throws(KeychainFailure) {
             let answer = try body()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Glibc
 internal import KeychainCore
+internal import KeychainSystem
 internal import Synchronization
 
 /// The contexts of this process that carry something: a thread lets them drop it when the keychain locks or their time is up, also
@@ -58,49 +58,12 @@ protocol ExpiringSecrets: AnyObject, Sendable {
 /// It starts with the first key and ends after the last.
 enum ExpiryWatcher {
     /// Between two looks: with the time that a look takes, less than half a second.
-    private static let pauseNanoseconds = 400_000_000
+    private static let pauseNanoseconds: UInt64 = 400_000_000
 
     /// False when the system has no thread to give.
     static func start(watching keys: any ExpiringSecrets) -> Bool {
-        // Signals are the program's: the thread inherits a mask that takes none. Both sets are ours.
-        var every = sigset_t()
-        var previous = sigset_t()
-        unsafe sigfillset(&every)
-        guard unsafe pthread_sigmask(SIG_SETMASK, &every, &previous) == 0 else { return false }
-        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        var thread = pthread_t()
-        // The thread takes this reference over.
-        let context = unsafe Unmanaged.passRetained(Watched(keys))
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                ExpiryWatcher.watch(unsafe Unmanaged<Watched>.fromOpaque(context).takeRetainedValue().keys)
-                return nil
-            }, context.toOpaque())
-        guard result == 0 else {
-            unsafe context.release()
-            return false
-        }
-        // Nobody waits for its end.
-        pthread_detach(thread)
-        return true
-    }
-
-    /// Carries the reference into the thread.
-    private final class Watched: Sendable {
-        let keys: any ExpiringSecrets
-
-        init(_ keys: any ExpiringSecrets) {
-            self.keys = keys
-        }
-    }
-
-    private static func watch(_ keys: any ExpiringSecrets) {
-        while keys.look() {
-            var pause = timespec(tv_sec: 0, tv_nsec: pauseNanoseconds)
-            // Every signal is masked: it does not return early.
-            _ = unsafe nanosleep(&pause, nil)
+        BackgroundThread.start {
+            while keys.look() { MonotonicClock.sleep(nanoseconds: pauseNanoseconds) }
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
+internal import KeychainSystem
 internal import Synchronization
 
 /// Holds keys in the kernel's keyring of the user: an unlock is seen by all processes of the user, until the system restarts.
@@ -31,11 +31,11 @@ package final class KernelKeyHolder: KeyHolder {
     ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
-                .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal.message)")
+                .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal)")
         }
         self.init(
             storeID: storeID, keybag: keybag, epochSource: epochSource,
-            isInUserNamespace: !UserNamespace.isInitial, time: SystemContinuousTime())
+            isInUserNamespace: !CurrentProcess.isInInitialUserNamespace, time: SystemContinuousTime())
     }
 
     /// A holder that takes for granted what the other initialiser finds out.
@@ -58,7 +58,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         // The serial number saves the search. Whatever is wrong with it, the search says what is there now.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
             return try heldSecret(content, serial, in: slot, for: purpose)
@@ -80,16 +80,16 @@ package final class KernelKeyHolder: KeyHolder {
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         let content = try KernelKeyContent.encoded(secret, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
-        do throws(KernelKeyring.SystemError) {
+        do throws(Errno) {
             let now = time.nowNanoseconds()
             let serial = try KernelKeyring.hold(content, as: description(of: slot), timeoutSeconds: timeoutSeconds)
             known.withLock { $0[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now) }
             return UInt64(serial)
         } catch {
             throw KeychainFailure(
-                .notAvailable, "the kernel's keyring does not take the keys: \(error.message)", remedy: .makeRoomForKeys)
+                .notAvailable, "the kernel's keyring does not take the keys: \(error)", remedy: .makeRoomForKeys)
         }
     }
 
@@ -103,9 +103,9 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func removeKeys(of slot: KeyHolderSlot, where isMeant: (UInt64) -> Bool) throws(KeychainFailure) {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         let prefix = descriptionPrefix(of: slot)
-        do throws(KernelKeyring.SystemError) {
+        do throws(Errno) {
             // More than one look when others add at the same time.
             for _ in 0..<Self.attemptLimit {
                 let serials = try KernelKeyring.serials { description in
@@ -114,23 +114,23 @@ package final class KernelKeyHolder: KeyHolder {
                 }
                 var hasRemoved = false
                 for serial in serials {
-                    do throws(KernelKeyring.SystemError) {
+                    do throws(Errno) {
                         try KernelKeyring.invalidate(serial)
                         hasRemoved = true
                     } catch {
-                        if !error.meansAbsent { throw error }
+                        if !error.isMissingKey { throw error }
                     }
                 }
                 guard hasRemoved else { return }
             }
         } catch {
-            throw KeychainFailure(.notAvailable, "the keys stay in the kernel's keyring: \(error.message)")
+            throw KeychainFailure(.notAvailable, "the keys stay in the kernel's keyring: \(error)")
         }
         throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
-        guard let serial = KernelKeyring.Serial(exactly: ticket), !keychain_process_is_forked() else { return }
+        guard let serial = KernelKeyring.Serial(exactly: ticket), !CurrentProcess.isForked else { return }
         known.withLock { known in
             if known[slot]?.serial == serial { known[slot] = nil }
         }
@@ -155,16 +155,16 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func search(_ slot: KeyHolderSlot) throws(KeychainFailure) -> KernelKeyring.Serial? {
-        do throws(KernelKeyring.SystemError) {
+        do throws(Errno) {
             return try KernelKeyring.search(description(of: slot))
         } catch {
-            guard !error.meansAbsent else { return nil }
+            guard !error.isMissingKey else { return nil }
             throw Self.readFailure(error)
         }
     }
 
     private func read(_ serial: KernelKeyring.Serial) throws(KeychainFailure) -> KeyState {
-        do throws(KernelKeyring.SystemError) {
+        do throws(Errno) {
             // The bytes are read within the closure.
             let reading = try unsafe KernelKeyring.withContent(of: serial) { (bytes) throws(KeychainFailure) in
                 try unsafe KernelKeyContent.read(bytes)
@@ -175,7 +175,7 @@ package final class KernelKeyHolder: KeyHolder {
             case .malformed: return .malformed
             }
         } catch {
-            guard !error.meansAbsent else { return .gone }
+            guard !error.isMissingKey else { return .gone }
             throw Self.readFailure(error)
         }
     }
@@ -218,8 +218,8 @@ package final class KernelKeyHolder: KeyHolder {
         try? KernelKeyring.invalidate(serial)
     }
 
-    private static func readFailure(_ error: KernelKeyring.SystemError) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the kernel's keyring does not say whether it holds the keys: \(error.message)")
+    private static func readFailure(_ error: Errno) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "the kernel's keyring does not say whether it holds the keys: \(error)")
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainSystem
 internal import Synchronization
 
 /// Holds keys in this process's memory: an unlock lasts as long as the process, and no other process sees it.
@@ -34,30 +35,30 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     }
 
     package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         return try keys.load(place(slot), of: storeID, for: purpose, epochSource: epochSource)
     }
 
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         return try keys.hold(
             secret, in: place(slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         keys.remove(slot, of: storeID)
     }
 
     package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try ForkGuard.refuse()
+        try CurrentProcess.requireNotForked()
         keys.remove(slot, of: storeID, before: keybag.generation)
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
-        guard (try? ForkGuard.refuse()) != nil else { return }
+        guard (try? CurrentProcess.requireNotForked()) != nil else { return }
         keys.remove(place(slot), of: storeID, ticket: ticket)
     }
 }

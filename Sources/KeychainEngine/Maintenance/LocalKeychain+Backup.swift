@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Glibc
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
@@ -123,54 +122,37 @@ extension LocalKeychain {
 /// A backup that is read through one descriptor, as often as need be: another file put in its place meanwhile is not looked at.
 final class BackupFile {
     private let path: String
-    private let descriptor: Int32
+    private let file: OpenFile
 
     /// Throws `.itemNotFound` when there is no such file, `.notAvailable` when it cannot be read.
     init(atPath path: String) throws(KeychainFailure) {
-        // Not to wait for the other end of a pipe, which is then refused.
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT || code == ENOTDIR {
+        self.path = path
+        do throws(Errno) {
+            file = try OpenFile(path, .read, followsLinks: true)
+        } catch {
+            if error == .notFound || error == .notDirectory {
                 throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup)
             }
-            throw Self.readFailure(code, path)
+            throw Self.readFailure(error, path)
         }
-        self.path = path
-        self.descriptor = descriptor
-        var information = stat()
-        // `information` is ours and outlives the call.
-        guard unsafe fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+        guard (try? file.descriptor.status())?.kind == .regularFile else {
             throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file", path: path, subject: .backup)
         }
     }
 
-    deinit { close(descriptor) }
-
-    private static func readFailure(_ code: Int32, _ path: String) -> KeychainFailure {
-        let failure = PrivateFile.readFailure(code, "the backup", path)
-        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: .system(errno: code))
+    private static func readFailure(_ error: Errno, _ path: String) -> KeychainFailure {
+        let failure = PrivateFile.readFailure(error, "the backup", path)
+        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: failure.cause)
     }
 
     /// A `BackupSource`.
     func read(at offset: Int64, byteCount: Int) throws(KeychainFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: byteCount)
-        var filled = 0
-        while filled < byteCount {
-            // The rest of the buffer, and its size.
-            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe pread(descriptor, buffer.baseAddress.map { unsafe $0 + filled }, byteCount - filled, off_t(offset) + filled)
-            }
-            if count < 0 {
-                let code = errno
-                guard code == EINTR else { throw Self.readFailure(code, path) }
-            } else if count == 0 {
-                break
-            } else {
-                filled += count
-            }
+        do throws(Errno) {
+            bytes.removeLast(byteCount - (try file.descriptor.read(into: &bytes, at: offset)))
+        } catch {
+            throw Self.readFailure(error, path)
         }
-        bytes.removeLast(byteCount - filled)
         return bytes
     }
 }
@@ -181,17 +163,17 @@ struct ReservedPaths {
     private let keyDirectory: String
 
     init(of configuration: KeychainConfiguration) {
-        storePath = PrivateFile.resolved(configuration.storePath)
-        keyDirectory = PrivateFile.resolved(configuration.keyDirectory)
+        storePath = FileSystem.resolveExistingPart(of: configuration.storePath)
+        keyDirectory = FileSystem.resolveExistingPart(of: configuration.keyDirectory)
     }
 
     /// Throws `.parameter` for one of them.
     ///
     /// The store must not even be opened and closed: that would drop every lock that this process has on it.
     func refuse(_ path: String) throws(KeychainFailure) {
-        let resolved = PrivateFile.resolved(path)
+        let resolved = FileSystem.resolveExistingPart(of: path)
         let isPartOfStore = ["", "-wal", "-shm", "-journal"].contains { resolved == storePath + $0 }
-        guard !isPartOfStore, !isStore(path), PrivateFile.directory(of: resolved) != keyDirectory else {
+        guard !isPartOfStore, !isStore(path), FileSystem.parent(of: resolved) != keyDirectory else {
             throw KeychainFailure(
                 .parameter, "\(path) is a file of the keychain itself; choose another place", path: path, cause: .isKeychainFile)
         }
@@ -199,9 +181,6 @@ struct ReservedPaths {
 
     /// Also under another name.
     private func isStore(_ path: String) -> Bool {
-        var (first, second) = (stat(), stat())
-        // Both structures are ours and outlive the calls.
-        guard unsafe stat(path, &first) == 0, unsafe stat(storePath, &second) == 0 else { return false }
-        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+        FileSystem.isSameFile(path, storePath, followsLinks: true)
     }
 }

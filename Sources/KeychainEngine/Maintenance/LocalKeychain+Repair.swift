@@ -3,6 +3,7 @@ internal import FoundationEssentials
 internal import Keybag
 package import KeychainCore
 internal import KeychainStore
+internal import KeychainSystem
 
 /// What giving a keychain's pages their checksums back comes to; counts alone.
 package struct RepairReport: Sendable {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
-internal import Glibc
 internal import KeychainCore
+internal import KeychainSystem
 
-/// Requests to a pinentry program and its answers, one after the other.
+/// A connection to a pinentry program: one request at a time, each with its answer.
 ///
 /// Source: the libassuan manual, "Server responses".
 struct AssuanConnection: ~Copyable {
@@ -19,17 +18,17 @@ struct AssuanConnection: ~Copyable {
 
     private let process: any AssuanServer
     private var received: SecretBuffer
-    /// The data of the last answer, decoded.
+    /// The decoded data of the last answer.
     private(set) var data: SecretBuffer
-    /// Whether the last answer said that the person typed the same twice.
+    /// Whether the program reported that the person repeated the new password correctly.
     private(set) var isRepeated = false
 
-    /// Nobody's answer needs as many lines.
+    /// More lines than any answer needs.
     private static let lineLimit = 1_000
 
     init(_ process: any AssuanServer) throws(PresenceRefusal) {
-        let received = try SecretBuffer(capacity: AssuanRequest.lineByteLimit)
-        let data = try SecretBuffer(capacity: Passcode.largestByteCount)
+        let received = try SecretBuffer(answerCapacity: AssuanRequest.lineByteLimit)
+        let data = try SecretBuffer(answerCapacity: Passcode.largestByteCount)
         self.process = process
         self.received = received
         self.data = data
@@ -37,34 +36,43 @@ struct AssuanConnection: ~Copyable {
 
     /// Sends a request and waits for its answer.
     ///
-    /// Throws `.timedOut` when the program is silent until the deadline, `.failed` for what is no answer.
+    /// Throws `.timedOut` if the program is silent until the deadline, `.canceled` if the process is to end, and `.failed` for an invalid
+    /// answer.
     mutating func request(
-        _ command: String, _ text: String? = nil, until deadline: PromptDeadline
+        _ command: String, _ text: String? = nil, until deadline: Deadline
     ) throws(PresenceRefusal) -> Answer {
-        try process.send(AssuanRequest.line(command, text))
+        try send(AssuanRequest.line(command, text))
         return try answer(until: deadline)
     }
 
-    /// Waits for an answer, or for the greeting, which is one to no request.
-    mutating func answer(until deadline: PromptDeadline) throws(PresenceRefusal) -> Answer {
+    /// Waits for an answer, or for the greeting that the program sends first.
+    mutating func answer(until deadline: Deadline) throws(PresenceRefusal) -> Answer {
         data.clear()
         isRepeated = false
         for _ in 0..<Self.lineLimit {
             let end = try nextLine(until: deadline)
             let line = try read(end: end)
             if case .inquiry = line {
-                // The one inquiry that programs make is how good a new password is; nothing is as good an answer as any.
+                // Programs inquire only the quality of a new password, and an empty answer is valid.
                 let isQuality = hasPrefix("INQUIRE QUALITY", end: end)
-                try process.send(AssuanRequest.line(isQuality ? "END" : "CAN"))
+                try send(AssuanRequest.line(isQuality ? "END" : "CAN"))
             }
             received.removeFirst(end + 1)
             if case .answer(let answer) = line { return answer }
         }
-        throw .failed("the pinentry program says too much")
+        throw .failed("the pinentry program answers with too many lines")
     }
 
-    /// Where the line ends that begins the buffer.
-    private mutating func nextLine(until deadline: PromptDeadline) throws(PresenceRefusal) -> Int {
+    private func send(_ line: [UInt8]) throws(PresenceRefusal) {
+        do throws(Errno) {
+            try process.send(line)
+        } catch {
+            throw .failed("the pinentry program takes no more requests")
+        }
+    }
+
+    /// Reads until the buffer begins with a whole line, and returns the index of its line feed.
+    private mutating func nextLine(until deadline: Deadline) throws(PresenceRefusal) -> Int {
         var searched = 0
         while true {
             while searched < received.count {
@@ -72,25 +80,45 @@ struct AssuanConnection: ~Copyable {
                 searched += 1
             }
             guard received.count < received.capacity else { throw .failed("the pinentry program writes a line that is too long") }
-            guard !deadline.isOver, try process.wait(until: deadline) else {
+            guard !deadline.isOver, try wait(until: deadline) else {
                 guard received.count == 0 else { throw .failed("the pinentry program stopped in the middle of a line") }
                 throw .timedOut
             }
-            // Asked before reading: what it wrote before its end is there by then.
-            let isOver = process.isOver
-            let count = received.read(from: process.output)
-            let code = errno
-            if count > 0 { continue }
-            // Another process may have its output open still.
-            guard !isOver, count < 0, code == EAGAIN || code == EINTR else { throw .failed("the pinentry program ended without an answer") }
+            try receive()
         }
+    }
+
+    /// Waits for output or for the end of the program; returns false at the deadline.
+    private func wait(until deadline: Deadline) throws(PresenceRefusal) -> Bool {
+        switch try? process.wait(until: deadline) {
+        case .ready: return true
+        case .interrupted: throw .canceled
+        case .timedOut: return false
+        case nil: throw .failed("the pinentry program cannot be waited for")
+        }
+    }
+
+    private mutating func receive() throws(PresenceRefusal) {
+        // Asked before reading: everything that the program wrote before its end can be read by then.
+        let hasEnded = process.hasEnded
+        let output = process.output
+        let countBefore = received.count
+        do throws(Errno) {
+            // The free part of the buffer.
+            try unsafe received.append { (buffer) throws(Errno) in try unsafe output.read(into: buffer) }
+            if received.count > countBefore { return }
+        } catch .wouldBlock {
+            // Another process may still have the program's output open.
+            if !hasEnded { return }
+        } catch {}
+        throw .failed("the pinentry program ended without an answer")
     }
 
     private mutating func read(end: Int) throws(PresenceRefusal) -> Line {
         if isCommand("OK", end: end) { return .answer(.ok) }
         if isCommand("ERR", end: end) { return .answer(.error(try errorNumber(end: end))) }
         if hasPrefix("D ", end: end) {
-            // A return before the end belongs to the end: in data it is escaped.
+            // A carriage return before the line feed is part of the line end: in data it is escaped.
             try decode(from: 2, to: received[end - 1] == UInt8(ascii: "\r") ? end - 1 : end)
             return .data
         }
@@ -100,7 +128,7 @@ struct AssuanConnection: ~Copyable {
         }
         if isCommand("INQUIRE", end: end) { return .inquiry }
         if hasPrefix("#", end: end) { return .comment }
-        throw .failed("the pinentry program writes what is no answer")
+        throw .failed("the pinentry program writes an invalid answer")
     }
 
     private func hasPrefix(_ prefix: StaticString, end: Int) -> Bool {
@@ -108,7 +136,7 @@ struct AssuanConnection: ~Copyable {
         return bytes.count <= end && bytes.indices.allSatisfy { received[$0] == bytes[$0] }
     }
 
-    /// Whether that is the line, or its beginning before a space.
+    /// Whether the line consists of or begins with a word.
     private func isCommand(_ name: StaticString, end: Int) -> Bool {
         guard hasPrefix(name, end: end) else { return false }
         let length = name.utf8CodeUnitCount
@@ -128,7 +156,7 @@ struct AssuanConnection: ~Copyable {
         return PinentryError(number: number)
     }
 
-    /// Appends what a line of data stands for.
+    /// Appends the decoded content of a data line.
     private mutating func decode(from start: Int, to end: Int) throws(PresenceRefusal) {
         var index = start
         while index < end {
@@ -141,7 +169,7 @@ struct AssuanConnection: ~Copyable {
                 byte = high << 4 | low
                 index += 2
             }
-            guard data.append(byte) else { throw .failed("more was typed than the \(data.capacity) bytes that are taken") }
+            guard data.append(byte) else { throw .failed("more was typed than the \(data.capacity) bytes that are accepted") }
         }
     }
 
@@ -155,20 +183,43 @@ struct AssuanConnection: ~Copyable {
     }
 }
 
-/// One line that is sent to a pinentry program.
+extension SecretBuffer {
+    /// An empty buffer.
+    ///
+    /// Throws `.failed` if there is no memory.
+    init(answerCapacity capacity: Int) throws(PresenceRefusal) {
+        do throws(KeychainFailure) {
+            self = try SecretBuffer(capacity: capacity)
+        } catch {
+            throw .failed(error.reason)
+        }
+    }
+
+    /// The bytes as an answer.
+    func answer() throws(PresenceRefusal) -> PresenceAnswer {
+        do throws(KeychainFailure) {
+            guard let secret = try secret() else { return .empty }
+            return .secret(secret)
+        } catch {
+            throw .failed(error.reason)
+        }
+    }
+}
+
+/// The encoding of a request to a pinentry program as one line.
 ///
-/// Source: the libassuan manual, "Client requests": at most 1000 bytes with the line feed; `%` and what would end the line are
-/// written as `%` and two digits.
+/// Source: the libassuan manual, "Client requests": at most 1000 bytes with the line feed; `%` and control characters are written as `%`
+/// and two digits.
 package enum AssuanRequest {
     package static let lineByteLimit = 1_000
     private static let ellipsis = Array("…".utf8)
 
-    /// The line, with its end; a text that is too long ends at a whole character, with an ellipsis.
+    /// The line with its line feed; a text that is too long is cut off after a whole character, with an ellipsis.
     package static func line(_ command: String, _ text: String? = nil) -> [UInt8] {
         guard let text else { return Array(command.utf8) + [UInt8(ascii: "\n")] }
         var line = Array(command.utf8) + [UInt8(ascii: " ")]
         var characters = text[...]
-        // Where an ellipsis would still fit behind it.
+        // The end of the last character after which an ellipsis still fits.
         var cut = line.count
         while let character = characters.popFirst() {
             line += escaped(character)
@@ -194,17 +245,16 @@ package enum AssuanRequest {
 
 /// The program at the other end of an Assuan connection.
 protocol AssuanServer {
-    /// What the program writes, for reading without blocking.
-    var output: Int32 { get }
+    /// The output of the program, to be read without blocking.
+    var output: FileDescriptor { get }
 
-    /// Whether the program has ended by now.
-    var isOver: Bool { get }
+    var hasEnded: Bool { get }
 
-    /// Writes one line; the program reads each before it is sent another.
-    func send(_ line: [UInt8]) throws(PresenceRefusal)
+    /// Writes one line; the program reads each line before it is sent another.
+    func send(_ line: [UInt8]) throws(Errno)
 
-    /// Waits for output or for the end of the program; false at the deadline.
-    ///
-    /// Throws `.canceled` when the job is to end.
-    func wait(until deadline: PromptDeadline) throws(PresenceRefusal) -> Bool
+    /// Waits for output or for the end of the program.
+    func wait(until deadline: Deadline) throws(Errno) -> PipedProcess.Wait
 }
+
+extension PipedProcess: AssuanServer {}

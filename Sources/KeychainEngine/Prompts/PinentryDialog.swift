@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainSystem
 
-/// One question to one pinentry program, from the greeting to the answer.
+/// A question to a pinentry program, from the greeting to the answer.
 struct PinentryDialog: ~Copyable {
     private var connection: AssuanConnection
     private let text: PresenceText
     private let place: PromptLocation
     private let environment: PromptEnvironment
-    private let deadline: PromptDeadline
+    private let deadline: Deadline
 
-    /// How long a program may take for what needs no person.
+    /// How long a program may take to answer a request that needs no person.
     private static let responseLimitMilliseconds: UInt64 = 10_000
     private static let attemptCount = 3
 
     init(
-        _ process: PipedProcess, _ text: PresenceText, place: PromptLocation, environment: PromptEnvironment, deadline: PromptDeadline
+        _ process: PipedProcess, _ text: PresenceText, place: PromptLocation, environment: PromptEnvironment, deadline: Deadline
     ) throws(PresenceRefusal) {
         connection = try AssuanConnection(process)
         self.text = text
@@ -28,17 +29,17 @@ struct PinentryDialog: ~Copyable {
             case .ok = try withResponseDeadline({ (connection, deadline) throws(PresenceRefusal) in try connection.answer(until: deadline) }
             )
         else {
-            throw .failed("the pinentry program does not want to begin")
+            throw .failed("the pinentry program refuses to start")
         }
         try sendLocationOptions()
-        // Zero would mean no end at all. Before our own deadline, so that the program puts its terminal back by itself.
+        // Zero would mean no timeout. Earlier than our own deadline, so that the program can restore its terminal itself.
         let seconds = max(1, deadline.remainingSeconds)
         try offer("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
         try offer("SETTITLE", text.title)
         try require("SETDESC", text.description)
         try require("SETPROMPT", text.prompt)
         if let error = text.error { try offer("SETERROR", error) }
-        // An underscore marks the key that a button answers to.
+        // A single underscore marks the access key of a button.
         if let title = text.cancelTitle {
             try offer("SETCANCEL", title.split(separator: "_", omittingEmptySubsequences: false).joined(separator: "__"))
         }
@@ -48,7 +49,7 @@ struct PinentryDialog: ~Copyable {
         return try enterTwice(repeatPrompt)
     }
 
-    /// Who knows an option is told; whoever does not, does without.
+    /// Sends the options that say where and in which language to ask; the program may ignore them.
     private mutating func sendLocationOptions() throws(PresenceRefusal) {
         if let name = place.terminalName { try offer("OPTION", "ttyname=\(name)") }
         let options = [
@@ -58,12 +59,12 @@ struct PinentryDialog: ~Copyable {
         for case (let name, let value?) in options { try offer("OPTION", "\(name)=\(value)") }
     }
 
-    /// A new password is typed twice, where the program does not see to that itself.
+    /// Asks for a new password twice, unless the program does so itself.
     private mutating func enterTwice(_ repeatPrompt: String) throws(PresenceRefusal) -> PresenceAnswer {
         for _ in 0..<Self.attemptCount {
             if try getPIN(isNew: true) {
                 if connection.data.count == 0 || connection.isRepeated { return try connection.data.answer() }
-                var first = try SecretBuffer(capacity: connection.data.capacity)
+                var first = try SecretBuffer(answerCapacity: connection.data.capacity)
                 for index in 0..<connection.data.count { _ = first.append(connection.data[index]) }
                 try require("SETPROMPT", repeatPrompt)
                 if try getPIN(isNew: true), first.isEqual(to: connection.data) { return try first.answer() }
@@ -79,25 +80,25 @@ struct PinentryDialog: ~Copyable {
         return try connection.data.answer()
     }
 
-    /// Lets the person type; false when a new password was not repeated.
+    /// Lets the person type; returns false if a new password was not repeated correctly.
     private mutating func getPIN(isNew: Bool) throws(PresenceRefusal) -> Bool {
-        let remaining = deadline.remainingMilliseconds
+        let remaining = deadline.remainingNanoseconds
         switch try connection.request("GETPIN", until: deadline) {
         case .ok: return true
         case .error(let error):
             if isNew, error.isUnconfirmed { return false }
-            throw error.refusal(canShow: place.canShow, isEarly: deadline.remainingMilliseconds > remaining / 2)
+            throw error.refusal(canShow: place.canShow, isEarly: deadline.remainingNanoseconds > remaining / 2)
         }
     }
 
-    /// Sends what the program may refuse.
+    /// Sends a request that the program may refuse.
     private mutating func offer(_ command: String, _ text: String) throws(PresenceRefusal) {
         _ = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
             try connection.request(command, text, until: deadline)
         }
     }
 
-    /// Sends what the question cannot do without.
+    /// Sends a request without which the question is incomplete.
     private mutating func require(_ command: String, _ text: String) throws(PresenceRefusal) {
         let answer = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
             try connection.request(command, text, until: deadline)
@@ -105,12 +106,12 @@ struct PinentryDialog: ~Copyable {
         guard case .ok = answer else { throw .failed("the pinentry program refuses \(command)") }
     }
 
-    /// Silence where no person has to think is a failure.
+    /// Runs a request that needs no person; a timeout is a failure of the program.
     private mutating func withResponseDeadline(
-        _ body: (inout AssuanConnection, PromptDeadline) throws(PresenceRefusal) -> AssuanConnection.Answer
+        _ body: (inout AssuanConnection, Deadline) throws(PresenceRefusal) -> AssuanConnection.Answer
     ) throws(PresenceRefusal) -> AssuanConnection.Answer {
         do throws(PresenceRefusal) {
-            return try body(&connection, deadline.within(milliseconds: Self.responseLimitMilliseconds))
+            return try body(&connection, min(deadline, .after(milliseconds: Self.responseLimitMilliseconds)))
         } catch .timedOut {
             throw .failed("the pinentry program does not answer")
         } catch {
@@ -121,8 +122,7 @@ struct PinentryDialog: ~Copyable {
 
 /// The number behind `ERR`: a source in the upper half, a code in the lower.
 ///
-/// Source: gpg-error.h (libgpg-error). An error of the system is 32768 and its place in that library's own alphabet of errors, which is
-/// not errno.
+/// Source: gpg-error.h (libgpg-error). An error of the system is 32768 plus that library's own number for it, which differs from errno.
 package struct PinentryError: Hashable, Sendable {
     package let code: UInt32
 
@@ -130,20 +130,20 @@ package struct PinentryError: Hashable, Sendable {
         code = number & 0xFFFF
     }
 
-    /// `GPG_ERR_NOT_CONFIRMED`: the person did not repeat what they had typed.
+    /// `GPG_ERR_NOT_CONFIRMED`: the person did not repeat the password correctly.
     var isUnconfirmed: Bool { code == 114 }
 
-    /// What became of the question.
+    /// The reason why the question was not answered.
     ///
-    /// Without a terminal and a display the program's "canceled" is no person's. pinentry-tty calls it a timeout when the person types
-    /// ^C: one that comes before half of its time is over is a cancellation.
+    /// Without a terminal and a display, "canceled" cannot come from a person. pinentry-tty reports ^C as a timeout, so a timeout before
+    /// half of the time has passed is a cancellation.
     package func refusal(canShow: Bool, isEarly: Bool) -> PresenceRefusal {
         switch code {
         // GPG_ERR_CANCELED, GPG_ERR_FULLY_CANCELED, GPG_ERR_NOT_CONFIRMED, GPG_ERR_ASS_CANCELED
         case 99, 198, 114, 277: canShow ? .canceled : .promptUnavailable("the pinentry program has neither a terminal nor a display")
         // GPG_ERR_TIMEOUT
         case 62: isEarly ? (canShow ? .canceled : .promptUnavailable("the pinentry program waits for nobody")) : .timedOut
-        // GPG_ERR_NO_PIN_ENTRY, GPG_ERR_MISSING_ENVVAR, ENOTTY, ENXIO, ENODEV, EIO, EBADF, and errno 25 as it is
+        // GPG_ERR_NO_PIN_ENTRY, GPG_ERR_MISSING_ENVVAR, ENOTTY, ENXIO, ENODEV, EIO, EBADF, and the system's own ENOTTY
         case 85, 303, 32_768 + 102, 32_768 + 104, 32_768 + 80, 32_768 + 49, 32_768 + 11, 32_768 + 25:
             .promptUnavailable("the pinentry program finds no terminal and no display (error \(code))")
         default: .failed("the pinentry program answers error \(code)")

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A question in words: who asks, what for, and, set off as a quotation, what the program says of it.
+/// The words of a question: the program that asks, its purpose, and the reason that the program gives, as a quotation.
 package struct PresenceText: Hashable, Sendable {
     package let title: String
     /// One or two lines.
     package let description: String
     package let prompt: String
-    /// Asks for a new password once more; nil for one that exists.
+    /// The prompt for repeating a new password; nil for an existing secret.
     package let repeatPrompt: String?
-    /// What was wrong with the last answer.
+    /// The reason why the last answer was rejected.
     package let error: String?
-    /// The program's word for the button that cancels.
+    /// The title of the button that cancels, if the program gives one.
     package let cancelTitle: String?
 
     static let entriesDifferMessage = "The two entries differ."
@@ -21,7 +21,7 @@ package struct PresenceText: Hashable, Sendable {
     private static let cancelByteLimit = 40
 
     package init(_ question: PresenceQuestion) {
-        // The end of a path says more than its beginning.
+        // The end of a path identifies the program.
         let requester = SanitizedText.line(question.requester, byteLimit: Self.requesterByteLimit, keepsEnd: true)
         let purpose = SanitizedText.line(question.purpose, byteLimit: Self.textByteLimit)
         let reason = question.reason.map { SanitizedText.quotation($0, byteLimit: Self.textByteLimit) } ?? ""
@@ -46,13 +46,14 @@ package struct PresenceText: Hashable, Sendable {
     }
 }
 
-/// Makes text from somewhere else fit to be shown beside ours.
+/// Makes text from a program safe to show beside our own.
 ///
-/// It stays on its line, moves no cursor, changes no direction of writing and ends where it is said to end.
+/// The result stays on one line, moves no cursor, and changes no writing direction.
 enum SanitizedText {
     private static let ellipsis = "…"
 
-    /// One line of at most so many bytes of UTF-8: control and format characters and line breaks are spaces, a series of them is one.
+    /// Returns one line of at most `byteLimit` bytes of UTF-8, in which a series of control characters, format characters, and line breaks
+    /// is one space.
     static func line(_ text: String, byteLimit: Int, keepsEnd: Bool = false) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
@@ -69,7 +70,7 @@ enum SanitizedText {
             : String(cut(Array(shown), byteLimit: byteLimit - ellipsis.utf8.count)) + ellipsis
     }
 
-    /// The same, for between quotation marks: it has none of its own, so nobody can end the quotation but us.
+    /// The same without quotation marks, so that the text cannot end the quotation that it is put in.
     static func quotation(_ text: String, byteLimit: Int) -> String {
         let marks: Set<Unicode.Scalar> = ["\"", "“", "”", "„", "‟", "«", "»", "＂"]
         var plain = String.UnicodeScalarView()
@@ -77,7 +78,7 @@ enum SanitizedText {
         return line(String(plain), byteLimit: byteLimit)
     }
 
-    /// Whole characters, as long as they fit.
+    /// The first characters that fit.
     private static func cut(_ characters: [Character], byteLimit: Int) -> [Character] {
         var byteCount = 0
         return Array(
@@ -89,10 +90,10 @@ enum SanitizedText {
 }
 
 extension KeychainFailure {
-    /// What a call answers that needed a person and got none.
+    /// The failure of a call whose question was not answered.
     ///
-    /// Only a person who says no is `.userCanceled`. Nobody there, nobody in time and nothing that could ask are all
-    /// `.interactionNotAllowed`: the question did not reach anybody, and asking again later may help.
+    /// `.userCanceled` if a person refused. Otherwise `.interactionNotAllowed`: the question reached no person, and asking again later may
+    /// help.
     package init(_ refusal: PresenceRefusal, file: StaticString = #fileID, line: UInt = #line) {
         switch refusal {
         case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainSystem
 
-/// Asks in whatever way this machine and its configuration offer: a pinentry program or the terminal.
+/// A verifier that asks through a pinentry program or on the terminal, depending on the machine and the configuration.
 package struct SystemPresenceVerifier: PresenceVerifier {
     private let selection: PinentrySelection
     private let environment: PromptEnvironment
     private let standardPaths: [String]
 
-    /// `standardPaths` is where a program is looked for when none is named.
+    /// `standardPaths` are searched for a program if the selection names none.
     package init(
         _ selection: PinentrySelection, environment: PromptEnvironment, standardPaths: [String] = PinentrySelection.standardPaths
     ) {
@@ -20,7 +21,7 @@ package struct SystemPresenceVerifier: PresenceVerifier {
 
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
         guard let pinentry else { return try TerminalVerifier().ask(question) }
-        let deadline = PromptDeadline(seconds: question.timeoutSeconds)
+        let deadline = Deadline.after(seconds: question.timeoutSeconds)
         do throws(PresenceRefusal) {
             return try pinentry.ask(question)
         } catch .canceled {
@@ -28,13 +29,13 @@ package struct SystemPresenceVerifier: PresenceVerifier {
         } catch .timedOut {
             throw .timedOut
         } catch {
-            // Such as a display that was there once: the variable is set, and nothing shows.
+            // For example, the variable still names a display that is gone.
             guard fallsBack, deadline.remainingSeconds > 0, TerminalVerifier().canAsk else { throw error }
             return try TerminalVerifier().ask(question.within(seconds: deadline.remainingSeconds))
         }
     }
 
-    /// Nobody who named a program wants to be asked in another way.
+    /// No fallback replaces a program that the configuration names.
     private var fallsBack: Bool {
         if case .program = selection { return false }
         return true
@@ -45,14 +46,14 @@ package struct SystemPresenceVerifier: PresenceVerifier {
         case .program(let path): return PinentryVerifier(path: path, environment: environment)
         case .never: return nil
         case .automatic:
-            guard environment.hasDisplay, let path = standardPaths.first(where: PinentryVerifier.isProgram) else { return nil }
+            guard environment.hasDisplay, let path = standardPaths.first(where: FileSystem.isExecutable) else { return nil }
             return PinentryVerifier(path: path, environment: environment)
         }
     }
 }
 
 extension KeychainConfiguration {
-    /// Whatever asks the person for this keychain.
+    /// The verifier that asks the person for this keychain.
     package var verifier: any PresenceVerifier {
         presenceVerifier ?? SystemPresenceVerifier(pinentry, environment: promptEnvironment)
     }
@@ -66,22 +67,22 @@ extension PresenceQuestion {
     }
 }
 
-/// Which pinentry program asks the person.
+/// The pinentry program that asks the person.
 package enum PinentrySelection: Hashable, Sendable {
-    /// The first of `standardPaths` that exists, where there is a display; without one the terminal.
+    /// The first of `standardPaths` that exists if there is a display, otherwise the terminal.
     case automatic
     /// The program at this absolute path, always.
     case program(String)
     /// None: the terminal.
     case never
 
-    /// The places where distributions install one, those that show windows before those that need a terminal.
+    /// The paths of the programs that distributions install, those with windows before those for terminals.
     ///
-    /// Never looked up along `PATH`: whoever can change that would be told the passcode.
+    /// `PATH` is not searched: a person who can change it could read the passcode.
     package static let standardPaths = ["", "-gnome3", "-qt", "-qt6", "-qt5", "-qt4", "-gtk", "-gtk-2", "-fltk", "-efl", "-curses", "-tty"]
         .map { "/usr/bin/pinentry" + $0 }
 
-    /// What `KEYCHAIN_PINENTRY` says: unset is automatic, empty is never.
+    /// Parses `KEYCHAIN_PINENTRY`: unset is automatic, empty is never.
     ///
     /// Throws `.parameter` for a relative path.
     package init(variable value: String?) throws(KeychainFailure) {
@@ -95,7 +96,7 @@ package enum PinentrySelection: Hashable, Sendable {
     }
 }
 
-/// Those of the caller's variables that say where a person is and which language to speak: all that a pinentry program is given.
+/// The caller's variables that name displays and languages: the whole environment of a pinentry program.
 package struct PromptEnvironment: Hashable, Sendable {
     package let variables: [String: String]
 
@@ -104,17 +105,17 @@ package struct PromptEnvironment: Hashable, Sendable {
     ]
     private static let prefixes = ["XDG_", "LC_"]
 
-    /// Takes what belongs there from a process's environment; the default has neither display nor terminal type.
+    /// Selects those variables from a process's environment; the default has neither a display nor a terminal type.
     package init(_ environment: [String: String] = [:]) {
         variables = environment.filter { name, _ in Self.names.contains(name) || Self.prefixes.contains { name.hasPrefix($0) } }
     }
 
-    /// A value that is set and says something.
+    /// The value of a variable; nil if it is unset or empty.
     package subscript(_ name: String) -> String? {
         variables[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Whether a window could be shown, as far as the variables tell.
+    /// Whether the variables name a display.
     package var hasDisplay: Bool { self["DISPLAY"] != nil || self["WAYLAND_DISPLAY"] != nil }
 
     /// The value of a category of the locale, in the order of setlocale(3).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Glibc
 package import KeychainCore
+internal import KeychainSystem
 
 /// A device secret in a file of the user's, apart from the store.
 ///
@@ -16,7 +16,7 @@ package struct KeyFile: DeviceProtector {
     private static let version: UInt8 = 1
     private static let fixedByteCount = 8 + 1 + 16 + DeviceSecret.byteCount + 2
     private static let byteLimit = fixedByteCount + 4_096
-    private static let what = "the key file"
+    private static let subject = "the key file"
 
     private let directory: String
     private let storePath: String
@@ -36,23 +36,23 @@ package struct KeyFile: DeviceProtector {
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
         let path = path(for: storeID)
-        if !PrivateFile.exists(atPath: path), PrivateFile.exists(atPath: newPath(for: storeID)) {
+        if !FileSystem.exists(path), FileSystem.exists(newPath(for: storeID)) {
             do throws(KeychainFailure) {
                 // The store was published and its maker died before the last step; the store is there, so the step is due.
                 let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
                 // The store's name first: a power cut must not leave the final name of a key file whose store is not there.
-                if (try? PrivateFile.synchronizeDirectory(of: storePath, what: "the keychain")) != nil {
-                    try? PrivateFile.rename(newPath(for: storeID), to: path, what: Self.what)
+                if (try? PrivateFile.flushDirectory(of: storePath, subject: "the keychain")) != nil {
+                    try? PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path, subject: Self.subject)
                 }
                 return secret
             } catch {
                 // Or its maker lives and has just taken the step.
-                guard PrivateFile.exists(atPath: path) else { throw error }
+                guard FileSystem.exists(path) else { throw error }
             }
         }
         let secret = try contents(atPath: path).secret(of: storeID)
         // The last step was cut off in its middle: the secret would stay behind under a name that nobody looks for.
-        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, what: Self.what)
+        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, subject: Self.subject)
         return secret
     }
 
@@ -62,24 +62,24 @@ package struct KeyFile: DeviceProtector {
     package func prepare(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
         let record = try Self.encode(secret, storeID: storeID, storePath: storePath)
         let path = newPath(for: storeID)
-        try PrivateFile.create(atPath: path, contents: record, what: Self.what)
-        try PrivateFile.synchronizeDirectory(of: path, what: Self.what)
+        try PrivateFile.create(path, contents: record, subject: Self.subject)
+        try PrivateFile.flushDirectory(of: path, subject: Self.subject)
     }
 
     /// The store is published: the key file gets its name.
     package func confirm(for storeID: StoreID) throws(KeychainFailure) {
-        guard !PrivateFile.exists(atPath: path(for: storeID)) else { return }
+        guard !FileSystem.exists(path(for: storeID)) else { return }
         do throws(KeychainFailure) {
-            try PrivateFile.rename(newPath(for: storeID), to: path(for: storeID), what: Self.what)
+            try PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path(for: storeID), subject: Self.subject)
         } catch {
             // A reader of the new store may have taken this step for us.
-            guard PrivateFile.exists(atPath: path(for: storeID)) else { throw error }
+            guard FileSystem.exists(path(for: storeID)) else { throw error }
         }
     }
 
     /// Another process published first: this secret never protected anything.
     package func discard(for storeID: StoreID) {
-        _ = unsafe unlink(newPath(for: storeID))
+        FileSystem.tryUnlink(newPath(for: storeID))
     }
 
     /// Writes the secret of a store that is about to be moved to this protector; `confirm` it when it was.
@@ -88,7 +88,7 @@ package struct KeyFile: DeviceProtector {
     /// `setsAside` the store's protector is a key file that is of no use; what stands under its name is kept under another.
     package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, setsAside: Bool) throws(KeychainFailure) {
         discard(for: storeID)
-        if PrivateFile.exists(atPath: path(for: storeID)) {
+        if FileSystem.exists(path(for: storeID)) {
             if setsAside { try setAside(storeID) } else { try remove(for: storeID) }
         }
         try prepare(secret, for: storeID)
@@ -98,7 +98,7 @@ package struct KeyFile: DeviceProtector {
         let path = path(for: storeID)
         for number in 1...99 {
             let name = "\(path).unusable\(number)"
-            if !PrivateFile.exists(atPath: name) { return try PrivateFile.rename(path, to: name, what: Self.what) }
+            if !FileSystem.exists(name) { return try PrivateFile.renameWithoutReplacing(path, to: name, subject: Self.subject) }
         }
         throw KeychainFailure(.notAvailable, "too many unusable key files beside \(path): move them away")
     }
@@ -109,30 +109,28 @@ package struct KeyFile: DeviceProtector {
     package func remove(for storeID: StoreID) throws(KeychainFailure) {
         discard(for: storeID)
         let path = path(for: storeID)
-        guard PrivateFile.exists(atPath: path) else { return }
-        try PrivateFile.remove(path, what: Self.what)
+        guard FileSystem.exists(path) else { return }
+        try PrivateFile.remove(path, subject: Self.subject)
     }
 
     /// The key file that is there though the store has another protector; nil when there is none.
     package func leftover(of storeID: StoreID) -> String? {
-        [path(for: storeID), newPath(for: storeID)].first(where: PrivateFile.exists)
+        [path(for: storeID), newPath(for: storeID)].first(where: FileSystem.exists)
     }
 
     /// The key file of a store that was once at `storePath` and is there no more.
     ///
     /// Throws `.notAvailable` when that cannot be said, because the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? {
-        guard let stream = unsafe opendir(directory) else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw PrivateFile.readFailure(code, "the directory of key files", directory)
+        let names: [String]
+        do throws(Errno) {
+            names = try FileSystem.names(in: directory)
+        } catch .notFound {
+            return nil
+        } catch {
+            throw PrivateFile.readFailure(error, "the directory of key files", directory)
         }
-        defer { unsafe closedir(stream) }
-        // readdir's entry is valid until the next call; the name is copied at once.
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-            }
+        for name in names {
             let path = "\(directory)/\(name)"
             if name.hasSuffix(".key"), try contents(atPath: path).isFor(storePath: storePath) { return path }
         }
@@ -140,7 +138,7 @@ package struct KeyFile: DeviceProtector {
     }
 
     private func contents(atPath path: String) throws(KeychainFailure) -> Contents {
-        Contents(bytes: try PrivateFile.secretContents(atPath: path, byteLimit: Self.byteLimit, what: Self.what), path: path)
+        Contents(bytes: try PrivateFile.read(path, byteLimit: Self.byteLimit, subject: Self.subject), path: path)
     }
 
     private static func encode(
@@ -196,7 +194,7 @@ package struct KeyFile: DeviceProtector {
             }
             guard let recorded else { return false }
             return recorded.hasSameBytes(as: storePath)
-                || PrivateFile.resolved(recorded).hasSameBytes(as: PrivateFile.resolved(storePath))
+                || FileSystem.resolveExistingPart(of: recorded).hasSameBytes(as: FileSystem.resolveExistingPart(of: storePath))
         }
     }
 }

@@ -153,7 +153,7 @@ extension LocalKeychain {
         try access.replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
             // Nobody else writes now, and the keybag is still the one that was read: of two moves at once, one is refused here.
             if kind == .keyFile {
-                try PrivateDirectory.make(configuration.keyDirectory)
+                try FileSystem.createPrivateDirectories(configuration.keyDirectory)
                 try keyFile.prepareMove(new.shared.secret, for: storeID, setsAside: setsAside)
             }
             return false

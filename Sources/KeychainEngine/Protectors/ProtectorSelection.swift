@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
 package import KeychainCore
+internal import KeychainSystem
 internal import KeychainTPM
 
 /// The protectors of one configuration.
@@ -98,7 +99,7 @@ package struct SystemdCredential: DeviceProtector {
     /// Throws `.notAvailable` when that cannot be said: a new keychain would otherwise get a weaker protector than was meant.
     package func isPresent() throws(KeychainFailure) -> Bool {
         guard let path else { return false }
-        return try PrivateFile.isPresent(atPath: path, what: "the systemd credential")
+        return try PrivateFile.isPresent(path, subject: "the systemd credential")
     }
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
@@ -108,8 +109,8 @@ package struct SystemdCredential: DeviceProtector {
                 "this keychain needs the systemd credential '\(Self.credentialName)', and this process was given no credentials"
             )
         }
-        let secret = try PrivateFile.secretContents(
-            atPath: path, byteLimit: DeviceSecret.byteCount + 1, what: "the systemd credential", checkingPermissions: false)
+        let secret = try PrivateFile.read(
+            path, byteLimit: DeviceSecret.byteCount + 1, subject: "the systemd credential", requiresPrivateMode: false)
         guard secret.byteCount == DeviceSecret.byteCount else {
             throw KeychainFailure(.notAvailable, "the systemd credential at \(path) must hold exactly \(DeviceSecret.byteCount) bytes")
         }

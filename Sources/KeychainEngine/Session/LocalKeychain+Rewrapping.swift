@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
-internal import Glibc
 internal import Keybag
 internal import KeychainCore
+internal import KeychainSystem
 
 /// Bringing every row under the current class keys, and letting go of the older ones.
 extension KeychainAccess {
@@ -61,9 +60,7 @@ package enum RewrappingPause {
 
     /// Sleeps, after a batch that began then and has just ended.
     static func take(afterBatchFrom startNanoseconds: UInt64) {
-        let batchLength = keychain_monotonic_nanoseconds() &- startNanoseconds
-        var pause = timespec(tv_sec: 0, tv_nsec: Int(Self.length(afterNanoseconds: batchLength)))
-        // A signal may end it early, which does no harm.
-        _ = unsafe nanosleep(&pause, nil)
+        let batchLength = MonotonicClock.nowNanoseconds() &- startNanoseconds
+        MonotonicClock.sleep(nanoseconds: length(afterNanoseconds: batchLength))
     }
 }

@@ -2,6 +2,7 @@
 internal import FoundationEssentials
 package import Keybag
 package import KeychainCore
+internal import KeychainSystem
 
 /// What a new passcode must be like, and how costly trying one is.
 ///
@@ -35,8 +36,9 @@ package struct PasscodePolicy: Hashable, Sendable {
     package init(filePath path: String, acceptsOwnFile: Bool = false) throws(KeychainFailure) {
         self.init()
         do throws(KeychainFailure) {
-            let contents = try PolicyFile.contents(atPath: path, byteLimit: Self.byteLimit, acceptsOwnFile: acceptsOwnFile)
-            if let contents { try apply(contents, path) }
+            let owner: TrustedFile.Owner = acceptsOwnFile ? .rootOrCurrentUser : .root
+            let contents = try TrustedFile.contents(path, byteLimit: Self.byteLimit, owner: owner, subject: "the policy")
+            if let contents { try apply(Data(contents), path) }
         } catch {
             throw error.withRemedy(.correctPolicy)
         }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 package import KeychainCore
 package import KeychainSystem
 
@@ -37,12 +36,12 @@ struct StoreCreator {
     let options: StoreOptions
 
     func run() throws(KeychainFailure) -> CreationOutcome {
-        guard keychain_fork_guard_install(), !keychain_process_is_forked() else { throw SQLiteItemStore.forkedChildFailure }
+        try CurrentProcess.requireNotForked()
         let (directory, _) = try FileLocation.split(path)
-        try PrivateDirectory.make(directory)
+        try FileSystem.createPrivateDirectories(directory)
         guard let location = try FileLocation(path) else { throw KeychainFailure(.notAvailable, "\(directory) is gone") }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
-        return try AtomicFile(location, allowsFixedMode: false).publish { temporary throws(KeychainFailure) in
+        return try AtomicFile(location, acceptsFixedMode: false).publish { temporary throws(KeychainFailure) in
             try build(temporary)
         }
     }

@@ -12,7 +12,7 @@ package enum StorePresence: Equatable, Sendable {
 /// Looks with lstat alone. Opening and closing the file would drop the locks of every connection this process has on it.
 struct StoreFile {
     let location: FileLocation
-    let facts: POSIX.FileStatus
+    let facts: FileStatus
 
     /// Nil when there is none.
     ///
@@ -20,7 +20,7 @@ struct StoreFile {
     static func find(_ path: String, fileSystem: FileSystemProbe) throws(KeychainFailure) -> StoreFile? {
         guard let location = try FileLocation(path) else { return nil }
         try checkDirectory(location.directory, fileSystem: fileSystem)
-        guard let facts = try POSIX.factsIfPresent(of: location.path) else { return nil }
+        guard let facts = try FileStatus.ifPresent(at: location.path) else { return nil }
         let path = location.path
         switch facts.kind {
         case .regularFile: break
@@ -28,8 +28,8 @@ struct StoreFile {
         case .directory, .other: throw refusal("\(path) is not a regular file; move it away")
         }
         try verifiedAuthenticationKey(facts, path)
-        guard facts.mode & 0o7177 == 0 else {
-            throw refusal("\(path) can be used by others (mode \(octal(facts.mode))); run: chmod 600 \(path)")
+        guard facts.permissions & 0o7177 == 0 else {
+            throw refusal("\(path) can be used by others (mode \(octal(facts.permissions))); run: chmod 600 \(path)")
         }
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
@@ -40,12 +40,12 @@ struct StoreFile {
 
     /// Checks the directory a store is in or will be made in.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
-        guard let facts = try POSIX.factsIfPresent(of: directory) else { throw refusal("\(directory) is gone") }
+        guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal("\(directory) is gone") }
         guard facts.kind == .directory else { throw refusal("\(directory) is not a directory") }
         try verifiedAuthenticationKey(facts, directory)
-        guard facts.mode & 0o077 == 0 else {
+        guard facts.permissions & 0o077 == 0 else {
             throw refusal(
-                "\(directory) can be used by others (mode \(octal(facts.mode))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
+                "\(directory) can be used by others (mode \(octal(facts.permissions))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
             )
         }
         guard let type = fileSystem.typeNumber(directory) else {
@@ -56,8 +56,8 @@ struct StoreFile {
         }
     }
 
-    private static func verifiedAuthenticationKey(_ facts: POSIX.FileStatus, _ path: String) throws(KeychainFailure) {
-        let user = POSIX.effectiveUser
+    private static func verifiedAuthenticationKey(_ facts: FileStatus, _ path: String) throws(KeychainFailure) {
+        let user = CurrentProcess.effectiveUserID
         guard facts.owner == user else {
             throw refusal(
                 "\(path) belongs to user \(facts.owner), not to user \(user) who asks for it; ask as that user, or choose another place")
@@ -77,12 +77,12 @@ struct StoreFile {
 /// It is watched, because a place may be read-only for us alone.
 struct ImmutableFile {
     let location: FileLocation
-    let facts: POSIX.FileStatus
+    let facts: FileStatus
 
     /// Nil when the store can be opened in the usual way: the directory is writable, or somebody has a -wal file there.
     init?(_ file: StoreFile) throws(KeychainFailure) {
-        guard !POSIX.canCreateFiles(in: file.location.directory) else { return nil }
-        guard try POSIX.factsIfPresent(of: file.location.walPath) == nil else { return nil }
+        guard !FileSystem.canCreateFiles(in: file.location.directory) else { return nil }
+        guard try FileStatus.ifPresent(at: file.location.walPath) == nil else { return nil }
         location = file.location
         facts = file.facts
     }
@@ -91,12 +91,12 @@ struct ImmutableFile {
     ///
     /// A writer would have made a -wal file, or changed the file itself.
     var isUnchanged: Bool {
-        guard let now = try? POSIX.facts(of: location.path), now == facts else { return false }
-        do throws(POSIX.SystemError) {
-            _ = try POSIX.facts(of: location.walPath)
+        guard let now = try? FileStatus(of: location.path), now == facts else { return false }
+        do throws(Errno) {
+            _ = try FileStatus(of: location.walPath)
             return false
         } catch {
-            return error == .noEntry
+            return error == .notFound
         }
     }
 }

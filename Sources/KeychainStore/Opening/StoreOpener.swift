@@ -32,7 +32,7 @@ struct StoreOpener {
             try connection.switchToWAL()
         }
         // The same file before and after: so it is the one that was opened in between.
-        guard try POSIX.factsIfPresent(of: file.location.path)?.identity == file.facts.identity else {
+        guard try FileStatus.ifPresent(at: file.location.path)?.identity == file.facts.identity else {
             throw KeychainFailure(.notAvailable, "\(file.location.path) was replaced while it was being opened")
         }
         return StoreSession(

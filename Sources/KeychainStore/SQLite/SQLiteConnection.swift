@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 internal import CSQLite
 internal import KeychainCore
 internal import KeychainSystem
@@ -60,7 +59,7 @@ internal import KeychainSystem
     deinit {
         statements.removeAll()
         // In a forked child the locks belong to the parent, and closing would act on its files.
-        guard !keychain_process_is_forked() else { return }
+        guard !CurrentProcess.isForked else { return }
         configureCheckpointBeforeClose()
         unsafe sqlite3_close_v2(handle)
     }

@@ -12,10 +12,10 @@ extension SQLiteConnection {
     /// connection is open it stays.
     func makeWALDurable(in directory: String) throws(KeychainFailure) {
         try rewriteWAL()
-        do throws(POSIX.SystemError) {
-            try POSIX.flush(directory)
+        do throws(Errno) {
+            try FileSystem.flush(directory)
         } catch {
-            throw PrivateDirectory.failure(error, directory)
+            throw FileSystem.creationFailure(error, in: directory)
         }
         try setCheckpointsOnClose(true)
     }

@@ -41,7 +41,7 @@ final class StoreSession: @unchecked Sendable {
     /// Whether the path still leads to the file the connection has open.
     var pathStillMatchesFile: Bool {
         if let immutableFile { return immutableFile.isUnchanged }
-        return (try? POSIX.facts(of: file.location.path))?.identity == file.facts.identity
+        return (try? FileStatus(of: file.location.path))?.identity == file.facts.identity
     }
 
     // MARK: Reading one state

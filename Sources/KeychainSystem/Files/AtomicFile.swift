@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A file that comes into being whole or not at all: filled under a name nobody knows, flushed, and only then given its own.
+/// A file that is published atomically: written under a random temporary name, flushed, and then given its own name.
 package struct AtomicFile {
     private let location: FileLocation
-    private let allowsFixedMode: Bool
+    private let acceptsFixedMode: Bool
     private let supportsHardLinks: Bool
-    /// Suffixes of files that `fill` may leave beside the temporary file, such as SQLite's.
     private let companionSuffixes: [String]
 
-    /// A file beside which nothing is checked: it may lie on a memory stick, and in a directory of others.
+    /// A file in any directory, also in one that others can use or on a memory stick.
     ///
-    /// So what is written must be sealed. Its mode is 0600 where files have modes. `supportsHardLinks: false` is for tests: as on a file
-    /// system without hard links.
-    ///
-    /// Throws `.notAvailable` unless `path` is absolute and its directory exists.
+    /// So the content must be encrypted, or the directory trusted. The mode is 0600 where the file system has modes.
+    /// `supportsHardLinks: false` is for tests: the file system then appears to have no hard links. Throws `.notAvailable` unless `path`
+    /// is absolute and its directory exists.
     package init(_ path: String, supportsHardLinks: Bool = true, companionSuffixes: [String] = []) throws(KeychainFailure) {
         guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "the directory of \(path) does not exist", remedy: .writeElsewhere)
         }
-        self.init(location, allowsFixedMode: true, supportsHardLinks: supportsHardLinks, companionSuffixes: companionSuffixes)
+        self.init(location, acceptsFixedMode: true, supportsHardLinks: supportsHardLinks, companionSuffixes: companionSuffixes)
     }
 
-    package init(_ location: FileLocation, allowsFixedMode: Bool, supportsHardLinks: Bool = true, companionSuffixes: [String] = []) {
+    /// A file in a directory that the caller has checked.
+    ///
+    /// `companionSuffixes` are the suffixes of files that `publish` may leave beside the temporary file, such as SQLite's.
+    package init(_ location: FileLocation, acceptsFixedMode: Bool, supportsHardLinks: Bool = true, companionSuffixes: [String] = []) {
         self.location = location
-        self.allowsFixedMode = allowsFixedMode
+        self.acceptsFixedMode = acceptsFixedMode
         self.supportsHardLinks = supportsHardLinks
         self.companionSuffixes = companionSuffixes
     }
@@ -33,46 +34,46 @@ package struct AtomicFile {
     package var path: String { location.path }
     package var directory: String { location.directory }
 
-    /// Lets `fill` write the file that is at a temporary path, empty, and publishes it.
+    /// Publishes a file whose content `fill` writes into an empty file at a temporary path.
     ///
-    /// A file that is there is replaced only if `replacingExisting`; else it stays, and `.alreadyThere` is the answer. Durable when
-    /// this returns; when it throws, nothing of the temporary file is left.
+    /// An existing file is replaced only if `replacingExisting`; otherwise it stays, and the result is `.alreadyExists`. The file is
+    /// durable when this returns. When this throws, the temporary file is gone.
     package func publish(
         replacingExisting: Bool = false, _ fill: (_ temporaryPath: String) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> CreationOutcome {
-        if let facts = try POSIX.factsIfPresent(of: path) {
-            guard replacingExisting else { return .alreadyThere }
-            guard facts.kind == .regularFile else {
+        if let status = try FileStatus.ifPresent(at: path) {
+            guard replacingExisting else { return .alreadyExists }
+            guard status.kind == .regularFile else {
                 throw KeychainFailure(.notAvailable, "\(path) is not a regular file; choose another name")
             }
         }
-        // A name that nobody can guess or have left behind.
+        // A random name, which cannot be guessed and cannot be left over from another attempt.
         let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
-        try naming { () throws(POSIX.SystemError) in try POSIX.makeFile(temporary, allowsFixedMode: allowsFixedMode) }
-        defer { for suffix in [""] + companionSuffixes { POSIX.removeFile(temporary + suffix) } }
+        try naming { () throws(Errno) in try FileSystem.createPrivateFile(temporary, acceptsFixedMode: acceptsFixedMode) }
+        defer { for suffix in [""] + companionSuffixes { FileSystem.tryUnlink(temporary + suffix) } }
         try fill(temporary)
-        try naming { () throws(POSIX.SystemError) in try POSIX.flush(temporary) }
-        guard try moveIntoPlace(to: temporary, replacingExisting: replacingExisting) else { return .alreadyThere }
-        POSIX.removeFile(temporary)
-        try naming { () throws(POSIX.SystemError) in try POSIX.flush(location.directory) }
+        try naming { () throws(Errno) in try FileSystem.flush(temporary) }
+        guard try moveIntoPlace(from: temporary, replacingExisting: replacingExisting) else { return .alreadyExists }
+        FileSystem.tryUnlink(temporary)
+        try naming { () throws(Errno) in try FileSystem.flush(location.directory) }
         return .created
     }
 
-    /// The same, with a writer instead of a path.
+    /// Publishes a file whose content `body` writes through a writer.
     package func write(
-        replacingExisting: Bool = false, _ body: (AtomicFileWriter) throws(KeychainFailure) -> Void
+        replacingExisting: Bool = false, _ body: (Writer) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> CreationOutcome {
         try publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
-            let writer = try AtomicFileWriter(appendingTo: temporary, in: location.directory)
+            let writer = try Writer(appendingTo: temporary, in: location.directory)
             try body(writer)
             try writer.flush()
         }
     }
 
-    /// False: the name is taken.
-    private func moveIntoPlace(to temporary: String, replacingExisting: Bool) throws(KeychainFailure) -> Bool {
-        do throws(POSIX.SystemError) {
-            if replacingExisting { try POSIX.rename(temporary, to: path) } else { try link(temporary) }
+    /// Returns false if the name is taken.
+    private func moveIntoPlace(from temporary: String, replacingExisting: Bool) throws(KeychainFailure) -> Bool {
+        do throws(Errno) {
+            if replacingExisting { try FileSystem.rename(temporary, to: path) } else { try link(temporary) }
             return true
         } catch .exists {
             return false
@@ -81,72 +82,76 @@ package struct AtomicFile {
         }
     }
 
-    /// Unlike a rename, a link never takes the place of what is there.
-    private func link(_ temporary: String) throws(POSIX.SystemError) {
-        do throws(POSIX.SystemError) {
+    /// Gives the file its name with a link, which never replaces a file, as a rename would.
+    private func link(_ temporary: String) throws(Errno) {
+        do throws(Errno) {
             guard supportsHardLinks else { throw .notPermitted }
-            try POSIX.link(temporary, as: path)
+            try FileSystem.link(temporary, as: path)
         } catch  where error == .notPermitted || error == .notSupported {
-            // No links here: an empty file takes the name, if it is free, and the rename replaces nothing but that.
-            try POSIX.makeFile(path, allowsFixedMode: allowsFixedMode)
-            do throws(POSIX.SystemError) {
-                try POSIX.rename(temporary, to: path)
+            // Without hard links, an empty file reserves the name, if it is free, and the rename replaces only that file.
+            try FileSystem.createPrivateFile(path, acceptsFixedMode: acceptsFixedMode)
+            do throws(Errno) {
+                try FileSystem.rename(temporary, to: path)
             } catch {
-                POSIX.removeFile(path)
+                FileSystem.tryUnlink(path)
                 throw error
             }
         }
     }
 
-    private func naming(_ body: () throws(POSIX.SystemError) -> Void) throws(KeychainFailure) {
-        do throws(POSIX.SystemError) { try body() } catch { throw failure(error) }
+    private func naming(_ body: () throws(Errno) -> Void) throws(KeychainFailure) {
+        do throws(Errno) { try body() } catch { throw failure(error) }
     }
 
-    /// A file that may lie anywhere can lie elsewhere.
-    private func failure(_ error: POSIX.SystemError) -> KeychainFailure {
-        let failure = PrivateDirectory.failure(error, location.directory)
-        return allowsFixedMode ? failure.withRemedy(.writeElsewhere) : failure
+    /// A file that may be in any directory can be written to another one.
+    private func failure(_ error: Errno) -> KeychainFailure {
+        let failure = FileSystem.creationFailure(error, in: location.directory)
+        return acceptsFixedMode ? failure.withRemedy(.writeElsewhere) : failure
+    }
+
+    /// Appends to the temporary file.
+    package final class Writer {
+        private let file: OpenFile
+        private let directory: String
+
+        fileprivate init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
+            do throws(Errno) {
+                file = try OpenFile(path, .append)
+            } catch {
+                throw Self.failure(error, directory)
+            }
+            self.directory = directory
+        }
+
+        /// Writes all of the bytes.
+        ///
+        /// Throws `.notAvailable` if the disk is full, `.inputOutput` if it failed.
+        package func append(_ bytes: some Collection<UInt8>) throws(KeychainFailure) {
+            do throws(Errno) {
+                try file.descriptor.writeAll(bytes)
+            } catch {
+                throw Self.failure(error, directory)
+            }
+        }
+
+        /// Flushes through the descriptor that wrote, which reports every earlier error of writing.
+        fileprivate func flush() throws(KeychainFailure) {
+            do throws(Errno) {
+                try file.descriptor.flush()
+            } catch {
+                throw Self.failure(error, directory)
+            }
+        }
+
+        private static func failure(_ error: Errno, _ directory: String) -> KeychainFailure {
+            FileSystem.creationFailure(error, in: directory).withRemedy(.writeElsewhere)
+        }
     }
 }
 
 /// The result of an attempt to create a file.
 package enum CreationOutcome: Equatable, Sendable {
     case created
-    /// Somebody else was faster, or it was there before: open that one.
-    case alreadyThere
-}
-
-/// Writes to the end of a file that may lie anywhere.
-package final class AtomicFileWriter {
-    private let descriptor: Int32
-    private let directory: String
-
-    package init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
-        do throws(POSIX.SystemError) {
-            descriptor = try POSIX.openForAppending(path)
-        } catch {
-            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
-        }
-        self.directory = directory
-    }
-
-    deinit { POSIX.closeDescriptor(descriptor) }
-
-    /// Writes all of the bytes, or throws: `.notAvailable` when the disk is full, `.inputOutput` when it failed.
-    package func append(_ bytes: [UInt8]) throws(KeychainFailure) {
-        do throws(POSIX.SystemError) {
-            try POSIX.write(bytes, to: descriptor)
-        } catch {
-            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
-        }
-    }
-
-    /// Through the descriptor that wrote: it hears of every error.
-    package func flush() throws(KeychainFailure) {
-        do throws(POSIX.SystemError) {
-            try POSIX.flush(descriptor)
-        } catch {
-            throw PrivateDirectory.failure(error, directory).withRemedy(.writeElsewhere)
-        }
-    }
+    /// The file existed before, or another process created it first.
+    case alreadyExists
 }

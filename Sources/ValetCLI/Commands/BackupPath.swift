@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainSystem
 
 /// The path of a backup on the command line.
 enum BackupPath {
@@ -21,22 +22,17 @@ enum BackupPath {
     ///
     /// A problem that cannot be detected here is reported when the file is written.
     static func requireWritable(_ path: String, replacing: Bool) throws(CommandFailure) {
-        var information = stat()
-        // The pointer is used during the call only.
-        let exists = unsafe lstat(path, &information) == 0
-        let kind = information.st_mode & S_IFMT
-        if path.hasSuffix("/") || (exists && kind == S_IFDIR) { throw unsuitablePath(path, "a directory") }
-        guard exists else { return }
-        if kind == S_IFLNK { throw unsuitablePath(path, "a symbolic link") }
-        guard kind == S_IFREG else { throw unsuitablePath(path, "not a regular file") }
+        let kind = (try? FileStatus(of: path))?.kind
+        if path.hasSuffix("/") || kind == .directory { throw unsuitablePath(path, "a directory") }
+        guard let kind else { return }
+        if kind == .symbolicLink { throw unsuitablePath(path, "a symbolic link") }
+        guard kind == .regularFile else { throw unsuitablePath(path, "not a regular file") }
         guard replacing else { throw BackupFailure.alreadyExists(path) }
     }
 
     /// Throws if the file is not a regular file.
     static func requireReadable(_ path: String) throws(CommandFailure) {
-        var information = stat()
-        // The pointer is used during the call only.
-        guard unsafe stat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG else { return }
+        guard let status = try? FileStatus(of: path, followsLinks: true), status.kind != .regularFile else { return }
         throw CommandFailure(
             .usage, "\(ItemListing.escapingUnprintable(path)) is not a regular file",
             advice: "Nothing was restored. A backup is read more than once: write the output of a pipe to a file first.")

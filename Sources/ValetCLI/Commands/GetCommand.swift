@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
+import KeychainSystem
 import Valet
 
 struct GetCommand: ParsableCommand {
@@ -36,10 +38,32 @@ struct GetCommand: ParsableCommand {
             try selected.valet.object(forKey: key, withPrompt: reason)
         }
         if let output {
-            try WholeFile.write(secret, to: output)
+            try OutputFile.write(secret, to: output)
         } else {
             if StandardOutput.isTerminal { secret.append(UInt8(ascii: "\n")) }
             try StandardOutput.write(secret)
+        }
+    }
+}
+
+/// The file of `--output`: published atomically, readable only by its owner.
+enum OutputFile {
+    static func write(_ data: Data, to path: String) throws(CommandFailure) {
+        // Renaming over a device, a pipe or a link would put a file in its place.
+        if let status = try? FileStatus(of: path), status.kind != .regularFile {
+            throw CommandFailure(
+                .usage, "the path given to --output is not a regular file",
+                advice: "Give the path of a file, or omit --output and redirect standard output."
+            )
+        }
+        let absolutePath = try BackupPath.absolute(path)
+        do throws(KeychainFailure) {
+            _ = try AtomicFile(absolutePath).write(replacingExisting: true) { writer throws(KeychainFailure) in try writer.append(data) }
+        } catch {
+            throw CommandFailure(
+                .unavailable, "cannot write the file given to --output: \(error.reason)",
+                advice: "Check that its directory exists, is writable, and has free space."
+            )
         }
     }
 }

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainCore
+import KeychainSystem
 
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 
 struct RecoveryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -93,28 +94,14 @@ enum RecoveryKeyOutput {
             "This recovery key restores access if the keychain's protector is lost. Write it down and store it separately; it is shown only once:"
         )
         // If the reader of a pipe is gone, the write must fail instead of ending the process.
-        _ = signal(SIGPIPE, SIG_IGN)
-        guard let errorNumber = write(key) else { return }
-        throw CommandFailure(
-            .unavailable, "\(action), but the recovery key could not be written to standard output: \(FileDescriptor.message(errorNumber))",
-            advice: "The key was lost. Create another with `valet recovery create --replace`.")
-    }
-
-    /// Writes the key without copying it out of the memory for keys.
-    ///
-    /// Returns the error number of a failure, else nil.
-    private static func write(_ key: SharedSecretBytes) -> Int32? {
-        // The pointer is used within the closure only.
-        let failure = unsafe key.secret.withBytes { bytes -> Int32? in
-            var written = 0
-            while written < bytes.count {
-                let count = unsafe Foundation.write(STDOUT_FILENO, bytes.baseAddress?.advanced(by: written), bytes.count - written)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return errno }
-                written += count
-            }
-            return nil
+        CurrentProcess.ignoreBrokenPipeSignal()
+        do throws(Errno) {
+            try FileDescriptor.standardOutput.writeAll(key.secret)
+            try FileDescriptor.standardOutput.writeAll("\n".utf8)
+        } catch {
+            throw CommandFailure(
+                .unavailable, "\(action), but the recovery key could not be written to standard output: \(error)",
+                advice: "The key was lost. Create another with `valet recovery create --replace`.")
         }
-        return failure ?? FileDescriptor.write(Data("\n".utf8), to: STDOUT_FILENO)
     }
 }

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainEngine
+import KeychainSystem
 
 struct RepairCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import CKeychainShims
 import Foundation
 import KeychainEngine
+import KeychainSystem
 import Valet
 
 struct RunCommand: ParsableCommand {
@@ -51,21 +51,22 @@ struct RunCommand: ParsableCommand {
         let reason = try reason.text(for: selected)
         let passcode = try self.passcode.read()
         // Created before the keychain is opened, so that they get the lowest numbers.
-        let files = try fd.map { _ in try SealedMemoryFile() }
+        let files = try fd.map { _ in try sealedMemory { () throws(Errno) in try SealedMemoryFile() } }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
-            try file.fill(with: try secret(of: assignment, selected, session, reason))
-            try setEnvironment(assignment.name, "\(file.descriptor)")
+            let secret = try secret(of: assignment, selected, session, reason)
+            try sealedMemory { () throws(Errno) in try file.fill(with: secret) }
+            try setEnvironment(assignment.name, Data("\(file.descriptor.rawValue)".utf8))
         }
         for assignment in env {
             try setEnvironment(assignment.name, try text(of: assignment, selected, session, reason))
         }
-        guard keychain_close_on_exec_from(3) else {
+        guard Execution.closeDescriptorsOnExec(from: 3) else {
             throw CommandFailure(
                 .unavailable, "open file descriptors cannot be closed for the command",
                 advice: "The command was not run. On kernels before 5.11, /proc must be mounted.")
         }
-        for file in files { try file.keepAcrossExec() }
+        for file in files { try sealedMemory { () throws(Errno) in try file.keepAcrossExec() } }
         WarningLog.report()
         try execute()
     }
@@ -94,19 +95,20 @@ struct RunCommand: ParsableCommand {
         return secret
     }
 
-    private func setEnvironment(_ name: String, _ value: String) throws(CommandFailure) {
-        try setEnvironment(name, Data(value.utf8))
+    private func sealedMemory<Result>(_ body: () throws(Errno) -> Result) throws(CommandFailure) -> Result {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            throw CommandFailure(
+                .unavailable, "cannot create sealed memory for the secret: \(error)",
+                advice:
+                    "The command was not run. --env works without sealed memory, but every process of this user can read the environment."
+            )
+        }
     }
 
     private func setEnvironment(_ name: String, _ value: Data) throws(CommandFailure) {
-        var characters = [UInt8](value) + [0]
-        defer { characters.wipe() }
-        // The C library copies both strings. The buffer is used during the call only.
-        let result = unsafe characters.withUnsafeBytes { buffer in
-            guard let value = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return Int32(-1) }
-            return unsafe setenv(name, value, 1)
-        }
-        guard result == 0 else {
+        guard Execution.setEnvironment(name, value) else {
             throw CommandFailure(.unavailable, "the environment could not be changed; the command was not run", advice: "Use --fd.")
         }
     }
@@ -115,13 +117,13 @@ struct RunCommand: ParsableCommand {
     ///
     /// Returns only by throwing an error.
     private func execute() throws(CommandFailure) {
-        ProcessHardening.restoreCoreFileLimit()
+        ProcessHardening.restoreForExecution()
         TPMLibraryLog.restore()
-        let errorNumber = ArgumentText.executeCommandAfterTerminator()
-        let isMissing = errorNumber == ENOENT
+        let error = ArgumentText.executeCommandAfterTerminator()
+        let isMissing = error == .notFound
         throw CommandFailure(
             isMissing ? .commandNotFound : .notExecutable,
-            isMissing ? "the command was not found" : "the command cannot be executed: \(FileDescriptor.message(errorNumber))",
+            isMissing ? "the command was not found" : "the command cannot be executed: \(error)",
             advice: isMissing
                 ? "Check its name and PATH." : "Check that the file is executable and that its arguments are not too large."
         )

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import Valet
 
 struct SetCommand: ParsableCommand {
@@ -48,19 +50,20 @@ enum SecretInput {
     /// The limit keeps endless input from filling the memory.
     private static let maximumByteCount = 64 << 20
 
-    static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 }
+    static var isInteractive: Bool { FileDescriptor.standardInput.isTerminal }
 
     static func read() throws(CommandFailure) -> Data {
         isInteractive ? try prompt() : try readStandardInput()
     }
 
     private static func readStandardInput() throws(CommandFailure) -> Data {
-        let secret: Data?
-        do {
-            secret = try FileDescriptor.readToEnd(of: STDIN_FILENO, limit: maximumByteCount)
+        var secret: [UInt8]?
+        defer { secret?.wipe() }
+        do throws(Errno) {
+            secret = try FileDescriptor.standardInput.readToEnd(byteLimit: maximumByteCount)
         } catch {
             throw CommandFailure(
-                .usage, "cannot read standard input: \(FileDescriptor.message(error.number))",
+                .usage, "cannot read standard input: \(error)",
                 advice: "Nothing was stored. Pipe the secret to `valet set`, or run it in a terminal."
             )
         }
@@ -70,13 +73,12 @@ enum SecretInput {
                 advice: "Store large files elsewhere, encrypted, and their key in the keychain."
             )
         }
-        return secret
+        return Data(secret)
     }
 
     private static func prompt() throws(CommandFailure) -> Data {
-        let terminal = Terminal()
-        var secret = try terminal.readWithoutEcho(prompt: "Secret: ")
-        var again = try terminal.readWithoutEcho(prompt: "Again:  ")
+        var secret = try TerminalPrompt.readWithoutEcho(prompt: "Secret: ")
+        var again = try TerminalPrompt.readWithoutEcho(prompt: "Again:  ")
         defer {
             secret.wipe()
             again.wipe()

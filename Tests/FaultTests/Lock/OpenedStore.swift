@@ -4,6 +4,7 @@ import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainStore
+import KeychainSystem
 import KeychainTestSupport
 
 /// A store in a test's hands, with its keybag and device secret, beside whatever keychain uses it.

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import KeychainTesting
 import Synchronization

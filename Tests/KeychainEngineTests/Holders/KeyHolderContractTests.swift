@@ -2,6 +2,7 @@
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTesting
 import Synchronization
 import Testing
@@ -166,16 +167,16 @@ struct KeyHolderSelectionTests {
 
     @Test("The kernel's keyring is chosen where it is to be had", .enabled(if: KernelKeyringNeeds.keyring))
     func kernelKeyring() throws {
-        let expected: KeyHolderKind = UserNamespace.isInitial ? .kernelKeyring : .kernelKeyringOfUserNamespace
+        let expected: KeyHolderKind = CurrentProcess.isInInitialUserNamespace ? .kernelKeyring : .kernelKeyringOfUserNamespace
         #expect(try kind(of: .automatic) == expected)
         #expect(try kind(of: .kernelKeyring) == expected)
     }
 
     @Test("The first user namespace is the one where every user is who he is")
     func userNamespace() {
-        #expect(UserNamespace.isInitial(map: "         0          0 4294967295\n"))
+        #expect(CurrentProcess.isInInitialUserNamespace(uidMap: "         0          0 4294967295\n"))
         for map in ["         0       1000          1\n", "0 0 1\n1 1 4294967294\n", "0 0 4294967294", "", nil] {
-            #expect(!UserNamespace.isInitial(map: map))
+            #expect(!CurrentProcess.isInInitialUserNamespace(uidMap: map))
         }
     }
 }

@@ -2,6 +2,7 @@
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import KeychainTesting
 import Testing
@@ -70,7 +71,7 @@ struct KeyHolderProcessTests {
         func shared() throws {
             let holder = keys.holder()
             let child = try ChildHolder(of: keys.storeID)
-            #expect(try child("kind") == "\(UserNamespace.isInitial ? KeyHolderKind.kernelKeyring : .kernelKeyringOfUserNamespace)")
+            #expect(try child("kind") == "\(CurrentProcess.isInInitialUserNamespace ? KeyHolderKind.kernelKeyring : .kernelKeyringOfUserNamespace)")
             try holder.hold(Array("first".utf8), timeoutSeconds: 600)
             #expect(try child("load unlocked") == "held first")
             #expect(try child("hold unlocked second 600") == "done")

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import Testing
 
@@ -23,7 +24,7 @@ struct TerminalVerifierTests {
         "^C and ^D say no, an empty line is an empty answer, and what is too long is no answer",
         arguments: [
             ("\u{3}", "canceled"), ("abc\u{3}", "canceled"), ("\u{4}", "canceled"), ("\n", "empty"), ("abc\u{4}", "as expected"),
-            (String(repeating: "x", count: 1_025), #"failed("more was typed than the 1024 bytes that are taken")"#),
+            (String(repeating: "x", count: 1_025), #"failed("more was typed than the 1024 bytes that are accepted")"#),
         ])
     func endings(_ typed: String, outcome: String) throws {
         let job = try TerminalJob(expecting: "abc")
@@ -113,16 +114,9 @@ struct TypedLineTests {
     }
 
     private func line(_ bytes: [UInt8], limit: Int = 100) -> TypedLine {
-        var mode = termios()
-        // The buffer is used within the closure only.
-        unsafe withUnsafeMutableBytes(of: &mode.c_cc) { characters in
-            unsafe characters[Int(VERASE)] = Self.erase
-            unsafe characters[Int(VKILL)] = Self.kill
-            unsafe characters[Int(VEOF)] = Self.endOfFile
-            unsafe characters[Int(VINTR)] = Self.interrupt
-        }
-        var line = TypedLine(mode: mode, limit: limit)
-        for byte in bytes where line.end == nil { line.take(byte) }
+        var line = TypedLine(
+            erase: Self.erase, kill: Self.kill, endOfFile: Self.endOfFile, interrupt: Self.interrupt, limit: limit)
+        for byte in bytes where line.end == nil { line.append(byte) }
         return line
     }
 
@@ -142,14 +136,14 @@ struct TypedLineTests {
 
     @Test("End of file cancels an empty line and ends another")
     func endOfFile() {
-        #expect(line([Self.endOfFile]).end == .cancelled)
+        #expect(line([Self.endOfFile]).end == .canceled)
         #expect(line(Array("a".utf8) + [Self.endOfFile]).end == .complete)
     }
 
     @Test("Interrupt cancels whatever was typed")
     func interrupt() {
-        #expect(line([Self.interrupt]).end == .cancelled)
-        #expect(line(Array("a".utf8) + [Self.interrupt]).end == .cancelled)
+        #expect(line([Self.interrupt]).end == .canceled)
+        #expect(line(Array("a".utf8) + [Self.interrupt]).end == .canceled)
     }
 
     @Test("What is too long is refused, not cut off")

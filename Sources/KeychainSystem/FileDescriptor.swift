@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+package import KeychainCore
+
+/// A file descriptor that somebody else opened and will close.
+package struct FileDescriptor: Hashable, Sendable {
+    package let rawValue: Int32
+
+    package init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    package static let standardInput = FileDescriptor(rawValue: STDIN_FILENO)
+    package static let standardOutput = FileDescriptor(rawValue: STDOUT_FILENO)
+    package static let standardError = FileDescriptor(rawValue: STDERR_FILENO)
+
+    package var isTerminal: Bool { isatty(rawValue) == 1 }
+    package var isOpen: Bool { fcntl(rawValue, F_GETFD) >= 0 }
+
+    package func status() throws(Errno) -> FileStatus {
+        var status = stat()
+        // `status` is ours and outlives the call.
+        guard unsafe fstat(rawValue, &status) == 0 else { throw .current }
+        return FileStatus(status)
+    }
+
+    /// Waits until what was written is on the disk.
+    package func flush() throws(Errno) {
+        guard fsync(rawValue) == 0 else { throw .current }
+    }
+
+    /// Locks a database file against every connection of SQLite, without waiting.
+    ///
+    /// Returns false if a connection has the database open. Closing any descriptor of the file drops the lock.
+    package func tryLockDatabase() throws(Errno) -> Bool {
+        let code = keychain_file_try_lock(rawValue)
+        guard code == 0 || code == EAGAIN || code == EACCES else { throw Errno(rawValue: code) }
+        return code == 0
+    }
+}
+
+// MARK: Reading
+extension FileDescriptor {
+    /// Reads once: returns how many bytes were read, and 0 at the end of the file.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+        // As many bytes as the buffer has.
+        try readOnce { unsafe Glibc.read(rawValue, buffer.baseAddress, buffer.count) }
+    }
+
+    /// Fills the buffer from an offset of the file; returns fewer bytes only at the end of the file.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let count = try readOnce { unsafe pread(rawValue, rest.baseAddress, rest.count, off_t(offset) + off_t(filled)) }
+            if count == 0 { break }
+            filled += count
+        }
+        return filled
+    }
+
+    /// The same into an array, whose count is the number of bytes to read.
+    package func read(into buffer: inout [UInt8], at offset: Int64) throws(Errno) -> Int {
+        // The buffer is used within the closure only.
+        let result: Result<Int, Errno> = unsafe buffer.withUnsafeMutableBytes { bytes in
+            Result { () throws(Errno) in try unsafe read(into: bytes, at: offset) }
+        }
+        return try result.get()
+    }
+
+    /// Reads from the current position to the end; nil if there are more than `byteLimit` bytes.
+    ///
+    /// The chunks are wiped. The caller wipes the result if it is secret.
+    package func readToEnd(byteLimit: Int) throws(Errno) -> [UInt8]? {
+        var contents: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: min(byteLimit, 65_535) + 1)
+        defer { chunk.wipe() }
+        while true {
+            // The buffer is used within the closure only.
+            let result: Result<Int, Errno> = unsafe chunk.withUnsafeMutableBytes { bytes in
+                Result { () throws(Errno) in try unsafe read(into: bytes) }
+            }
+            let count = try result.get()
+            if count == 0 { return contents }
+            guard contents.count + count <= byteLimit else {
+                contents.wipe()
+                return nil
+            }
+            contents.append(contentsOf: chunk[..<count])
+        }
+    }
+
+    /// The result of waiting for one byte.
+    package enum ByteRead: Equatable {
+        case byte(UInt8)
+        case endOfFile
+        case timedOut
+    }
+
+    package func readByte(until deadline: Deadline) throws(Errno) -> ByteRead {
+        var byte: UInt8 = 0
+        while true {
+            guard try !FileDescriptor.wait(for: [self], until: deadline).isEmpty else { return .timedOut }
+            do throws(Errno) {
+                // One byte, which is ours.
+                let count = try readOnce { unsafe Glibc.read(rawValue, &byte, 1) }
+                return count == 0 ? .endOfFile : .byte(byte)
+            } catch .wouldBlock {
+                // Another process took the byte.
+            }
+        }
+    }
+
+    private func readOnce(_ call: () -> Int) throws(Errno) -> Int {
+        while true {
+            let count = call()
+            if count >= 0 { return count }
+            guard errno == EINTR else { throw .current }
+        }
+    }
+}
+
+// MARK: Writing
+extension FileDescriptor {
+    /// Writes all of the bytes.
+    ///
+    /// If the descriptor does not block, waits until `deadline` for room and then throws `.wouldBlock`.
+    package func writeAll(_ bytes: UnsafeRawBufferPointer, until deadline: Deadline = .never) throws(Errno) {
+        var rest = unsafe bytes[...]
+        while unsafe !rest.isEmpty {
+            let count = unsafe Glibc.write(rawValue, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            if count >= 0 {
+                unsafe rest = unsafe rest.dropFirst(count)
+                continue
+            }
+            switch Errno.current {
+            case .interrupted: continue
+            case .wouldBlock where try !FileDescriptor.wait(for: [self], readable: false, until: deadline).isEmpty: continue
+            case let error: throw error
+            }
+        }
+    }
+
+    package func writeAll(_ bytes: some Collection<UInt8>, until deadline: Deadline = .never) throws(Errno) {
+        let written: Result<Void, Errno>? = bytes.withContiguousStorageIfAvailable { buffer in
+            // The buffer is used within the closure only.
+            Result { () throws(Errno) in try unsafe writeAll(UnsafeRawBufferPointer(buffer), until: deadline) }
+        }
+        guard let written else { return try writeAll(Array(bytes), until: deadline) }
+        try written.get()
+    }
+
+    package func writeAll(_ secret: borrowing SecretBytes) throws(Errno) {
+        // The bytes are read within the closure.
+        try unsafe secret.withBytes { (bytes) throws(Errno) in try unsafe writeAll(bytes) }
+    }
+
+    package func truncate(toByteCount byteCount: Int64) throws(Errno) {
+        guard ftruncate(rawValue, off_t(byteCount)) == 0 else { throw .current }
+    }
+}
+
+// MARK: Waiting
+extension FileDescriptor {
+    /// Waits until at least one descriptor can be read (or written), has reached its end, or has failed.
+    ///
+    /// Returns the indices of those; empty at the deadline. Negative descriptors are never ready.
+    package static func wait(
+        for descriptors: [FileDescriptor], readable: Bool = true, until deadline: Deadline
+    ) throws(Errno) -> Set<Int> {
+        var requests = descriptors.map { pollfd(fd: $0.rawValue, events: Int16(readable ? POLLIN : POLLOUT), revents: 0) }
+        while true {
+            // As many requests as there are.
+            let count = unsafe poll(&requests, nfds_t(requests.count), deadline.remainingMilliseconds)
+            if count > 0 { return Set(requests.indices.filter { requests[$0].revents != 0 }) }
+            guard count == 0 || errno == EINTR else { throw .current }
+            if deadline.isOver { return [] }
+        }
+    }
+}
+
+/// A file that is open until this value goes out of scope.
+///
+/// Opening never waits for the other end of a pipe, and never makes a terminal the process's controlling one. The descriptor is closed on
+/// exec.
+package struct OpenFile: ~Copyable, Sendable {
+    package enum Access: Sendable {
+        case read, readWrite, append
+        /// Creates the file, mode 0600; fails if the name is taken.
+        case createExclusively
+    }
+
+    package let descriptor: FileDescriptor
+
+    /// Opens a file. Unless `followsLinks`, fails with `.symbolicLinkLoop` if the path is a symbolic link.
+    package init(_ path: String, _ access: Access, followsLinks: Bool = false) throws(Errno) {
+        let flags: Int32 =
+            switch access {
+            case .read: O_RDONLY | O_NONBLOCK
+            case .readWrite: O_RDWR
+            case .append: O_WRONLY | O_APPEND
+            case .createExclusively: O_RDWR | O_CREAT | O_EXCL
+            }
+        let links = followsLinks ? 0 : O_NOFOLLOW
+        descriptor = FileDescriptor(
+            rawValue: try Errno.check { unsafe open(path, flags | links | O_CLOEXEC | O_NOCTTY, 0o600) })
+    }
+
+    /// Opens a terminal to read and write without blocking.
+    package init(terminal path: String) throws(Errno) {
+        descriptor = FileDescriptor(rawValue: try Errno.check { unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK) })
+    }
+
+    deinit { _ = Glibc.close(descriptor.rawValue) }
+
+    /// Closes the file, and reports an error that the system kept until then.
+    package consuming func close() throws(Errno) {
+        let number = descriptor.rawValue
+        discard self
+        guard Glibc.close(number) == 0 else { throw .current }
+    }
+}

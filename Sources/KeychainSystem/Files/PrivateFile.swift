@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+package import KeychainCore
+
+/// Small files with a secret: read into key memory, written completely and durably, never through a symbolic link.
+///
+/// `subject` is the noun that errors begin with, such as "the key file".
+package enum PrivateFile {
+    /// Whether a name exists.
+    ///
+    /// Throws `.notAvailable` if it cannot be examined: that does not prove absence.
+    package static func isPresent(_ path: String, subject: String) throws(KeychainFailure) -> Bool {
+        do throws(Errno) {
+            _ = try FileStatus(of: path)
+            return true
+        } catch .notFound {
+            return false
+        } catch {
+            throw readFailure(error, subject, path)
+        }
+    }
+
+    /// Reads a whole file.
+    ///
+    /// Throws `.notAvailable` if it cannot be read, is empty, is larger than `byteLimit`, or, with `requiresPrivateMode`, belongs to or is
+    /// accessible to other users.
+    package static func read(
+        _ path: String, byteLimit: Int, subject: String, requiresPrivateMode: Bool = true
+    ) throws(KeychainFailure) -> SecretBytes {
+        let file = try open(path, subject)
+        guard let status = try? file.descriptor.status(), status.kind == .regularFile else {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file")
+        }
+        if requiresPrivateMode {
+            guard status.owner == geteuid() else {
+                throw KeychainFailure(.notAvailable, "\(subject) \(path) belongs to another user: give it back with chown")
+            }
+            guard status.permissions & 0o077 == 0 else {
+                throw KeychainFailure(.notAvailable, "\(subject) \(path) is open to other users: run chmod 600 on it")
+            }
+        }
+        let byteCount = Int(status.byteCount)
+        guard byteCount > 0, byteCount <= byteLimit else {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) has a wrong size (\(byteCount) bytes)")
+        }
+        let descriptor = file.descriptor
+        // The region belongs to the secret being made and has `byteCount` bytes.
+        return try unsafe SecretBytes(byteCount: byteCount) { buffer throws(KeychainFailure) in
+            guard unsafe (try? descriptor.read(into: buffer, at: 0)) == byteCount else {
+                throw KeychainFailure(.notAvailable, "\(subject) \(path) could not be read whole")
+            }
+        }
+    }
+
+    private static func open(_ path: String, _ subject: String) throws(KeychainFailure) -> OpenFile {
+        do throws(Errno) {
+            return try OpenFile(path, .read)
+        } catch .notFound {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is gone: restore it, nothing can be read without it")
+        } catch .symbolicLinkLoop {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is a symbolic link, which is not followed")
+        } catch {
+            throw readFailure(error, subject, path)
+        }
+    }
+
+    /// Writes a new file, mode 0600, and flushes it.
+    ///
+    /// Throws if `path` exists. The directory is not flushed.
+    package static func create(_ path: String, contents: borrowing SecretBytes, subject: String) throws(KeychainFailure) {
+        let file: OpenFile
+        do throws(Errno) { file = try OpenFile(path, .createExclusively) } catch { throw writeFailure(error, subject, path) }
+        do throws(Errno) {
+            // The umask may have removed bits that the owner needs.
+            guard fchmod(file.descriptor.rawValue, 0o600) == 0 else { throw .current }
+            try file.descriptor.writeAll(contents)
+            try file.descriptor.flush()
+            try file.close()
+        } catch {
+            FileSystem.tryUnlink(path)
+            throw writeFailure(error, subject, path)
+        }
+    }
+
+    /// Renames a file durably, without replacing another one.
+    package static func renameWithoutReplacing(_ old: String, to new: String, subject: String) throws(KeychainFailure) {
+        do throws(Errno) {
+            // link(2) fails if the name is taken; rename(2) would replace.
+            try FileSystem.link(old, as: new)
+        } catch {
+            throw writeFailure(error, subject, new)
+        }
+        try removeSecondName(old, of: new, subject: subject)
+    }
+
+    /// Removes one of the two names of a file durably.
+    ///
+    /// Does nothing if the two names are not names of the same file.
+    package static func removeSecondName(_ second: String, of path: String, subject: String) throws(KeychainFailure) {
+        guard FileSystem.isSameFile(second, path) else { return }
+        // Two changes of a directory may reach the disk in any order. The name that stays goes first, or a power cut loses both.
+        try flushDirectory(of: path, subject: subject)
+        FileSystem.tryUnlink(second)
+        try flushDirectory(of: second, subject: subject)
+    }
+
+    /// Removes a file durably; succeeds if it does not exist.
+    package static func remove(_ path: String, subject: String) throws(KeychainFailure) {
+        do throws(Errno) { try FileSystem.unlink(path) } catch { throw writeFailure(error, subject, path) }
+        try flushDirectory(of: path, subject: subject)
+    }
+
+    /// Flushes the directory that a file is in.
+    package static func flushDirectory(of path: String, subject: String) throws(KeychainFailure) {
+        let directory = FileSystem.parent(of: path)
+        do throws(Errno) { try FileSystem.flush(directory, followsLinks: true) } catch { throw writeFailure(error, subject, directory) }
+    }
+
+    package static func readFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "\(subject) \(path) cannot be read: \(error)")
+    }
+
+    private static func writeFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {
+        KeychainFailure(error == .readOnlyFileSystem ? .readOnly : .notAvailable, "\(subject) \(path) cannot be written: \(error)")
+    }
+}

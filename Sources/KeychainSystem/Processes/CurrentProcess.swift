@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+package import KeychainCore
+
+/// Facts about this process.
+package enum CurrentProcess {
+    // MARK: Forks
+
+    /// Throws `.notAvailable` in a process that was forked, without exec, from one that uses a keychain.
+    ///
+    /// Such a child has copies of locks that no thread will release, and no keys. The first call marks this process.
+    package static func requireNotForked() throws(KeychainFailure) {
+        guard keychain_fork_guard_install(), !isForked else { throw forkedChildFailure }
+    }
+
+    package static var forkedChildFailure: KeychainFailure {
+        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
+    }
+
+    /// Whether this process was forked, without exec, from one that called `requireNotForked`.
+    ///
+    /// Costs two loads.
+    package static var isForked: Bool { keychain_process_is_forked() }
+
+    // MARK: Identity
+
+    package static var effectiveUserID: UInt32 { geteuid() }
+
+    /// The path of the program; nil if /proc is not mounted.
+    package static var executablePath: String? { try? FileSystem.target(ofSymbolicLink: "/proc/self/exe") }
+
+    /// Makes writing to a pipe without a reader fail with an error instead of ending the process.
+    package static func ignoreBrokenPipeSignal() {
+        _ = signal(SIGPIPE, SIG_IGN)
+    }
+
+    // MARK: User namespaces
+
+    /// Whether this process is in the machine's initial user namespace; each namespace has its own keyrings.
+    ///
+    /// False if it cannot be determined, because less can be assumed then.
+    package static let isInInitialUserNamespace = isInInitialUserNamespace(uidMap: uidMap())
+
+    /// Whether a map is that of the initial user namespace, which alone maps every user to the same user: "0 0 4294967295".
+    package static func isInInitialUserNamespace(uidMap: String?) -> Bool {
+        uidMap?.split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"]
+    }
+
+    private static func uidMap() -> String? {
+        do throws(Errno) {
+            let file = try OpenFile("/proc/self/uid_map", .read)
+            return try file.descriptor.readToEnd(byteLimit: 4_096).map { String(decoding: $0, as: UTF8.self) }
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+
+/// A child process with pipes as its standard input and output.
+///
+/// The child has ended, and is reaped, when this object is gone.
+@safe package final class PipedProcess {
+    /// The result of waiting for the child.
+    package enum Wait: Equatable, Sendable {
+        /// The child has written something or has ended.
+        case ready
+        /// The descriptor for interruptions became readable.
+        case interrupted
+        case timedOut
+    }
+
+    private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false)
+    private var isReaped = true
+    private let interruption: FileDescriptor?
+
+    /// How long the child may take to end by itself, after SIGTERM and after SIGKILL.
+    private static let terminationTimeoutsMilliseconds: [UInt64] = [300, 500, 2_000]
+
+    /// Starts a program; `interruption` is a descriptor that becomes readable when the wait for it is to end.
+    package init(path: String, environment: [String: String], leadsSession: Bool, interruption: FileDescriptor?) throws(Errno) {
+        self.interruption = interruption
+        // Copies that live until the end of the call, ended by the null pointer that posix_spawn expects.
+        let arguments = unsafe [strdup(path), nil]
+        let variables = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
+        defer {
+            for index in unsafe arguments.indices { unsafe free(arguments[index]) }
+            for index in unsafe variables.indices { unsafe free(variables[index]) }
+        }
+        let code = unsafe keychain_child_start(path, arguments, variables, leadsSession, &child)
+        guard code == 0 else { throw Errno(rawValue: code) }
+        isReaped = false
+    }
+
+    deinit {
+        terminate()
+        // Here and below: the structure is ours.
+        unsafe keychain_child_close(&child)
+    }
+
+    /// The child's standard output, to be read without blocking.
+    package var output: FileDescriptor { FileDescriptor(rawValue: child.output) }
+
+    package var hasEnded: Bool { waitForEnd(milliseconds: 0) }
+
+    /// Whether the child was ended by a signal of ours, so that it may have left its terminal in another mode.
+    package private(set) var wasKilled = false
+
+    /// Writes one line; the pipe must have room for it.
+    package func send(_ line: [UInt8]) throws(Errno) {
+        // As many bytes as the line has.
+        let count = unsafe keychain_pipe_write(child.input, line, line.count)
+        guard count >= 0 else { throw Errno(rawValue: Int32(-count)) }
+        guard count == line.count else { throw .wouldBlock }
+    }
+
+    /// Waits for output or for the end of the child.
+    package func wait(until deadline: Deadline) throws(Errno) -> Wait {
+        // A negative descriptor is never ready: kernels before 5.3 have none for the end of a process.
+        let descriptors = [output, FileDescriptor(rawValue: child.end), interruption ?? FileDescriptor(rawValue: -1)]
+        let ready = try FileDescriptor.wait(for: descriptors, until: deadline)
+        if ready.contains(2) { return .interrupted }
+        return ready.isEmpty ? .timedOut : .ready
+    }
+
+    /// Ends the child: closes its input, then sends SIGTERM, then SIGKILL.
+    package func terminate() {
+        unsafe keychain_child_close_input(&child)
+        for (milliseconds, signal) in zip(Self.terminationTimeoutsMilliseconds, [SIGTERM, SIGKILL, 0]) {
+            guard !waitForEnd(milliseconds: milliseconds), signal != 0 else { return }
+            wasKilled = true
+            unsafe keychain_child_signal(&child, signal)
+        }
+    }
+
+    /// Ends a child that is known not to react to the end of its input.
+    package func kill() {
+        guard !hasEnded else { return }
+        wasKilled = true
+        unsafe keychain_child_signal(&child, SIGTERM)
+        terminate()
+    }
+
+    private func waitForEnd(milliseconds: UInt64) -> Bool {
+        let deadline = Deadline.after(milliseconds: milliseconds)
+        while !isReaped {
+            isReaped = unsafe keychain_child_has_ended(&child)
+            guard !isReaped, !deadline.isOver else { break }
+            if child.end >= 0 {
+                _ = try? FileDescriptor.wait(for: [FileDescriptor(rawValue: child.end)], until: deadline)
+            } else {
+                MonotonicClock.sleep(nanoseconds: min(5_000_000, deadline.remainingNanoseconds))
+            }
+        }
+        return isReaped
+    }
+}
