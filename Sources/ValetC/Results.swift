@@ -5,6 +5,7 @@ internal import Foundation
 #if canImport(Darwin)
 internal import Darwin
 #else
+// Not KeychainCore: this module is also built for Apple platforms, where there is no engine.
 internal import CKeychainShims
 #endif
 
@@ -113,13 +114,6 @@ extension Data {
         unsafe withUnsafeMutableBytes { unsafe wipeMemory($0) }
     }
 }
-
-#if canImport(Darwin)
-internal import Darwin
-#else
-// Not KeychainCore: this module is also built for Apple platforms, where there is no engine.
-internal import CKeychainShims
-#endif
 
 /// Overwrites memory with zeros.
 ///

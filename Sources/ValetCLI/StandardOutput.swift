@@ -15,9 +15,7 @@ enum StandardOutput {
             try FileDescriptor.standardOutput.writeAll(data)
         } catch {
             throw CommandFailure(
-                .unavailable, "cannot write to standard output: \(error)",
-                advice: "The output is incomplete. Check its destination."
-            )
+                .unavailable, "cannot write to standard output: \(error)", advice: "The output is incomplete. Check its destination.")
         }
     }
 

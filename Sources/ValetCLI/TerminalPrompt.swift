@@ -28,10 +28,11 @@ enum TerminalPrompt {
             ) { (dialog) throws(TerminalFailure) in try dialog.readLine(prompt: prompt, byteLimit: byteLimit) }
         } catch .lineTooLong {
             throw CommandFailure(
-                .usage, "more was typed than a prompt takes (64 KiB), and nothing was stored", advice: "Give the secret through a pipe.")
+                .usage, "the input is longer than a prompt accepts (64 KiB); nothing was changed",
+                advice: "Pipe the secret to `valet set`, or use a file descriptor for a passcode.")
         } catch {
             throw CommandFailure(
-                .unavailable, "nobody answered on the terminal, and nothing was done", advice: "Run the command again.")
+                .unavailable, "no answer on the terminal; nothing was changed", advice: "Run the command again.")
         }
     }
 }

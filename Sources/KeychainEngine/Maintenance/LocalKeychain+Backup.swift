@@ -120,12 +120,19 @@ final class BackupFile {
         do throws(Errno) {
             file = try OpenFile(path, .read, followsLinks: true)
         } catch {
-            if error == .notFound || error == .notDirectory { throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup) }
-            throw PrivateFile.readFailure(error, "the backup", path).about(.backup, path)
+            if error == .notFound || error == .notDirectory {
+                throw KeychainFailure(.itemNotFound, "there is no backup \(path)", path: path, subject: .backup)
+            }
+            throw Self.readFailure(error, path)
         }
         guard (try? file.descriptor.status())?.kind == .regularFile else {
             throw KeychainFailure(.notAvailable, "the backup \(path) is not a regular file", path: path, subject: .backup)
         }
+    }
+
+    private static func readFailure(_ error: Errno, _ path: String) -> KeychainFailure {
+        let failure = PrivateFile.readFailure(error, "the backup", path)
+        return KeychainFailure(failure.status, failure.reason, path: path, subject: .backup, cause: failure.cause)
     }
 
     /// A `BackupSource`.
@@ -134,7 +141,7 @@ final class BackupFile {
         do throws(Errno) {
             bytes.removeLast(byteCount - (try file.descriptor.read(into: &bytes, at: offset)))
         } catch {
-            throw PrivateFile.readFailure(error, "the backup", path).about(.backup, path)
+            throw Self.readFailure(error, path)
         }
         return bytes
     }

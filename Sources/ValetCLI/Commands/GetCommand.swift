@@ -52,8 +52,8 @@ enum OutputFile {
         // Renaming over a device, a pipe or a link would put a file in its place.
         if let status = try? FileStatus(of: path), status.kind != .regularFile {
             throw CommandFailure(
-                .usage, "what is at the path given to --output is not a regular file",
-                advice: "Name a file, or leave out --output and send standard output there."
+                .usage, "the path given to --output is not a regular file",
+                advice: "Give the path of a file, or omit --output and redirect standard output."
             )
         }
         let absolutePath = try BackupPath.absolute(path)
@@ -61,8 +61,8 @@ enum OutputFile {
             _ = try AtomicFile(absolutePath).write(replacingExisting: true) { writer throws(KeychainFailure) in try writer.append(data) }
         } catch {
             throw CommandFailure(
-                .unavailable, "the file given to --output cannot be written: \(error.reason)",
-                advice: "Check that its folder exists, is writable and has space left."
+                .unavailable, "cannot write the file given to --output: \(error.reason)",
+                advice: "Check that its directory exists, is writable, and has free space."
             )
         }
     }

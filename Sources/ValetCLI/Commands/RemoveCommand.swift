@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import KeychainCore
-import KeychainSystem
 import Valet
 
 struct RemoveCommand: ParsableCommand {

@@ -100,8 +100,9 @@ struct RunCommand: ParsableCommand {
             return try body()
         } catch {
             throw CommandFailure(
-                .unavailable, "no sealed memory for the secret: \(error)",
-                advice: "Nothing was run. --env hands the secret over in the environment, where other programs of yours can read it."
+                .unavailable, "cannot create sealed memory for the secret: \(error)",
+                advice:
+                    "The command was not run. --env works without sealed memory, but every process of this user can read the environment."
             )
         }
     }
