@@ -158,7 +158,7 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainSystem", "Keybag", "KeychainCore",
-                "Contracts",                "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
+                "Contracts", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),

@@ -47,7 +47,8 @@ struct StoreFile {
         guard facts.permissions & 0o077 == 0 else {
             throw refusal(
                 directory,
-                "can be used by others (mode \(octal(facts.permissions))); choose a folder for the keychain alone, or run: chmod 700 \(directory)")
+                "can be used by others (mode \(octal(facts.permissions))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
+            )
         }
         guard let type = fileSystem.typeNumber(directory) else {
             throw refusal(directory, "is on an unknown file system; choose a local directory")
