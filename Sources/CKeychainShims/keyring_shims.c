@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The user may view, read, search, link, and set attributes, from any session. Nobody may change the content. */
+/* The user may view, read, search, link, and set attributes, from any session. The content cannot be changed. */
 static const unsigned long readable_by_user = 0x3f3b0000;
 
 static int32_t answer(long result) { return result < 0 ? -errno : (int32_t)result; }

@@ -181,7 +181,7 @@ struct FileKeychainBackend: KeychainBackend {
         KeychainFailure(
             .notAvailable,
             "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: "
-                + "restore the keychain, or move the key file away to start anew",
+                + "restore the keychain, or move the key file away to start over",
             path: configuration.storePath, subject: .store)
     }
 

@@ -174,7 +174,7 @@ package final class ScriptedPresenceVerifier: PresenceVerifier {
             case .type(let text): return try Self.answer(text)
             case .cancel: throw .canceled
             case .timeOut: throw .timedOut
-            case .promptUnavailable: throw .promptUnavailable("the script says that nobody is there")
+            case .promptUnavailable: throw .promptUnavailable("the script has no person")
             case .fail(let why): throw .failed(why)
             }
         }

@@ -23,7 +23,7 @@ extension SealedKeychain {
 
     /// Deletes the items that `removal` names, within the transaction that removes the passcode.
     ///
-    /// Throws `.notAvailable` if there is another such item, because nobody has agreed to its deletion.
+    /// Throws `.notAvailable` if there is another such item, because its deletion was not confirmed.
     package func delete(_ removal: PasscodeRemoval, in writing: any ItemWriting) throws(KeychainFailure) {
         let agreed = Set(removal.items.map(\.id))
         let now = clock.now()

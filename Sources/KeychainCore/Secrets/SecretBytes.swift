@@ -67,7 +67,7 @@ internal import CKeychainShims
 package struct Passcode: ~Copyable, Sendable {
     /// The size limit.
     ///
-    /// Nobody types longer passcodes, and each would cost time before it is known to be wrong.
+    /// People do not type longer passcodes, and verifying each would take time.
     package static let largestByteCount = 1_024
 
     package let bytes: SecretBytes

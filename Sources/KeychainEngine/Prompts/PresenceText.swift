@@ -97,11 +97,11 @@ extension KeychainFailure {
     package init(_ refusal: PresenceRefusal, file: StaticString = #fileID, line: UInt = #line) {
         switch refusal {
         case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)
-        case .timedOut: self.init(.interactionNotAllowed, "nobody answered in time", refusal: .timedOut, file: file, line: line)
+        case .timedOut: self.init(.interactionNotAllowed, "the prompt was not answered in time", refusal: .timedOut, file: file, line: line)
         case .promptUnavailable(let why):
-            self.init(.interactionNotAllowed, "there is nobody to ask: \(why)", refusal: .notInteractive, file: file, line: line)
+            self.init(.interactionNotAllowed, "no prompt can be shown: \(why)", refusal: .notInteractive, file: file, line: line)
         case .failed(let why):
-            self.init(.interactionNotAllowed, "nobody could be asked: \(why)", refusal: .notInteractive, file: file, line: line)
+            self.init(.interactionNotAllowed, "the prompt failed: \(why)", refusal: .notInteractive, file: file, line: line)
         }
     }
 }

@@ -72,6 +72,6 @@ package enum TrustedFile {
         }
     }
 
-    /// The kernel's "nobody" (/proc/sys/kernel/overflowuid).
+    /// The kernel's overflow user (/proc/sys/kernel/overflowuid).
     private static let overflowUserID: UInt32 = 65_534
 }

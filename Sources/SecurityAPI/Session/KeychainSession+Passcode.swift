@@ -36,7 +36,7 @@ extension KeychainSession {
     /// - Parameters:
     ///   - current: The current passcode.
     ///   - new: The new passcode, with the rules of ``setPasscode(_:autoLock:)-(Data,_)``.
-    ///   - rotatingKeys: Whether to replace the class keys and encrypt every item again. Pass true if somebody else may have known the
+    ///   - rotatingKeys: Whether to replace the class keys and encrypt every item again. Pass true if another person may have known the
     ///     old passcode.
     ///   - autoLock: The rule for locking the keychain automatically.
     /// - Throws: ``KeychainSessionError`` with `errSecAuthFailed` if `current` is wrong or no passcode is set, or `errSecParam` if the new

@@ -86,7 +86,7 @@ struct RealPinentryTests {
         #expect(try job.report() == ["can ask true", "timedOut"] + Self.tidy)
     }
 
-    @Test("Without a terminal and a display there is nobody to ask", arguments: [onTerminal, onWholeScreen])
+    @Test("Without a terminal and a display no prompt can be shown", arguments: [onTerminal, onWholeScreen])
     func nobody(_ pinentry: String) throws {
         try withTemporaryDirectory { home in
             try "".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
@@ -100,7 +100,7 @@ struct RealPinentryTests {
         }
     }
 
-    @Test("In the background of its terminal the process is not stopped: there is nobody to ask", arguments: [onTerminal, onWholeScreen])
+    @Test("In the background of its terminal the process is not stopped: no prompt can be shown", arguments: [onTerminal, onWholeScreen])
     func background(_ pinentry: String) throws {
         let report = try TerminalJob(pinentry: pinentry, inForeground: false).report()
         #expect(report.dropFirst().first?.hasPrefix("promptUnavailable") == true, "\(report)")

@@ -86,7 +86,7 @@ struct TerminalVerifierTests {
         #expect(try job.report() == ["can ask true", "stopped, terminal as before", "as expected"] + Self.tidy)
     }
 
-    @Test("In the background of a terminal, and without one, there is nobody to ask")
+    @Test("In the background of a terminal, and without one, no prompt can be shown")
     func nobody() throws {
         let report = try TerminalJob(inForeground: false).report()
         let nobody = #"promptUnavailable("the process is in the background of its terminal")"#
