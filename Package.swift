@@ -143,7 +143,7 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", "KeychainTestSupport", "KeychainTestChild",
+                "ValetCLI", "Valet", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Preload", "Scripts"]
@@ -218,8 +218,8 @@ package.targets += [
     .testTarget(
         name: "ValetCTests",
         dependencies: [
-            "ValetC", "CValet", "Valet", "KeychainServices", "ValetCLI", "CValetTestProgram", "KeychainTesting", "KeychainTestingTraits",
-            "KeychainTestSupport",
+            "ValetC", "CValet", "Valet", "KeychainServices", "ValetCLI", "CValetTestProgram", "Contracts", "KeychainTesting",
+            "KeychainTestingTraits", "KeychainTestSupport",
         ]
     ),
 ]

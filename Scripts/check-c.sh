@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the C tests under Valgrind and under the address sanitizer. ROUNDS sets the number of rounds of the growth case.
+# Runs the C tests under Valgrind and Address Sanitizer. ROUNDS sets the number of rounds of the growth case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +43,7 @@ sanitizer_run() {
     local bin options=(--sanitize=address --scratch-path .build/check-c)
     swift build "${options[@]}" --product CValetTestProgram
     bin=$(bin_path "${options[@]}")
-    echo "Under the address sanitizer, with leaks:"
+    echo "Under Address Sanitizer, with its leak check:"
     prove under_sanitizer "$bin"
     under_sanitizer "$bin" all "${ROUNDS:-10000}"
 }

@@ -50,7 +50,7 @@ fi
 
 if ! command -v apt-get >/dev/null 2>&1; then
     echo "Missing: ${missing[*]} (names as on Debian and Ubuntu)." >&2
-    echo "apt-get is not available: install the packages with this system's package manager, then run this script again." >&2
+    echo "apt-get is not available: install the packages with this system's package manager, then run the command again." >&2
     exit 1
 fi
 run_as_root=()

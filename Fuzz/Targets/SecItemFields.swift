@@ -10,12 +10,12 @@ struct SecItemFields: Equatable {
     private let attributes: ItemAttributes
     private let accessibility: Accessibility?
     private let accessControl: SecAccessControl?
-    private let synchronizable: ItemDictionary.Synchronizable?
+    private let synchronizable: ParsedItemDictionary.Synchronizable?
     private let tombstone: Bool?
     private let secret: Data?
     private let reference: Data?
     private let returns: UInt8
-    private let limit: ItemDictionary.Limit
+    private let limit: ParsedItemDictionary.Limit
     private let hostOrSubdomain: String?
     private let hasMatchKeys: Bool
     private let certificateOnlyMatchKey: String?
@@ -23,7 +23,7 @@ struct SecItemFields: Equatable {
     private let prompt: String?
     private let leavesTombstone: Bool?
 
-    init(_ dictionary: ItemDictionary) {
+    init(_ dictionary: ParsedItemDictionary) {
         itemClass = dictionary.itemClass
         attributes = dictionary.attributes
         accessibility = dictionary.accessibility

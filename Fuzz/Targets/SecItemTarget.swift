@@ -44,13 +44,13 @@ struct SecItemTarget: FuzzTarget {
     }
 
     /// Parses, and checks that neither the order of the dictionary nor its being Foundation's makes a difference.
-    private static func parse(_ dictionary: [String: Any]) throws -> ItemDictionary? {
-        let first = Result { () throws(KeychainFailure) in try ItemDictionary(dictionary) }
+    private static func parse(_ dictionary: [String: Any]) throws -> ParsedItemDictionary? {
+        let first = Result { () throws(KeychainFailure) in try ParsedItemDictionary(dictionary) }
         var other: [String: Any] = [:]
         other.reserveCapacity(1_000)
         for (key, value) in dictionary { other[key] = value }
-        let second = Result { () throws(KeychainFailure) in try ItemDictionary(other) }
-        let third = Result { () throws(KeychainFailure) in try ItemDictionary(try (dictionary as NSDictionary).stringKeyed()) }
+        let second = Result { () throws(KeychainFailure) in try ParsedItemDictionary(other) }
+        let third = Result { () throws(KeychainFailure) in try ParsedItemDictionary(try (dictionary as NSDictionary).stringKeyed()) }
         for again in [second, third] {
             switch (first, again) {
             case (.success(let one), .success(let two)):
@@ -76,16 +76,16 @@ struct SecItemTarget: FuzzTarget {
     }
 
     /// Accepted attributes survive conversion to a dictionary.
-    private static func checkRendering(_ parsed: ItemDictionary) {
+    private static func checkRendering(_ parsed: ParsedItemDictionary) {
         let again = attempt { () throws(KeychainFailure) in
-            try ItemDictionary(SecItemFields(parsed).dictionary)
+            try ParsedItemDictionary(SecItemFields(parsed).dictionary)
         }
         guard let again else { return }
         expect(SecItemFields(again) == SecItemFields(parsed), "a dictionary changes when it is written and read again")
     }
 
     /// What an item is returned as can be looked for, and finds the same attributes.
-    private func checkAdding(_ parsed: ItemDictionary) throws {
+    private func checkAdding(_ parsed: ParsedItemDictionary) throws {
         let request = attempt(expecting: Self.isAnswer) { () throws(KeychainFailure) in try AddRequest(parsed) }
         guard let request else { return }
         let accessControl = request.accessControl ?? AccessControl(.whenUnlocked)
@@ -101,7 +101,7 @@ struct SecItemTarget: FuzzTarget {
             dictionary[kSecClass] = request.itemClass.rawValue
             if !accessControl.isUnconstrained { dictionary[kSecAttrAccessible] = nil }
             let again = attempt { () throws(KeychainFailure) in
-                try ItemDictionary(dictionary)
+                try ParsedItemDictionary(dictionary)
             }
             for entry in request.attributes.entries where entry.attribute != .synchronizable {
                 expect(again?.attributes[entry.attribute] == entry.value, "\(entry.attribute) is returned as something else")
@@ -110,16 +110,16 @@ struct SecItemTarget: FuzzTarget {
         }
     }
 
-    private func checkSearch(_ parsed: ItemDictionary) throws {
+    private func checkSearch(_ parsed: ParsedItemDictionary) throws {
         let request = attempt(expecting: Self.isAnswer) { () throws(KeychainFailure) in try MatchRequest(parsed) }
         guard let request else { return }
         expect(request.limit.map { $0 > 0 } != false, "a search for nothing")
         expect(request.query.attributes[.synchronizable] == nil && request.query.attributes[.tombstone] == nil, "a filter is there twice")
     }
 
-    private func checkUpdate(_ query: ItemDictionary, _ changes: [String: Any]) throws {
+    private func checkUpdate(_ query: ParsedItemDictionary, _ changes: [String: Any]) throws {
         let parsed = attempt(expecting: Self.isAnswer) { () throws(KeychainFailure) in
-            try UpdateDictionary(changes, of: query.itemClass)
+            try ParsedUpdateDictionary(changes, of: query.itemClass)
         }
         guard let parsed else { return }
         let request = attempt(expecting: Self.isAnswer) { () throws(KeychainFailure) in try UpdateRequest(query, changes: parsed) }

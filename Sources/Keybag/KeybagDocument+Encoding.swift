@@ -107,8 +107,8 @@ extension KeybagDocument {
 
     /// The protectors that a store's copies name, read before the copies can be authenticated.
     ///
-    /// They are hints where to find the device secret, which then authenticates the keybag. There is one unless a copy is damaged, and
-    /// none if no copy can be parsed. Throws `.notAvailable` if the copies are of a newer version.
+    /// They are hints about where to find the device secret, which then authenticates the keybag. Sound copies name the same protector.
+    /// The result is empty if no copy can be parsed. Throws `.notAvailable` if the copies are of a newer version.
     package static func protectorHints(in unauthenticatedCopies: [[UInt8]]) throws(KeychainFailure) -> [ProtectorRecord] {
         var hints: [ProtectorRecord] = []
         var failure: KeychainFailure?
@@ -227,7 +227,7 @@ extension KeybagDocument {
                     throw malformed()
                 }
             }
-            // A lock could not remove a class key that the device key wraps although a passcode is set.
+            // While a passcode is set, the device key must not wrap this class key: a lock could not remove it.
             guard entry.wrapping == wrapping(of: entry.id.accessibility, isPasscodeSet: isPasscodeSet) else { throw malformed() }
             entries.append(entry)
         }

@@ -3,7 +3,7 @@ package import KeychainCore
 
 /// A store's keybag in its stored form: every key wrapped, the whole authenticated.
 ///
-/// Immutable: a change makes a new document of the next generation. Every instance was authenticated.
+/// Immutable: a change creates a new document of the next generation. Every instance was authenticated.
 package struct KeybagDocument: Sendable {
     /// How many copies a store keeps.
     package static let copyCount = 2

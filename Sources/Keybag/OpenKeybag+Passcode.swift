@@ -12,8 +12,8 @@ package struct KeybagChange: Sendable {
 
 /// Unlocking a keybag, and changing its passcode.
 ///
-/// Nothing here writes: each change is a new keybag of the next generation. The device secret is used and not kept. Each operation
-/// wipes the stack, because class keys passed over it and a lock could not erase their remains.
+/// These functions do not write to the store: each returns a new keybag of the next generation. The device secret is not stored. Each
+/// operation wipes the stack, because it may contain copies of class keys, which a lock could not erase.
 extension OpenKeybag {
     /// Identifies the passcode: different after each change of it, nil while none is set.
     package var passcodeIdentifier: [UInt8]? { document.content.passcode?.salt }
@@ -28,7 +28,7 @@ extension OpenKeybag {
         try unlockedKeys(passcode, deviceSecret, .device(device))
     }
 
-    /// As above, if the TPM is lost: the recovery key replaces its part.
+    /// Returns all class keys if the TPM is lost: the recovery key replaces its part of the passcode key.
     package func unlockedKeys(
         passcode: borrowing Passcode, deviceSecret: borrowing SecretBytes, recoveryKey: RecoveryKey
     ) throws(KeychainFailure) -> UnlockedKeys {
@@ -74,7 +74,7 @@ extension OpenKeybag {
 
     /// Wraps the same class keys under another passcode or another cost; with `rotatingKeys` also adds a new generation.
     ///
-    /// The presence key pair stays, because items are sealed to it. A keybag without one gets one.
+    /// The presence key pair is kept, because items are sealed to it. If there is none, one is created.
     package func changingPasscode(
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
         deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
@@ -105,7 +105,7 @@ extension OpenKeybag {
 
     /// Removes older class keys that nothing uses; nil if there are none.
     ///
-    /// The newest generation of each class always stays. Needs no passcode, because the remaining keys keep their wrapping. `keys`, if
+    /// The newest generation of each class is always kept. Needs no passcode, because the remaining keys keep their wrapping. `keys`, if
     /// given, are this keybag's; the change then has the new keybag's.
     package func droppingGenerations(
         notIn used: Set<ClassKeyID>, of keys: UnlockedKeys?, deviceSecret: borrowing SecretBytes

@@ -4,7 +4,7 @@ package import KeychainCore
 
 /// Moving a keybag to another device secret, and setting its recovery key.
 ///
-/// Nothing here writes; each function returns a change.
+/// These functions do not write to the store; each returns a change.
 extension OpenKeybag {
     package var hasRecoveryKey: Bool { document.hasRecoveryKey }
 

@@ -4,9 +4,7 @@ package import KeychainCore
 
 /// A keybag with its device-bound keys unwrapped.
 ///
-/// It lends class keys and has the cipher for rows.
-///
-/// The initializer uses the device secret and does not keep it.
+/// It provides class keys and the row cipher. The initializer uses the device secret but does not store it.
 package final class OpenKeybag: Sendable {
     package let document: KeybagDocument
     /// How many of the stored copies are unusable: absent, altered, or not the keybag in use.
@@ -65,7 +63,7 @@ package final class OpenKeybag: Sendable {
         loaders = holder.map { HeldKeyLoaders($0, of: document) }
     }
 
-    /// Makes the keybag of a new store, with random keys.
+    /// Creates the keybag of a new store, with random keys.
     ///
     /// Throws `.notAvailable` if the kernel's random generator fails.
     package static func make(
@@ -141,7 +139,7 @@ extension OpenKeybag {
 
     /// When the current unlock ends by itself; nil while locked or without a passcode.
     ///
-    /// Asks the holder, and does not extend the unlock. Throws what `lockState` throws.
+    /// Asks the holder, and does not extend the unlock. Throws the errors of `lockState`.
     package func autoLock() throws(KeychainFailure) -> AutoLock? {
         try load(.unlocked, for: .inspection)?.autoLock
     }
@@ -170,7 +168,7 @@ extension OpenKeybag: KeyProvider {
         try withClassKey(ClassKeyID(accessibility, generation: generation), loading: loadForUse, body)
     }
 
-    /// As above, with another function that loads held keys.
+    /// Returns the availability of a class key, with held keys from `load`.
     func availability(
         of id: ClassKeyID, loading load: (KeyHolderSlot) throws(KeychainFailure) -> HeldKeys?
     ) -> KeyAvailability {
@@ -183,7 +181,7 @@ extension OpenKeybag: KeyProvider {
         }
     }
 
-    /// As above, with another function that loads held keys.
+    /// Calls `body` with a class key, with held keys from `load`.
     func withClassKey<Result>(
         _ id: ClassKeyID, loading load: (KeyHolderSlot) throws(KeychainFailure) -> HeldKeys?,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result

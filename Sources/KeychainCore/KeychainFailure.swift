@@ -50,7 +50,7 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let place: String
     /// The file or directory that the failure is about.
     package private(set) var path: String?
-    /// What the failure is about; with a `path`, mostly what is there.
+    /// The subject of the failure; with a `path`, usually the kind of file at that path.
     package private(set) var subject: Subject?
     package let cause: Cause?
     /// Whether the open connection or keybag is no longer the store's: the same call may succeed once the store is reopened.
@@ -89,7 +89,7 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
 
     /// Returns this failure with the path that it is about, which also precedes the reason.
     ///
-    /// Returns the failure unchanged if it has a path. A subject that it already has stays: it is more specific.
+    /// Returns the failure unchanged if it has a path. An existing subject is kept: it is more specific.
     package func located(at path: String, _ subject: Subject) -> KeychainFailure {
         guard self.path == nil else { return self }
         var failure = self

@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// A keychain in a file, with its device secret in a key file, a systemd credential, or a TPM.
 ///
-/// Order of creation: the device secret (flushed, under a provisional name), then the store with its keybag (published whole), then
+/// Order of creation: the device secret (flushed, under a provisional name), then the store with its keybag (published atomically), then
 /// the final name of the device secret. A crash at any point leaves either no keychain or a complete one.
 struct FileKeychainBackend: KeychainBackend {
     let configuration: KeychainConfiguration
@@ -54,7 +54,7 @@ struct FileKeychainBackend: KeychainBackend {
         switch failure.status {
         case .notAvailable, .readOnly, .inputOutput:
             let isAboutStore = failure.subject == nil || failure.subject == .store || failure.subject == .keybag
-            // A failure of a file that the call was to write is not about the store.
+            // A failure to write an output file is not about the store.
             guard isAboutStore, failure.remedy != .writeElsewhere else { return failure }
             return failure.located(at: configuration.storePath, .store)
         default:
@@ -229,7 +229,7 @@ struct FileKeychainBackend: KeychainBackend {
 
 /// Reads the lock epoch of a store for a key holder.
 ///
-/// It reads from the open store while that is open, and then from a store of its own: keys in the memory of a process outlive the
+/// It reads from the keychain's store while that is open, and then opens the store itself: keys in the memory of a process outlive the
 /// `LocalKeychain` that unlocked them.
 final class LockEpochReader: Sendable {
     private let configuration: KeychainConfiguration
@@ -247,7 +247,7 @@ final class LockEpochReader: Sendable {
         own.withLock { $0?.close() }
     }
 
-    /// Throws what opening and reading the store throw, and `.notAvailable` if another store is in its place.
+    /// Throws the errors of opening and reading the store, and `.notAvailable` if another store is in its place.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
         do throws(KeychainFailure) {
             return try Self.lockEpoch(of: shared)
@@ -272,7 +272,7 @@ final class LockEpochReader: Sendable {
         let fresh = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         guard fresh.storeID == storeID else {
             fresh.close()
-            throw KeychainFailure(.notAvailable, "another store has taken the place of the one that was unlocked")
+            throw KeychainFailure(.notAvailable, "the store that was unlocked was replaced by another one")
         }
         own.withLock { $0 = fresh }
         return fresh

@@ -17,7 +17,7 @@ package protocol KeychainBackend: Sendable {
     /// Throws `.itemNotFound` if there is none and `creating` is false.
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain
 
-    /// Closes what `open` returned.
+    /// Closes a keychain that `open` returned.
     func close(_ keychain: OpenKeychain)
 
     /// Returns the rules for new passcodes.

@@ -137,7 +137,7 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     case kernelKeyring
     case processMemory
 
-    /// Makes the holder of one store.
+    /// Creates the key holder of one store.
     ///
     /// Throws `.notAvailable` if `.kernelKeyring` is selected and the kernel refuses it.
     package func makeHolder(

@@ -32,7 +32,7 @@ package final class LocalKeychain: Keychain {
     // MARK: Items
 
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
-        // Before a store is created: a request that would be refused anyway creates none.
+        // Checked first, so that a refused request does not create a store.
         let control = try entitlements.validateAdd(request).control
         let needsPasscode = control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
         guard needsPasscode else { return try add(request, creating: true) }
@@ -103,18 +103,19 @@ package final class LocalKeychain: Keychain {
     ///
     /// | Loop | Repeats when | Ends because |
     /// |---|---|---|
-    /// | `perform(creating:_:_:_:)` | an item needs authentication | 21 rounds, Apple's limit; three passwords per call |
+    /// | `perform(creating:_:_:_:)` | an item needs authentication | 20 repetitions, Apple's limit; three passwords per call |
     /// | `askForPasscode` | the passcode is wrong | three attempts |
+    /// | `TerminalVerifier.enter`, `PinentryDialog.enterTwice` | the two entries of a new password differ | three attempts |
     /// | `perform(creating:_:)`, this one | the store or the keybag was replaced | each round needs another change, and there are 5 s in all |
     /// | `ProcessMemoryKeys.load` | another thread replaced the key while the lock epoch was read | 8 rounds |
-    /// | `KernelKeyHolder.load`, `.removeKeys` | another process changed the keyring in between | 8 rounds |
+    /// | `KernelKeyHolder.load`, `.removeKeys` | another process changed the keyring meanwhile | 8 rounds |
     /// | `KernelKeyring.serials`, `.withContent` | the keyring or the key grew while it was read | 8 rounds |
     /// | `KernelKeyring.hold` | the user's quota is used up until the kernel frees removed keys | 250 rounds, 2 s |
     /// | `rewrapRows` | there are more rows under old class keys | each batch ends at a higher row number |
     /// | `KeyFile.renameUnusable` | a name is taken | 99 names |
     ///
-    /// Opening does not loop: if the keybag changes while it is opened, opening throws and this loop repeats it. The store has two
-    /// loops of its own, both with a deadline: SQLite's busy timeout, and the queue of writers.
+    /// Opening does not loop: if the keybag changes while it is opened, opening throws and this loop repeats it. The loops of the
+    /// store are listed at `SQLiteItemStore`.
     package func perform<Result>(
         creating: Bool, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
@@ -126,7 +127,7 @@ package final class LocalKeychain: Keychain {
                 used = current
                 return try body(current)
             } catch {
-                // An ordinary answer, which costs no look at the clock.
+                // Ordinary results, returned without the cost of reading the clock.
                 if error.status == .itemNotFound || error.status == .duplicateItem { throw error }
                 let now = SystemContinuousTime().nowNanoseconds()
                 guard now < deadlineNanoseconds ?? .max, canRetry(error, used, isFirst: deadlineNanoseconds == nil) else {
@@ -158,7 +159,7 @@ package final class LocalKeychain: Keychain {
         status == .interactionNotAllowed || status == .authFailed || status == .decode
     }
 
-    /// Runs `body` as `perform(creating:_:)` does, on a keychain whose keybag was the store's newest a moment ago.
+    /// Runs `body` as `perform(creating:_:)` does, after checking that the open keybag is the store's newest.
     func performOnCurrentKeybag<Result>(
         _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
@@ -186,7 +187,7 @@ package final class LocalKeychain: Keychain {
         backend.close(outdated)
     }
 
-    /// How many calls are asking a person, or waiting to ask, or waiting for the answer to another call's question.
+    /// The number of calls that are asking a person, waiting to ask, or waiting for the answer to another call's question.
     package var promptParticipantCount: Int { prompts.participantCount }
 }
 

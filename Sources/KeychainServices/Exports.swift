@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one place where Apple's platforms and all others part: where Apple's frameworks are, this module is nothing but them.
+// Keychain Services come from Apple's frameworks on Apple platforms, and from SecurityAPI elsewhere.
 
 #if canImport(Security)
 @_exported public import Security

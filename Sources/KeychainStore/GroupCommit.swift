@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// A FIFO queue that admits one writer of this process at a time.
 ///
-/// A thread that finds the queue taken leaves a request. The current writer may run the request in its own transaction (a group commit).
-/// Otherwise the request that has waited longest is admitted next. Only the thread that a change concerns is woken.
+/// A thread that cannot write immediately queues a request. The current writer may run the request in its own transaction (a group
+/// commit). Otherwise the request that has waited longest is admitted next. Each event wakes only the thread that it concerns.
 final class WriterQueue: Sendable {
     private struct State {
         var isTaken = false

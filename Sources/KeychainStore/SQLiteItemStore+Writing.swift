@@ -81,7 +81,7 @@ extension SQLiteItemStore {
                     session.rollBack()
                     return false
                 }
-                // The system deletes a file without a name when it is closed, so nothing in it is durable.
+                // A file without a name is deleted when it is closed, so its content is not durable.
                 guard session.pathStillMatchesFile else {
                     session.health.markBroken()
                     throw KeychainFailure(
@@ -148,7 +148,7 @@ extension SQLiteItemStore {
 
     /// Empties the -wal file after a replacement of the keybag, so that no bytes of the old keybag remain in it.
     ///
-    /// Best effort: the replacement is already durable, so a failure here fails no call. The mark in the store stays, and a later write
+    /// Best effort: the replacement is already durable, so a failure here is ignored. The mark in the store stays, and a later write
     /// or open retries. The caller must be the admitted writer.
     func finishScrub(on session: StoreSession) {
         guard session.mayNeedScrub, !session.health.isBroken else { return }

@@ -19,7 +19,7 @@ extension SQLiteItemStore {
                 throw KeychainFailure(
                     .notAvailable, "the store's file was removed or replaced while it was open", subject: .store, requiresReopening: true)
             }
-            try refusePlaceOfStore(file.path, sourceFile: session.file)
+            try requireSafeSnapshotPath(file.path, sourceFile: session.file)
             return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
                 try copy(session.connection, to: temporary, in: file.directory)
             }
@@ -31,7 +31,7 @@ extension SQLiteItemStore {
     }
 
     /// Throws if a snapshot at the path would replace the store, or be combined by SQLite with a -wal file of another database.
-    private func refusePlaceOfStore(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
+    private func requireSafeSnapshotPath(_ path: String, sourceFile: StoreFile) throws(KeychainFailure) {
         let source = sourceFile.location.path
         let isSource = try FileStatus.ifPresent(at: path)?.identity == sourceFile.facts.identity
         if isSource || FileLocation.companionSuffixes.contains(where: { path == source + $0 }) || path == source {

@@ -240,9 +240,8 @@ final class RepairCopy {
 
 /// Replaces a store with a copy, and keeps the original files under other names.
 ///
-/// The replacement is atomic: the original file gets a second name, and a rename gives its first name to the copy. Until the original -wal
-/// file is removed, the new file has the original's -wal file. The new file already contains those changes, so applying them again has no
-/// effect.
+/// The replacement is atomic: a hard link gives the original file a second name, and a rename moves the copy to the store's path. Until the
+/// original -wal file is removed, SQLite applies it to the new file. That has no effect, because the copy already contains its changes.
 struct StoreReplacement {
     let location: FileLocation
     let copy: RepairCopy

@@ -7,18 +7,18 @@ package enum MonotonicClock {
     /// Nanoseconds since an arbitrary moment.
     package static func nowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
 
-    /// The same to within a few milliseconds, and much cheaper.
+    /// The same with a resolution of a few milliseconds, and much faster.
     package static func coarseNowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
 
     /// Sleeps; a signal may end the sleep early.
     package static func sleep(nanoseconds: UInt64) {
         var pause = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
-        // The structure is ours.
+        // `pause` is a local variable.
         _ = unsafe nanosleep(&pause, nil)
     }
 }
 
-/// CLOCK_BOOTTIME, which goes on while the machine sleeps.
+/// CLOCK_BOOTTIME, which also advances while the machine sleeps.
 ///
 /// Locking after a timeout and the reuse of an authentication must count that time.
 package struct SystemContinuousTime: ContinuousTime {
@@ -39,7 +39,7 @@ package struct SystemWallClock: WallClock {
 
 private func read(_ clock: clockid_t) -> UInt64 {
     var time = timespec()
-    // Cannot fail: the clock exists and the structure is ours.
+    // Cannot fail: the clock exists and `time` is a local variable.
     _ = unsafe clock_gettime(clock, &time)
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
@@ -76,14 +76,14 @@ package struct Deadline: Hashable, Comparable, Sendable {
         return now < nanoseconds ? nanoseconds - now : 0
     }
 
-    /// The rest as poll(2) takes it: rounded up, so that the wait ends no earlier; -1 for `never`.
+    /// The remaining time as a timeout for poll(2): rounded up, so that the wait does not end early; -1 for `never`.
     var remainingMilliseconds: Int32 {
         guard self != .never else { return -1 }
         let (whole, part) = remainingNanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
         return Int32(clamping: part == 0 ? whole : whole + 1)
     }
 
-    /// The rest in whole seconds: rounded up to milliseconds, then down.
+    /// The remaining whole seconds: rounded up to milliseconds, then down.
     package var remainingSeconds: UInt32 { UInt32(clamping: (remainingNanoseconds / 1_000 + 999) / 1_000_000) }
 }
 

@@ -3,7 +3,7 @@ internal import CKeychainShims
 internal import Glibc
 package import KeychainCore
 
-/// A file descriptor that its user neither opens nor closes.
+/// A file descriptor that is opened and closed elsewhere.
 package struct FileDescriptor: Hashable, Sendable {
     package let rawValue: Int32
 
@@ -20,12 +20,12 @@ package struct FileDescriptor: Hashable, Sendable {
 
     package func status() throws(Errno) -> FileStatus {
         var status = stat()
-        // `status` is ours and outlives the call.
+        // `status` is a local variable and outlives the call.
         guard unsafe fstat(rawValue, &status) == 0 else { throw .current }
         return FileStatus(status)
     }
 
-    /// Waits until what was written is on the disk.
+    /// Flushes the file to the disk.
     package func flush() throws(Errno) {
         guard fsync(rawValue) == 0 else { throw .current }
     }
@@ -60,7 +60,7 @@ extension FileDescriptor {
         return filled
     }
 
-    /// The same into an array, whose count is the number of bytes to read.
+    /// Fills the array, whose count is the number of bytes to read, from an offset of the file.
     package func read(into buffer: inout [UInt8], at offset: Int64) throws(Errno) -> Int {
         // The buffer is used within the closure only.
         let result: Result<Int, Errno> = unsafe buffer.withUnsafeMutableBytes { bytes in
@@ -103,11 +103,11 @@ extension FileDescriptor {
         while true {
             guard try !FileDescriptor.wait(for: [self], until: deadline).isEmpty else { return .timedOut }
             do throws(Errno) {
-                // One byte, which is ours.
+                // `byte` is a local variable of one byte.
                 let count = try readOnce { unsafe Glibc.read(rawValue, &byte, 1) }
                 return count == 0 ? .endOfFile : .byte(byte)
             } catch .wouldBlock {
-                // Another process took the byte.
+                // Another process has read the byte.
             }
         }
     }

@@ -26,7 +26,7 @@ package enum KernelKeyring {
     package static func serials(where isIncluded: (String) -> Bool) throws(Errno) -> [Serial] {
         var all = [Serial](repeating: 0, count: 256)
         for attempt in 1...growthLimit {
-            // As many as there is room for.
+            // The kernel writes at most `capacity` numbers.
             let capacity = all.count
             let answer = unsafe all.withUnsafeMutableBufferPointer { unsafe keychain_keyring_list($0.baseAddress, capacity) }
             let count = Int(try checked(answer))
@@ -80,13 +80,13 @@ package enum KernelKeyring {
     /// How often a buffer is enlarged if the keyring, or a key, grows while it is read.
     private static let growthLimit = 8
 
-    /// Stores `content` under a description, replacing what it held, readable by every process of the user.
+    /// Stores `content` under a description, readable by every process of the user.
     ///
-    /// Without `timeoutSeconds` the key does not expire.
+    /// Replaces earlier content. Without `timeoutSeconds` the key does not expire.
     package static func hold(
         _ content: borrowing SecretBytes, as description: String, timeoutSeconds: UInt32?
     ) throws(Errno) -> Serial {
-        let seconds = timeoutSeconds.map(armed) ?? 0
+        let seconds = timeoutSeconds.map(kernelTimeout) ?? 0
         var attempt = 0
         while true {
             // The kernel copies both within the call.
@@ -104,7 +104,7 @@ package enum KernelKeyring {
 
     /// Restarts a key's timeout.
     package static func setTimeout(_ serial: Serial, seconds: UInt32) throws(Errno) {
-        _ = try checked(keychain_keyring_set_timeout(serial, armed(seconds)))
+        _ = try checked(keychain_keyring_set_timeout(serial, kernelTimeout(seconds)))
     }
 
     /// Removes a key from every keyring and frees its content immediately.
@@ -112,8 +112,8 @@ package enum KernelKeyring {
         _ = try checked(keychain_keyring_invalidate(serial))
     }
 
-    /// The kernel counts whole seconds of its clock and the current one as a full one, so a timeout of one second could end at once.
-    private static func armed(_ seconds: UInt32) -> UInt32 {
+    /// The kernel counts whole seconds of its clock, the current one included, so a timeout of one second could end immediately.
+    private static func kernelTimeout(_ seconds: UInt32) -> UInt32 {
         seconds == .max ? seconds : seconds + 1
     }
 

@@ -32,11 +32,11 @@ package struct TPMDevice: SealingDevice {
         lock = TPMLocks.lock(of: tcti)
     }
 
-    package func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8] {
+    package func rootKeyName(creatingIfMissing: Bool) throws(SealingFailure) -> [UInt8] {
         var object = keychain_tpm_object()
         try unsafe call { call, report in
             // Here and below: all pointers stay valid during the call and are not used after it returns.
-            unsafe keychain_tpm_root_key_name(call, makingOne, &object, report)
+            unsafe keychain_tpm_root_key_name(call, creatingIfMissing, &object, report)
         }
         return SealedObject(object).rootKeyName
     }

@@ -30,7 +30,7 @@ extension InMemoryKeychain {
         case diskFull
         /// The disk reports an error. The status is `errSecIO`.
         ///
-        /// A search has no result. After a failed write, a program does not know whether the change was written; the test decides by
+        /// A search has no result. After a failed write, a program does not know whether the change was written; the test decides with
         /// `isWritten`. A call that writes nothing, because it finds no item or finds a duplicate, returns its usual status.
         case inputOutput(isWritten: Bool)
     }
@@ -74,7 +74,7 @@ extension InMemoryKeychain {
     /// Damages the secrets of stored items; their attributes stay readable.
     ///
     /// - Parameter account: The account of the items.
-    /// - Throws: ``DamageError`` when there is no such item.
+    /// - Throws: ``DamageError`` if there is no such item.
     package func damageSecrets(account: String) throws {
         do {
             try damage(account: account, secretsOnly: true)

@@ -39,7 +39,7 @@ public final class InMemoryKeychain: Sendable {
     let control: LocalKeychain
     let storage: InMemoryBackend.Storage
 
-    /// Makes an empty keychain without a passcode.
+    /// Creates an empty keychain without a passcode.
     ///
     /// - Parameters:
     ///   - applicationIdentifier: The application identifier of the program under test, which is also its default access group.
@@ -116,7 +116,7 @@ public final class InMemoryKeychain: Sendable {
 ///   - accessGroups: The access groups in the entitlement `keychain-access-groups` of the program under test.
 ///   - body: The code to run. ``InMemoryKeychain/current`` is the keychain.
 /// - Returns: The result of `body`.
-/// - Throws: The error of `body`, or an error if the keychain cannot be made.
+/// - Throws: The error of `body`, or an error if the keychain cannot be created.
 public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: () throws -> Result) throws -> Result {
     try InMemoryKeychain(accessGroups: accessGroups).perform(body)
 }
@@ -128,7 +128,7 @@ public func withInMemoryKeychain<Result>(accessGroups: [String] = [], _ body: ()
 ///   - isolation: The caller's actor, on which `body` runs.
 ///   - body: The code to run. ``InMemoryKeychain/current`` is the keychain.
 /// - Returns: The result of `body`.
-/// - Throws: The error of `body`, or an error if the keychain cannot be made.
+/// - Throws: The error of `body`, or an error if the keychain cannot be created.
 public func withInMemoryKeychain<Result>(
     accessGroups: [String] = [], isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
 ) async throws -> Result {

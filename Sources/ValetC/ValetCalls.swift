@@ -118,7 +118,7 @@ enum Handle {
     /// Does nothing for a handle of another type.
     static func free<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type) {
         guard let object = try? unsafe object(handle, as: type) else { return }
-        // Balances the retain in `give`.
+        // Balances the retain in `create`.
         unsafe Unmanaged.passUnretained(object).release()
     }
 }

@@ -86,10 +86,10 @@ final class MigrationOutput {
         _ pair: MigratableKeyValuePair<AnyHashable>, _ callback: valet_compact_map, _ context: UnsafeMutableRawPointer?
     ) throws(StatusError) -> MigratableKeyValuePair<String>? {
         let output = MigrationOutput()
-        let answer = try unsafe withPair(pair) { lent in
+        let answer = try unsafe withPair(pair) { cPair in
             // The output lives until the callback has returned.
             withExtendedLifetime(output) {
-                unsafe callback(context, lent, OpaquePointer(Unmanaged.passUnretained(output).toOpaque()))
+                unsafe callback(context, cPair, OpaquePointer(Unmanaged.passUnretained(output).toOpaque()))
             }
         }
         guard answer == valet_status(valet_success) else { throw StatusError(status: answer) }
@@ -100,38 +100,38 @@ final class MigrationOutput {
     private static func withPair(
         _ pair: MigratableKeyValuePair<AnyHashable>, _ body: (UnsafePointer<valet_pair>) -> valet_status
     ) throws(StatusError) -> valet_status {
-        var lent = unsafe valet_pair()
-        // The pointers in `lent` are used only within the closures that keep the bytes alive.
+        var cPair = unsafe valet_pair()
+        // The pointers in `cPair` are used only within the closures that keep the bytes alive.
         func call() -> valet_status {
             unsafe pair.value.withUnsafeBytes { bytes in
-                unsafe lent.value = bytes.isEmpty ? nil : bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                unsafe lent.value_length = bytes.count
-                return unsafe withUnsafePointer(to: lent) { unsafe body($0) }
+                unsafe cPair.value = bytes.isEmpty ? nil : bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                unsafe cPair.value_length = bytes.count
+                return unsafe withUnsafePointer(to: cPair) { unsafe body($0) }
             }
         }
         switch pair.key.base {
         case let text as String:
-            unsafe lent.key_type = valet_value_type(valet_value_text)
-            unsafe lent.key_length = text.utf8.count
+            unsafe cPair.key_type = valet_value_type(valet_value_text)
+            unsafe cPair.key_length = text.utf8.count
             return unsafe CResult.withNULTerminated(text) { characters in
-                unsafe lent.key = UnsafeRawPointer(characters)
+                unsafe cPair.key = UnsafeRawPointer(characters)
                 return call()
             }
         case let data as Data:
-            unsafe lent.key_type = valet_value_type(valet_value_bytes)
-            unsafe lent.key_length = data.count
+            unsafe cPair.key_type = valet_value_type(valet_value_bytes)
+            unsafe cPair.key_length = data.count
             return unsafe data.withUnsafeBytes { bytes in
-                unsafe lent.key = bytes.baseAddress
+                unsafe cPair.key = bytes.baseAddress
                 return call()
             }
         case let number as NSNumber:
-            unsafe lent.key_type = valet_value_type(valet_value_number)
-            unsafe lent.key_number = number.int64Value
+            unsafe cPair.key_type = valet_value_type(valet_value_number)
+            unsafe cPair.key_number = number.int64Value
             return call()
         case let number as any BinaryInteger:
             guard let exact = Int64(exactly: number) else { throw StatusError(valet_error_key_to_migrate_invalid) }
-            unsafe lent.key_type = valet_value_type(valet_value_number)
-            unsafe lent.key_number = exact
+            unsafe cPair.key_type = valet_value_type(valet_value_number)
+            unsafe cPair.key_number = exact
             return call()
         default: throw StatusError(valet_error_key_to_migrate_invalid)
         }

@@ -24,7 +24,7 @@ enum TerminalPrompt {
     private static func read(prompt: String, echo: Bool) throws(CommandFailure) -> [UInt8] {
         do throws(TerminalFailure) {
             return try Terminal(fallingBackToStandardInput: ()).dialog(
-                echo: echo, interrupt: .raisesSignal, patience: .idleSeconds(idleSeconds)
+                echo: echo, interrupt: .raisesSignal, timeout: .idleSeconds(idleSeconds)
             ) { (dialog) throws(TerminalFailure) in try dialog.readLine(prompt: prompt, byteLimit: byteLimit) }
         } catch .lineTooLong {
             throw CommandFailure(

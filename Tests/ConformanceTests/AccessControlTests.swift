@@ -19,7 +19,7 @@ private struct Combination: CustomTestStringConvertible, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 9.1: making access control objects")
+@Suite("Section 9.1: creating access control objects")
 struct AccessControlCreationTests {
     private static let protections = [
         kSecAttrAccessibleWhenUnlocked, kSecAttrAccessibleAfterFirstUnlock, kSecAttrAccessibleAlways,
@@ -63,7 +63,7 @@ struct AccessControlCreationTests {
         return (object, unsafe error?.takeRetainedValue())
     }
 
-    @Test("Case 68: these can be made, with every protection", arguments: protections, combinations)
+    @Test("Case 68: these can be created, with every protection", arguments: protections, combinations)
     private func possible(protection: CFString, combination: Combination) {
         let (object, error) = make(protection, combination.flags)
         #expect(object != nil)
@@ -91,7 +91,7 @@ struct AccessControlCreationTests {
         #expect(SecAccessControlCreateWithFlags(kCFAllocatorDefault, "bogus" as CFString, [], nil) == nil)
     }
 
-    @Test("Two objects are equal when they say the same")
+    @Test("Two objects are equal if their protection and flags are equal")
     func equality() {
         func object(_ protection: CFString, _ flags: SecAccessControlCreateFlags) -> SecAccessControl? { make(protection, flags).object }
         #expect(CFEqual(object(kSecAttrAccessibleAlways, .userPresence), object(kSecAttrAccessibleAlways, .userPresence)))
@@ -112,7 +112,7 @@ struct AccessControlCases {
     }
 
     #if !canImport(Darwin)
-    @Test("Case 69: such an item is locked with its class, and can be read after the unlock")
+    @Test("Case 69: such an item is locked and unlocked with its class")
     func lockedWithoutConstraints() throws {
         let keychain = try #require(InMemoryKeychain.current)
         #expect(

@@ -21,13 +21,13 @@ struct AddTests {
         for key in [kSecAttrPort, kSecAttrProtocol] { #expect(PlainValue(internet[key]) == .number(0)) }
     }
 
-    @Test("An empty secret is a secret, and read back as such")
+    @Test("An empty secret is stored and returned as empty data")
     func emptySecret() {
         #expect(add(Item.generic().with(kSecValueData, Data())).status == errSecSuccess)
         #expect(secret(of: Item.genericQuery()) == Data())
     }
 
-    @Test("A secret comes back byte for byte, whatever its size", arguments: [1, 19, 20, 21, 32 * 1024 + 1, 1024 * 1024])
+    @Test("A secret is returned byte for byte, whatever its size", arguments: [1, 19, 20, 21, 32 * 1024 + 1, 1024 * 1024])
     func secretSizes(byteCount: Int) {
         let value = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         #expect(add(Item.generic().with(kSecValueData, value)).status == errSecSuccess)
@@ -66,14 +66,14 @@ struct AddTests {
         #expect(PlainValue(found[kSecAttrSynchronizable]) == .number(0))
     }
 
-    @Test("A local item and a synchronizable one with the same key live side by side")
+    @Test("A local item and a synchronizable one with the same key coexist")
     func twins() {
         #expect(add(Item.generic().with(kSecAttrSynchronizable, false)).status == errSecSuccess)
         #expect(add(Item.generic().with(kSecAttrSynchronizable, true)).status == errSecSuccess)
         #expect(count(of: Item.genericQuery().with(kSecAttrSynchronizable, kSecAttrSynchronizableAny)) == 2)
     }
 
-    @Test("Two access groups hold the same key each for itself")
+    @Test("Two access groups can each contain an item with the same key")
     func twoGroups() {
         #expect(add(Item.generic().with(kSecAttrAccessGroup, "group1")).status == errSecSuccess)
         #expect(add(Item.generic().with(kSecAttrAccessGroup, "group2")).status == errSecSuccess)
@@ -113,7 +113,7 @@ struct AddTests {
     }
 
     @Test(
-        "What is for searches only is refused, and nothing is stored",
+        "Keys for searches only are rejected, and nothing is stored",
         arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchItemList, kSecUseItemList, "m_Unknown" as CFString])
     func searchKeys(key: CFString) {
         #expect(add(Item.generic().with(key, 1)).status == errSecParam)
@@ -176,7 +176,7 @@ struct GenericPasswordCases {
         #expect(secret(of: Item.genericQuery()) == changed)
     }
 
-    @Test("Case 11: an item with nothing but a label can be added, and deleted by it")
+    @Test("Case 11: an item with only a label can be added, and deleted by its label")
     func labelOnly() {
         let item: ItemDictionary = [kSecClass: kSecClassGenericPassword, kSecAttrLabel: "label"]
         #expect(add(item).status == errSecSuccess)
@@ -202,7 +202,7 @@ struct GenericPasswordCases {
     }
 
     @Test(
-        "Case 15: an update delivers nothing, so a return key in its query is refused",
+        "Case 15: a return key in the query of an update is rejected",
         arguments: [kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef])
     func returnKeyInUpdate(key: CFString) {
         add(Item.generic())
@@ -211,7 +211,7 @@ struct GenericPasswordCases {
         #expect(update(Item.genericQuery(), [kSecAttrLabel: "label"]) == errSecSuccess)
     }
 
-    @Test("Case 46: a query for attributes does not deliver the secret")
+    @Test("Case 46: a query for attributes does not return the secret")
     func attributesWithoutSecret() throws {
         add(Item.generic())
         let found = try #require(attributes(of: Item.genericQuery()))
@@ -225,7 +225,7 @@ struct GenericPasswordCases {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    @Test("Case 53: another accessibility does not make another item, and the attempt leaves no trace")
+    @Test("Case 53: adding an item with another accessibility is a duplicate, and changes nothing")
     func otherAccessibility() throws {
         add(Item.generic())
         let before = try #require(attributes(of: Item.genericQuery()))
@@ -244,7 +244,7 @@ struct GenericPasswordCases {
 
 @Suite("Internet passwords, cases of the specification", .inMemoryKeychain)
 struct InternetPasswordCases {
-    @Test("Case 1: adding the same internet password twice is a duplicate")
+    @Test("Case 1: the same internet password twice is a duplicate")
     func addTwice() {
         #expect(add(Item.internet()).status == errSecSuccess)
         #expect(add(Item.internet()).status == errSecDuplicateItem)
@@ -288,7 +288,7 @@ struct InternetPasswordCases {
         #expect(delete(Item.internetQuery(server: "new.example.com")) == errSecSuccess)
     }
 
-    @Test("Case 9: an empty string is accepted as a port, and kept")
+    @Test("Case 9: an empty string is accepted as a port, and stored")
     func emptyPort() throws {
         let item = Item.internet().with(kSecAttrPort, "")
         #expect(add(item).status == errSecSuccess)
@@ -315,7 +315,7 @@ struct InternetPasswordCases {
         #expect(find([kSecClass: kSecClassInternetPassword, kSecMatchHostOrSubdomainOfHost: host]).status == status)
     }
 
-    @Test("Case 78: the host filter belongs to internet passwords alone")
+    @Test("Case 78: the host filter applies only to internet passwords")
     func hostOfGenericPassword() {
         add(Item.generic())
         let query = Item.genericQuery().with(kSecMatchHostOrSubdomainOfHost, "example.com")

@@ -38,12 +38,12 @@ struct AuthenticationFlowTests {
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
         #expect(try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "once more"))
         #expect(person.questions.map(\.reason) == ["open the safe"])
-        // It is the context that carries the answer, not the process.
+        // The context keeps the authentication, not the process.
         #expect(status() == errSecInteractionNotAllowed)
         #expect(status([kSecUseAuthenticationContext: LAContext()]) == errSecInteractionNotAllowed)
     }
 
-    @Test("A context carries what a call released to the next call, and a call without one carries nothing")
+    @Test("A context keeps an authentication for the next call; without a context, each call authenticates by itself")
     func carried() throws {
         try Constraint.presenceAndPassword.store()
         let person = try keychain().person
@@ -58,7 +58,7 @@ struct AuthenticationFlowTests {
         #expect(status() == errSecInteractionNotAllowed)
     }
 
-    @Test("A wrong password is taken out of the context, and asked for")
+    @Test("A wrong password is removed from the context, and the user is prompted")
     func wrongPassword() throws {
         try Constraint.applicationPassword.store()
         let person = try keychain().person
@@ -87,7 +87,7 @@ struct AuthenticationFlowTests {
         #expect(person.questions.map(\.secret) == [.passcode])
     }
 
-    @Test("An invalidated context opens nothing, and wipes what it carried", arguments: Constraint.allCases)
+    @Test("An invalidated context opens nothing, and wipes its secrets", arguments: Constraint.allCases)
     func invalidated(constraint: Constraint) throws {
         try constraint.store()
         try constraint.satisfy()
@@ -104,15 +104,15 @@ struct AuthenticationFlowTests {
         #expect(try keychain().person.questions.count == questionCount)
     }
 
-    @Test("A context together with a credential is a wrong parameter", arguments: Verb.allCases)
+    @Test("A context together with a credential is rejected", arguments: Verb.allCases)
     func contextAndCredential(verb: Verb) {
         let both: ItemDictionary = [kSecUseAuthenticationContext: LAContext(), PrivateKey.credentialReference: Data([1])]
         #expect(verb.status(Item.generic().with(both)) == errSecParam)
     }
 
-    // MARK: How long an answer serves
+    // MARK: Validity of an authentication
 
-    @Test("An answer serves for as long as is said, at most five minutes", arguments: [(10.0, 10), (300.0, 300), (4711.0, 300)])
+    @Test("An authentication is valid for the reuse duration, at most five minutes", arguments: [(10.0, 10), (300.0, 300), (4711.0, 300)])
     func reuse(duration: TimeInterval, seconds: Int) async throws {
         try Constraint.userPresence.store()
         let person = try keychain().person
@@ -132,7 +132,7 @@ struct AuthenticationFlowTests {
     @Test("Without a reuse duration, an authentication is valid until the keychain is locked or its passcode changes")
     func withoutTime() async throws {
         try Constraint.userPresence.store()
-        // So that it does not lock itself.
+        // Prevents automatic locking.
         try KeychainSession.current().setAutoLock(.never)
         let person = try keychain().person
         let context = LAContext()
@@ -147,7 +147,7 @@ struct AuthenticationFlowTests {
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
     }
 
-    @Test("An answer serves neither beyond a change of the passcode, nor beyond its removal")
+    @Test("Changing or removing the passcode invalidates an authentication")
     func otherPasscode() async throws {
         try Constraint.userPresence.store()
         let session = try KeychainSession.current()
@@ -177,7 +177,7 @@ struct AuthenticationFlowTests {
         #expect(find(Item.genericQuery("other")).status == errSecInteractionNotAllowed)
     }
 
-    @Test("What one keychain released serves no other")
+    @Test("An authentication is valid for one keychain only")
     func otherKeychain() async throws {
         try Constraint.userPresence.store()
         let context = LAContext()
@@ -191,7 +191,7 @@ struct AuthenticationFlowTests {
         #expect(status([kSecUseAuthenticationContext: context]) == errSecSuccess)
     }
 
-    // MARK: What the person is told
+    // MARK: Texts of prompts
 
     @Test("A prompt shows the program, the operation and the program's reason; the reason of the call takes precedence")
     func words() throws {
@@ -249,7 +249,7 @@ struct AuthenticationFlowTests {
         #expect(try keychain().person.questions.isEmpty)
     }
 
-    @Test("A context that may not ask does not evaluate")
+    @Test("A context that forbids prompts cannot evaluate a policy")
     func notInteractive() async throws {
         try keychain().setPasscode("swordfish")
         try keychain().person.answers(.correctPasscode)
@@ -261,7 +261,9 @@ struct AuthenticationFlowTests {
         #expect(try keychain().person.questions.isEmpty)
     }
 
-    @Test("The password of an access control is asked for, and carried", arguments: [LAAccessControlOperation.useItem, .createItem])
+    @Test(
+        "The application password of an access control is prompted for, and kept in the context",
+        arguments: [LAAccessControlOperation.useItem, .createItem])
     func evaluatedPassword(operation: LAAccessControlOperation) async throws {
         let context = LAContext()
         let control = try accessControl(kSecAttrAccessibleWhenUnlocked, .applicationPassword)
@@ -274,7 +276,7 @@ struct AuthenticationFlowTests {
     }
 }
 
-@Suite("Items that ask a person, cases of the specification", .inMemoryKeychain)
+@Suite("Items that require authentication, cases of the specification", .inMemoryKeychain)
 struct AuthenticationCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
@@ -303,7 +305,7 @@ struct AuthenticationCases {
     @Test(
         "Case 71: if prompts are forbidden, an item with constraints cannot be read, or is left out, and can be deleted",
         arguments: Constraint.allCases)
-    func nobodyMayBeAsked(constraint: Constraint) throws {
+    func promptsForbidden(constraint: Constraint) throws {
         try constraint.store()
         let person = try keychain().person
         person.answers(.correctPasscode, .text(Constraint.password))
@@ -315,7 +317,7 @@ struct AuthenticationCases {
         #expect(person.questions.isEmpty)
     }
 
-    @Test("Case 74: the right password of the program opens its item without a question")
+    @Test("Case 74: the correct application password opens its item without a prompt")
     func rightPassword() throws {
         try Constraint.applicationPassword.store()
         let query = Item.genericQuery().with(kSecUseAuthenticationContext, contextWithPassword())
@@ -337,7 +339,7 @@ struct AuthenticationCases {
         #expect(Set(person.questions.map(\.secret)) == [.applicationPassword])
     }
 
-    @Test("Case 75: an update gives an item a password of the program's: in the query, and not among the changes")
+    @Test("Case 75: an update uses the application password in its query, and rejects it among the changes")
     func passwordByUpdate() throws {
         add(Item.generic())
         let control = try accessControl(kSecAttrAccessibleWhenUnlocked, .applicationPassword)

@@ -4,7 +4,7 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-/// An attribute and the class it is tried with.
+/// An attribute and the class of the item that has it.
 private struct Column: CustomTestStringConvertible, Sendable {
     let kind: Item.Kind
     let key: CFString
@@ -20,7 +20,7 @@ private struct Column: CustomTestStringConvertible, Sendable {
         (keys + generic).map { Column(.generic, $0) } + (keys + internet).map { Column(.internet, $0) }
     }
 
-    /// Adds an item with this value and answers what it comes back as, from a query for the value itself.
+    /// Adds an item with this value, and returns the stored value, found by a query for the value itself.
     func comesBack(as value: any Sendable) throws -> PlainValue? {
         let dictionary = kind.item.with(key, value)
         try #require(add(dictionary).status == errSecSuccess)
@@ -28,7 +28,7 @@ private struct Column: CustomTestStringConvertible, Sendable {
     }
 }
 
-/// What goes in, and what comes out.
+/// The value in a call, and the value in its result.
 private struct Coercion: CustomTestStringConvertible, Sendable {
     let value: any Sendable
     let result: PlainValue
@@ -71,7 +71,7 @@ struct CoercionTests {
         internet: [kSecAttrPort, kSecAttrProtocol])
 
     @Test(
-        "Text, data and numbers in a blob attribute come back in the type they had", arguments: blobs,
+        "A blob attribute returns text, data and numbers in their original type", arguments: blobs,
         [
             Coercion("text", .text("text")), Coercion("", .text("")), Coercion("t\u{0}x\u{0301}", .text("t\u{0}x\u{0301}")),
             Coercion(Substring("part"), .text("part")), Coercion(bytes, .data(bytes)), Coercion(Data(), .data(Data())),
@@ -83,7 +83,7 @@ struct CoercionTests {
     }
 
     @Test(
-        "A blob attribute takes nothing else", arguments: blobs,
+        "A blob attribute rejects every other type", arguments: blobs,
         [Refused(true), Refused(Date.now), Refused(["text"]), Refused(["key": "value"]), Refused(NSNull()), Refused(identifier)])
     private func blobRefuses(column: Column, refused: Refused) {
         #expect(add(column.kind.item.with(column.key, refused.value)).status == errSecParam)
@@ -91,7 +91,7 @@ struct CoercionTests {
     }
 
     @Test(
-        "A number attribute takes numbers, Booleans and text, and keeps text that is no number", arguments: numbers,
+        "A number attribute accepts numbers, Booleans and text, and preserves text that is not numeric", arguments: numbers,
         [
             Coercion(7, .number(7)), Coercion(UInt16(8080), .number(8080)), Coercion(Int32(-1), .number(-1)),
             Coercion(NSNumber(value: 7), .number(7)), Coercion(true, .number(1)), Coercion(false, .number(0)),
@@ -103,7 +103,7 @@ struct CoercionTests {
     }
 
     @Test(
-        "A number attribute takes nothing else", arguments: numbers,
+        "A number attribute rejects every other value", arguments: numbers,
         [Refused(bytes), Refused(Date.now), Refused([7]), Refused(NSNull()), Refused(identifier)])
     private func numberRefuses(column: Column, refused: Refused) {
         #expect(add(column.kind.item.with(column.key, refused.value)).status == errSecParam)
@@ -113,7 +113,7 @@ struct CoercionTests {
     private static let strings = Column.of(both: [kSecAttrAccessGroup, kSecAttrSyncViewHint])
 
     @Test(
-        "A string attribute takes text, UTF-8 and UUIDs, and gives text",
+        "A string attribute accepts text, UTF-8 and UUIDs, and returns text",
         .inMemoryKeychain(accessGroups: ["text", identifier.uuidString]), arguments: strings,
         [
             Coercion("text", .text("text")), Coercion(Data("text".utf8), .text("text")),
@@ -124,7 +124,7 @@ struct CoercionTests {
     }
 
     @Test(
-        "A string attribute takes nothing else", arguments: strings,
+        "A string attribute rejects every other value", arguments: strings,
         [Refused(7), Refused(true), Refused(bytes), Refused(Date.now), Refused(["text"]), Refused(NSNull())])
     private func stringRefuses(column: Column, refused: Refused) {
         #expect(add(column.kind.item.with(column.key, refused.value)).status == errSecParam)
@@ -179,7 +179,7 @@ struct CoercionTests {
     }
 
     @Test(
-        "A user is no bytes or sixteen",
+        "A user is empty or 16 bytes",
         arguments: [
             Coercion(Data(), .data(Data())), Coercion(Data(repeating: 7, count: 16), .data(Data(repeating: 7, count: 16))),
             Coercion(NSNull(), .data(Data())),
@@ -190,7 +190,7 @@ struct CoercionTests {
         #expect(try Column(.generic, PrivateKey.user).comesBack(as: coercion.value) == coercion.result)
     }
 
-    @Test("A user is nothing else", arguments: [Refused(Data(count: 15)), Refused("text"), Refused(1)])
+    @Test("Every other value of a user is rejected", arguments: [Refused(Data(count: 15)), Refused("text"), Refused(1)])
     private func userRefuses(refused: Refused) {
         #expect(find(Item.genericQuery().with(PrivateKey.user, refused.value)).status == errSecParam)
     }

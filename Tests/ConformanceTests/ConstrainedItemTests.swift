@@ -24,7 +24,7 @@ private enum Access: CaseIterable, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 9.3: what needs authentication", .inMemoryKeychain)
+@Suite("Section 9.3: items with constraints", .inMemoryKeychain)
 struct ConstrainedItemTests {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
@@ -48,7 +48,7 @@ struct ConstrainedItemTests {
     }
 
     @Test("Adding fails if no prompt for the password can be shown")
-    func nobodyToChoose() throws {
+    func noPromptForNewPassword() throws {
         #expect(add(try Constraint.applicationPassword.item()).status == errSecInteractionNotAllowed)
         try keychain().person.answers(.cancel)
         #expect(add(try Constraint.applicationPassword.item()).status == errSecUserCanceled)
@@ -87,7 +87,7 @@ struct ConstrainedItemTests {
     }
 
     @Test(
-        "A password for private keys alone could never be read back: it is neither added nor updated to",
+        "Access control only for private keys is rejected for passwords, in an add and in an update",
         arguments: [
             SecAccessControlCreateFlags.privateKeyUsage, [.privateKeyUsage, .userPresence], [.privateKeyUsage, .applicationPassword],
         ])
@@ -128,7 +128,7 @@ struct ConstrainedItemTests {
     }
 
     @Test(
-        "Every way ends with a person who cancels, and with one who answers wrong three times", arguments: Constraint.allCases,
+        "Each access fails if the user cancels or answers wrong three times", arguments: Constraint.allCases,
         Access.allCases)
     private func refused(constraint: Constraint, access: Access) throws {
         try constraint.store()
@@ -207,7 +207,7 @@ struct ConstrainedItemTests {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    // MARK: What is stored
+    // MARK: Stored access control
 
     @Test("Case 68: access control is returned as it was stored", arguments: Constraint.allCases)
     func readBack(constraint: Constraint) throws {

@@ -7,10 +7,10 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-/// Where this keychain leaves Apple's behaviour on purpose: damage is never called absence, and nothing unreadable is lost.
+/// A deliberate difference from Apple's keychain: damage is never reported as absence, and no unreadable item is lost.
 @Suite("Damaged items, cases of the specification", .inMemoryKeychain)
 struct DamageCases {
-    /// Adds an item, damages its row, and answers its persistent reference.
+    /// Adds an item, damages its row, and returns its persistent reference.
     @discardableResult
     private func addDamaged(_ item: ItemDictionary, _ damage: Damage = .everything) throws -> Data {
         let reference = try #require(add(item.with(kSecReturnPersistentRef, true)).data)
@@ -18,7 +18,7 @@ struct DamageCases {
         return reference
     }
 
-    @Test("Case 48: a damaged item asked for alone is damaged, not absent, and reading changes nothing", arguments: Damage.allCases)
+    @Test("Case 48: a search for a damaged item alone reports damage, not absence, and changes nothing", arguments: Damage.allCases)
     func findDamaged(damage: Damage) throws {
         let reference = try addDamaged(Item.generic(), damage)
         let rows = try StoredRows.all()
@@ -30,7 +30,8 @@ struct DamageCases {
         #expect(try StoredRows.keybagGeneration() == generation)
     }
 
-    @Test("Case 48: a secret asked for alone is delivered if it is intact, whatever befell the attributes", arguments: Damage.allCases)
+    @Test(
+        "Case 48: a search for the secret alone returns it if it is intact, even if the attributes are damaged", arguments: Damage.allCases)
     func findSecretOfDamaged(damage: Damage) throws {
         try addDamaged(Item.generic(), damage)
         let answer = find(Item.genericQuery().with(kSecReturnData, true))
@@ -54,7 +55,7 @@ struct DamageCases {
         #expect(delete(Item.genericQuery("intact 1").with(kSecMatchFailsIfUnreadable, true)) == errSecParam)
     }
 
-    @Test("Case 48: a deleted damaged item is set aside, not lost", arguments: Damage.allCases)
+    @Test("Case 48: deleting a damaged item sets it aside", arguments: Damage.allCases)
     func deleteDamaged(damage: Damage) throws {
         try addDamaged(Item.generic(), damage)
         let rows = try StoredRows.all()
@@ -84,7 +85,8 @@ struct DamageCases {
         #expect(try StoredRows.all() == rows)
     }
 
-    @Test("Case 50: an update that names the whole primary key and carries a value replaces a damaged item", arguments: Item.Kind.allCases)
+    @Test(
+        "Case 50: an update that names the whole primary key and contains a secret replaces a damaged item", arguments: Item.Kind.allCases)
     func updateDamaged(kind: Item.Kind) throws {
         let item = kind == .generic ? Item.generic() : Item.internet().with([kSecAttrSecurityDomain: "realm", kSecAttrPath: "/"])
         let reference = try addDamaged(item)
@@ -112,7 +114,7 @@ struct DamageCases {
         #expect(attributes(of: Item.genericQuery())?[kSecAttrAccessible] as? String == expected)
     }
 
-    @Test("Case 50: an update that says less than the whole item leaves a damaged one as it is")
+    @Test("Case 50: an update that does not name the whole item does not change a damaged one")
     func updateDamagedPartly() throws {
         try addDamaged(Item.generic())
         let rows = try StoredRows.all()
@@ -125,7 +127,7 @@ struct DamageCases {
         #expect(delete(Item.genericQuery()) == errSecSuccess)
     }
 
-    @Test("Case 50: an update under a condition that a damaged item cannot be asked about leaves it as it is")
+    @Test("Case 50: an update with a condition that cannot be checked on a damaged item does not change it")
     func updateDamagedUnderCondition() throws {
         try addDamaged(Item.generic())
         let rows = try StoredRows.all()
@@ -144,7 +146,7 @@ struct DamageCases {
         #expect(try StoredRows.all() == rows)
     }
 
-    @Test("Case 51: an item can be moved onto a damaged one, and not onto a sound one")
+    @Test("Case 51: an item can be moved onto a damaged one, but not onto an intact one")
     func moveOntoDamaged() throws {
         add(Item.internet(port: 80))
         let second = try #require(add(Item.internet(port: 81).with(kSecReturnPersistentRef, true)).data)
@@ -164,7 +166,7 @@ struct DamageCases {
         #expect(try StoredRows.quarantined().count == 2)
     }
 
-    @Test("Case 52: a search for all items skips damaged ones; when nothing readable is left it says damaged", arguments: Damage.allCases)
+    @Test("Case 52: a search for all items skips damaged ones; if no readable item is left, it reports damage", arguments: Damage.allCases)
     func findAll(damage: Damage) throws {
         let query: ItemDictionary = [
             kSecClass: kSecClassGenericPassword, kSecMatchLimit: kSecMatchLimitAll, kSecReturnData: true, kSecReturnAttributes: true,
@@ -178,7 +180,7 @@ struct DamageCases {
         #expect(try StoredRows.all().count == 3)
     }
 
-    @Test("Case 54: a part of one item put in the place of another's is damage, not the other's value")
+    @Test("Case 54: a part of one row copied into another is damage, not a value")
     func swappedSecrets() throws {
         let first = try #require(add(Item.generic("first").with(kSecReturnPersistentRef, true)).data)
         let second = try #require(add(Item.generic("second").with(kSecReturnPersistentRef, true)).data)

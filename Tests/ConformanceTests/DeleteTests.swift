@@ -27,7 +27,7 @@ struct DeleteTests {
     }
 
     @Test(
-        "No match key may stand in a deletion",
+        "A deletion must not contain a match key",
         arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchHostOrSubdomainOfHost, kSecMatchPolicy, "m_Unknown" as CFString])
     func matchKeys(key: CFString) {
         add(Item.internet())
@@ -36,7 +36,7 @@ struct DeleteTests {
     }
 
     @Test(
-        "Return keys in a deletion are accepted and without effect",
+        "Return keys in a deletion are accepted and have no effect",
         arguments: [kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef])
     func returnKeys(key: CFString) {
         add(Item.generic())
@@ -56,7 +56,7 @@ struct DeleteTests {
         #expect(count(of: Item.genericQuery().with(kSecAttrSynchronizable, kSecAttrSynchronizableAny)) == 0)
     }
 
-    @Test("A tombstone holds the primary key and the dates, and no secret")
+    @Test("A tombstone contains the primary key and the dates, and no secret")
     func tombstone() throws {
         let synchronizable: ItemDictionary = [kSecAttrSynchronizable: true]
         add(Item.generic().with(synchronizable).with([kSecAttrLabel: "label", kSecAttrComment: "comment"]))
@@ -139,7 +139,7 @@ struct SynchronizableCases {
         #expect(find(tombstone).status == errSecSuccess)
     }
 
-    @Test("Case 39: an item can be added over its tombstone, and takes up its persistent reference")
+    @Test("Case 39: an item can be added over its tombstone, and has the same persistent reference")
     func addOverTombstone() throws {
         let old = try #require(add(item.with(kSecReturnPersistentRef, true)).data)
         #expect(delete(query) == errSecSuccess)
@@ -149,7 +149,7 @@ struct SynchronizableCases {
         #expect(find(tombstone).status == errSecItemNotFound)
     }
 
-    @Test("Case 67: the items of two users do not see each other")
+    @Test("Case 67: a program does not see the items of another user")
     func twoUsers() {
         let other = Data(repeating: 1, count: 16)
         #expect(add(Item.generic()).status == errSecSuccess)

@@ -64,7 +64,7 @@ struct EntitlementTests {
         }
     }
 
-    @Test("Two programs with a group in common share what is in it, and nothing else", .inMemoryKeychain(accessGroups: ["own", "common"]))
+    @Test("Two programs with a common group share the items in it, and no others", .inMemoryKeychain(accessGroups: ["own", "common"]))
     func sharedGroup() throws {
         add(Item.generic("own").with(kSecAttrAccessGroup, "own"))
         add(Item.generic("common").with(kSecAttrAccessGroup, "common"))
@@ -78,7 +78,7 @@ struct EntitlementTests {
     }
 
     @Test(
-        "A persistent reference to an item of another program leads nowhere", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
+        "A persistent reference to an item of another program finds nothing", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
     func referenceOfAnotherProgram(verb: Verb) throws {
         let reference = try #require(add(Item.generic().with(kSecReturnPersistentRef, true)).data)
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -87,7 +87,7 @@ struct EntitlementTests {
         #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
-    @Test("Two programs may each have an item with the same key, and a program adds over neither", .inMemoryKeychain)
+    @Test("Two programs may each have an item with the same key, and neither affects the other", .inMemoryKeychain)
     func sameKey() throws {
         add(Item.generic())
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -153,7 +153,7 @@ struct AccessGroupCases {
         #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
-    @Test("Case 63: the item of another program does not exist for this one", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
+    @Test("Case 63: a program does not find an item of another program", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
     func itemOfAnotherProgram(verb: Verb) throws {
         add(Item.generic())
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -162,7 +162,7 @@ struct AccessGroupCases {
         #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
-    @Test("Case 64: the group of tokens can be read and not written")
+    @Test("Case 64: the group of tokens can be read, but not written")
     func tokenGroup() throws {
         let entitlements = Entitlements(applicationIdentifier: "app", keychainAccessGroups: ["com.apple.token"])
         try Program.run(entitledTo: entitlements) {
@@ -174,7 +174,7 @@ struct AccessGroupCases {
         }
     }
 
-    @Test("Case 64: a program whose only group is that of tokens can search, and nothing else")
+    @Test("Case 64: a program whose only group is that of tokens can only search")
     func onlyTokenGroup() throws {
         let entitlements = Entitlements(applicationIdentifier: "", keychainAccessGroups: ["com.apple.token"])
         try Program.run(entitledTo: entitlements) {
@@ -183,7 +183,7 @@ struct AccessGroupCases {
         }
     }
 
-    @Test("Case 65: deleting everything in one access group leaves the other", .inMemoryKeychain(accessGroups: groups))
+    @Test("Case 65: deleting everything in one access group does not change another", .inMemoryKeychain(accessGroups: groups))
     func deleteOneGroup() {
         add(Item.generic("first").with(group1))
         add(Item.generic("second").with(group1))
@@ -194,7 +194,7 @@ struct AccessGroupCases {
         #expect(find(all.with(group2)).status == errSecSuccess)
     }
 
-    @Test("Case 66: an app clip works in its own group, and synchronizes nothing")
+    @Test("Case 66: an app clip can use its own group, without synchronizable items")
     func appClip() throws {
         try Program.run(entitledTo: Entitlements(applicationIdentifier: "clip", isAppClip: true)) {
             #expect(add(Item.generic()).status == errSecSuccess)
@@ -208,7 +208,7 @@ struct AccessGroupCases {
         }
     }
 
-    @Test("Case 66: an app clip that holds another group may do nothing", arguments: Verb.allCases)
+    @Test("Case 66: for an app clip with another group every call fails", arguments: Verb.allCases)
     func appClipWithAnotherGroup(verb: Verb) throws {
         let entitlements = Entitlements(applicationIdentifier: "clip", keychainAccessGroups: ["another"], isAppClip: true)
         try Program.run(entitledTo: entitlements) {

@@ -13,7 +13,7 @@ struct LockStateTests {
 
     private static let withPasscode: [LockState] = [.neverUnlocked, .locked, .unlocked]
 
-    /// An item of that class, put there while unlocked, and the keychain in that state.
+    /// Adds an item of the class while unlocked, and changes the keychain to the state.
     private func prepare(_ itemClass: ProtectionClass, in state: LockState) throws {
         let keychain = try #require(InMemoryKeychain.current)
         if state != .noPasscode { try keychain.setPasscode("swordfish") }
@@ -25,7 +25,9 @@ struct LockStateTests {
         itemClass.isAvailable(in: state) ? errSecSuccess : errSecInteractionNotAllowed
     }
 
-    @Test("Every class is added, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    @Test(
+        "Adding an item of each class succeeds or reports 'locked', depending on the lock state", arguments: ProtectionClass.allCases,
+        withPasscode)
     func added(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         let item = Item.generic("other").with(kSecAttrAccessible, itemClass.accessible)
@@ -35,7 +37,9 @@ struct LockStateTests {
         #expect(find(Item.genericQuery("other")).status == (status == errSecSuccess ? errSecSuccess : errSecItemNotFound))
     }
 
-    @Test("The secret of every class is found, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    @Test(
+        "A search for a secret of each class succeeds or reports 'locked', depending on the lock state",
+        arguments: ProtectionClass.allCases, withPasscode)
     func findData(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         let answer = find(Item.genericQuery().with(kSecReturnData, true))
@@ -43,7 +47,9 @@ struct LockStateTests {
         #expect(answer.data == (itemClass.isAvailable(in: state) ? Item.secret : nil))
     }
 
-    @Test("The attributes of every class are found, or locked, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    @Test(
+        "A search for attributes of each class succeeds or reports 'locked', depending on the lock state",
+        arguments: ProtectionClass.allCases, withPasscode)
     func findAttributes(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         let answer = find(Item.genericQuery().with(kSecReturnAttributes, true))
@@ -60,7 +66,9 @@ struct LockStateTests {
         #expect((reference.data == nil) == !itemClass.isAvailable(in: state))
     }
 
-    @Test("Every class is updated, or locked and unchanged, as the table says", arguments: ProtectionClass.allCases, withPasscode)
+    @Test(
+        "Updating an item of each class succeeds, or reports 'locked' and changes nothing, depending on the lock state",
+        arguments: ProtectionClass.allCases, withPasscode)
     func updated(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         let status = update(Item.genericQuery(), [kSecValueData: Self.new])
@@ -69,7 +77,8 @@ struct LockStateTests {
         #expect(secret(of: Item.genericQuery()) == (status == errSecSuccess ? Self.new : Item.secret))
     }
 
-    @Test("Every class is deleted in every state: that takes no key", arguments: ProtectionClass.allCases, withPasscode)
+    @Test(
+        "Items of every class can be deleted in every lock state: deleting needs no key", arguments: ProtectionClass.allCases, withPasscode)
     func deleted(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: state)
         #expect(delete(Item.genericQuery()) == errSecSuccess)
@@ -77,7 +86,7 @@ struct LockStateTests {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    @Test("Without a passcode everything can be had but what needs one", arguments: ProtectionClass.allCases)
+    @Test("Without a passcode, only the class that requires one is inaccessible", arguments: ProtectionClass.allCases)
     func noPasscode(itemClass: ProtectionClass) throws {
         let isAvailable = itemClass.isAvailable(in: .noPasscode)
         let added = add(Item.generic().with(kSecAttrAccessible, itemClass.accessible))
@@ -86,7 +95,7 @@ struct LockStateTests {
     }
 
     @Test(
-        "What was stored before there was a passcode is under it afterwards",
+        "A passcode also protects items that were stored before it was set",
         arguments: ProtectionClass.allCases.filter { $0 != .akpu }, withPasscode)
     func storedBefore(itemClass: ProtectionClass, state: LockState) throws {
         try prepare(itemClass, in: .noPasscode)
@@ -104,20 +113,20 @@ struct LockStateTests {
     }
 }
 
-@Suite("What is said of items while some are locked", .inMemoryKeychain)
+@Suite("Statuses while some items are locked", .inMemoryKeychain)
 struct LockedSearchTests {
     private let all: ItemDictionary = [
         kSecClass: kSecClassGenericPassword, kSecReturnAttributes: true, kSecMatchLimit: kSecMatchLimitAll,
     ]
 
-    /// An item that can always be had and then one that is locked.
+    /// Adds an item that is always accessible and then one that is locked.
     private func prepare() throws {
         add(Item.generic("open").with([kSecAttrAccessible: kSecAttrAccessibleAlways, kSecAttrLabel: "label"]))
         add(Item.generic("closed").with([kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked, kSecAttrLabel: "label"]))
         try LockState.locked.enter()
     }
 
-    @Test("Absence is proved while locked: what no item has is not found")
+    @Test("A search that matches no item reports 'not found' also while locked")
     func absence() throws {
         try prepare()
         #expect(find(Item.genericQuery("absent")).status == errSecItemNotFound)
@@ -127,7 +136,7 @@ struct LockedSearchTests {
         #expect(delete(Item.genericQuery("absent")) == errSecItemNotFound)
     }
 
-    @Test("A condition that only the sealed part could decide leaves the question open, so it is locked and not absent")
+    @Test("A condition on an encrypted attribute cannot be decided while locked, so the status is 'locked' and not 'not found'")
     func undecided() throws {
         try prepare()
         let query = Item.genericQuery("closed").with(kSecAttrCreationDate, Date(timeIntervalSinceReferenceDate: 0))
@@ -149,7 +158,7 @@ struct LockedSearchTests {
         #expect(find(all).attributesArray?.count == 2)
     }
 
-    @Test("A search for one item ends at the first that can be had, and at the first that is locked")
+    @Test("A search for one item ends at the first item that is readable or locked")
     func oneOfAMix() throws {
         try prepare()
         let query: ItemDictionary = [kSecClass: kSecClassGenericPassword, kSecAttrLabel: "label"]
@@ -178,7 +187,7 @@ struct LockedSearchTests {
         #expect(attributes(of: Item.genericQuery("open"))?[kSecAttrAccessible] as? String == "dk")
     }
 
-    @Test("A locked item keeps its primary key: nothing takes its place")
+    @Test("No other item can take the primary key of a locked item")
     func primaryKeyOfLocked() throws {
         try prepare()
         let item = Item.generic("closed").with(kSecAttrAccessible, kSecAttrAccessibleAlways)
@@ -188,7 +197,7 @@ struct LockedSearchTests {
         #expect(secret(of: Item.genericQuery("closed")) == Item.secret)
     }
 
-    @Test("A damaged item is damaged while it is locked too, and a locked one is never taken for damaged")
+    @Test("Damage is reported also while locked, and a locked item is never reported as damaged")
     func damagedWhileLocked() throws {
         try prepare()
         try #require(InMemoryKeychain.current).damageItems(account: "closed")
@@ -200,7 +209,7 @@ struct LockedSearchTests {
         #expect(try StoredRows.quarantined().count == 1)
     }
 
-    @Test("A synchronizable item that is deleted while locked leaves no mark: what that says would have to be sealed")
+    @Test("A synchronizable item that is deleted while locked leaves no tombstone, which could not be encrypted")
     func tombstoneWhileLocked() throws {
         add(Item.generic().with(kSecAttrSynchronizable, true))
         try LockState.locked.enter()
@@ -216,7 +225,7 @@ struct LockedSearchTests {
 struct LockCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
-    @Test("Case 40: a locked keychain takes no new item")
+    @Test("Case 40: no item can be added to a locked keychain")
     func addWhileLocked() throws {
         try keychain().lock()
         #expect(add(Item.generic()).status == errSecInteractionNotAllowed)
@@ -232,7 +241,7 @@ struct LockCases {
         #expect(add(Item.generic()).status == errSecDuplicateItem)
     }
 
-    @Test("Case 42: the secret of a locked item is not delivered")
+    @Test("Case 42: the secret of a locked item is not returned")
     func findWhileLocked() throws {
         add(Item.generic())
         try keychain().lock()
@@ -251,7 +260,7 @@ struct LockCases {
         #expect(delete(Item.genericQuery()) == errSecSuccess)
     }
 
-    @Test("Case 44: the attributes of a locked item are not delivered either", arguments: [kSecMatchLimitOne, kSecMatchLimitAll])
+    @Test("Case 44: the attributes of a locked item are not returned", arguments: [kSecMatchLimitOne, kSecMatchLimitAll])
     func attributesWhileLocked(limit: CFString) throws {
         add(Item.generic())
         try keychain().lock()
@@ -260,7 +269,9 @@ struct LockCases {
         #expect(answer.result == nil)
     }
 
-    @Test("Case 45: before the first unlock only what is always accessible is found; afterwards a lock leaves the rest of it")
+    @Test(
+        "Case 45: before the first unlock only always accessible items are found; after it, locking leaves the afterFirstUnlock items accessible"
+    )
     func firstUnlock() throws {
         add(Item.generic("first unlock").with(kSecAttrAccessible, kSecAttrAccessibleAfterFirstUnlock))
         add(Item.generic("always").with(kSecAttrAccessible, kSecAttrAccessibleAlways))
@@ -273,7 +284,7 @@ struct LockCases {
         #expect(secret(of: Item.genericQuery("always")) == Item.secret)
     }
 
-    @Test("Case 53: an item with the key of another and another accessibility is a duplicate, and leaves nothing behind")
+    @Test("Case 53: an item with the primary key of another and a different accessibility is a duplicate, and is not stored")
     func otherAccessibility() throws {
         try keychain().setPasscode("swordfish")
         add(Item.generic())

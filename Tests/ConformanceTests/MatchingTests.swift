@@ -11,7 +11,7 @@ private let decomposed = "cafe\u{301}"
 @Suite("Section 2.2: how values are compared", .inMemoryKeychain)
 struct MatchingTests {
     @Test(
-        "A value matches whole and byte by byte: no prefix, no other case, no other form of Unicode",
+        "Values are compared whole and byte by byte: prefix, case and Unicode normalization matter",
         arguments: [kSecAttrAccount, kSecAttrService, kSecAttrLabel, kSecAttrGeneric],
         [
             ("value", "valu"), ("value", "value "), ("value", "Value"), ("value", "val*"), ("value", "%"), ("value", ""),
@@ -24,7 +24,7 @@ struct MatchingTests {
     }
 
     @Test(
-        "Two items may differ in the form of Unicode alone, and each is found by its own",
+        "Two items may differ only in Unicode normalization, and each is found by its own form",
         arguments: [kSecAttrAccount, kSecAttrServer, kSecAttrSecurityDomain, kSecAttrPath, kSecAttrSyncViewHint])
     func unicodeForms(key: CFString) {
         let first = Item.internet().with(key, composed)
@@ -35,7 +35,7 @@ struct MatchingTests {
         #expect(attributes(of: second)?[kSecAttrLabel] as? String == "decomposed")
     }
 
-    @Test("An access group is another one in another form of Unicode", .inMemoryKeychain(accessGroups: [composed]))
+    @Test("Access groups in different Unicode normalization forms are different", .inMemoryKeychain(accessGroups: [composed]))
     func unicodeFormOfGroup() {
         #expect(add(Item.generic().with(kSecAttrAccessGroup, decomposed)).status == errSecMissingEntitlement)
         #expect(add(Item.generic().with(kSecAttrAccessGroup, composed)).status == errSecSuccess)
@@ -126,7 +126,7 @@ struct MatchingTests {
         #expect(find(Item.genericQuery().with(kSecAttrAccessible, kSecAttrAccessibleWhenUnlocked)).status == errSecItemNotFound)
     }
 
-    @Test("An access control is looked at and is no filter")
+    @Test("An access control is validated, but is not a filter")
     func accessControlIsNoFilter() throws {
         add(Item.generic())
         let control = try accessControl(kSecAttrAccessibleAfterFirstUnlock, [])
@@ -134,7 +134,7 @@ struct MatchingTests {
         #expect(delete(Item.genericQuery().with(kSecAttrAccessControl, control)) == errSecSuccess)
     }
 
-    @Test("The secret is no filter")
+    @Test("The secret is not a filter")
     func secretIsNoFilter() {
         add(Item.generic())
         let query = Item.genericQuery().with(kSecValueData, Data("other".utf8))

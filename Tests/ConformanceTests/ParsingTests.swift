@@ -142,7 +142,7 @@ struct ParsingTests {
     }
 
     @Test(
-        "Keys about the person being asked, and old ones, change nothing, whatever their value", arguments: Verb.allCases,
+        "Keys about prompts, and obsolete keys, have no effect, whatever their value", arguments: Verb.allCases,
         [
             Harmless(key: kSecUseDataProtectionKeychain, value: true),
             Harmless(key: kSecUseDataProtectionKeychain, value: "odd"),
@@ -177,7 +177,7 @@ struct ParsingTests {
         #expect(delete(item) == errSecParam)
     }
 
-    @Test("A dictionary may have a hundred keys beyond need, and not two hundred")
+    @Test("A dictionary may have a hundred unneeded keys, but not two hundred")
     func tooManyKeys() {
         add(Item.generic())
         func query(_ keyCount: Int) -> ItemDictionary {

@@ -58,7 +58,7 @@ struct PrimaryKeyTests {
             ]
         } + [Difference(.generic, kSecAttrGeneric)]
 
-    @Test("Two items that differ in an attribute of the key alone are two items", arguments: inKey)
+    @Test("Two items that differ only in an attribute of the primary key can coexist", arguments: inKey)
     private func different(difference: Difference) {
         let (first, second) = difference.items
         #expect(add(first).status == errSecSuccess)
@@ -79,7 +79,7 @@ struct PrimaryKeyTests {
         #expect(find(first).status == errSecSuccess)
     }
 
-    @Test("Two items that differ in any other attribute are one item twice", arguments: notInKey)
+    @Test("Two items that differ only in other attributes are duplicates", arguments: notInKey)
     private func same(difference: Difference) {
         let (first, second) = difference.items
         #expect(add(first).status == errSecSuccess)

@@ -4,7 +4,7 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-/// Return keys, and which keys the delivered dictionary has beside the attributes.
+/// Return keys, and the keys of the resulting dictionary apart from the attributes.
 private struct Flags: CustomTestStringConvertible, Sendable {
     let keys: [CFString]
     let extra: Set<String>
@@ -39,7 +39,7 @@ private func names(_ keys: CFString...) -> Set<String> { Set(keys.map { $0 as St
 private func names(of dictionary: ItemDictionary?) -> Set<String> { Set((dictionary ?? [:]).keys.map { $0 as String }) }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Sections 4.3, 5.2 and 5.3: what is delivered", .inMemoryKeychain)
+@Suite("Sections 4.3, 5.2 and 5.3: results", .inMemoryKeychain)
 struct ResultTests {
     private static let withAttributes = [
         Flags([kSecReturnAttributes], adds: []),
@@ -57,7 +57,7 @@ struct ResultTests {
 
     // MARK: Adding
 
-    @Test("An add delivers the attributes that every item has, and those supplied", arguments: Item.Kind.allCases, withAttributes)
+    @Test("An add returns the attributes that every item has, and those supplied", arguments: Item.Kind.allCases, withAttributes)
     private func addedAttributes(kind: Item.Kind, flags: Flags) throws {
         let item = kind.item.with([kSecAttrLabel: "label", kSecAttrType: 7]).with(flags.dictionary)
         let delivered = try #require(add(item).attributes)
@@ -65,7 +65,7 @@ struct ResultTests {
         #expect(names(of: delivered) == expected)
     }
 
-    @Test("An add delivers the access control if one was supplied")
+    @Test("An add returns the access control if one was supplied")
     func addedAccessControl() throws {
         let control = try accessControl(kSecAttrAccessibleAlways, [])
         let delivered = add(Item.generic().with([kSecAttrAccessControl: control, kSecReturnAttributes: true])).attributes
@@ -89,7 +89,7 @@ struct ResultTests {
 
     // MARK: Searching
 
-    @Test("A search delivers the attributes that every found item has, and those supplied", arguments: Item.Kind.allCases, withAttributes)
+    @Test("A search returns the attributes that every item has, and those supplied", arguments: Item.Kind.allCases, withAttributes)
     private func foundAttributes(kind: Item.Kind, flags: Flags) throws {
         add(kind.item.with([kSecAttrLabel: "label", kSecAttrType: 7]))
         let expected = Self.common.union(kind.keyAttributes).union(flags.extra)
@@ -131,7 +131,7 @@ struct ResultTests {
         #expect(found[kSecAttrAccessControl] is SecAccessControl)
     }
 
-    @Test("A search for data and persistent reference delivers both, and says which item it is")
+    @Test("A search for data and persistent reference returns both, with the attributes of the item")
     func foundDataAndReference() throws {
         add(Item.generic())
         let found = try #require(find(Item.genericQuery().with([kSecReturnData: true, kSecReturnPersistentRef: true])).attributes)
@@ -140,7 +140,7 @@ struct ResultTests {
         #expect(found[kSecAttrAccount] as? String == "account")
     }
 
-    @Test("A search for data alone delivers data, for a persistent reference alone that", arguments: Item.Kind.allCases)
+    @Test("A search for data alone returns data, and one for a persistent reference alone returns that", arguments: Item.Kind.allCases)
     func foundDataAlone(kind: Item.Kind) {
         let reference = add(kind.item.with(kSecReturnPersistentRef, true)).data
         #expect(find(kind.query.with(kSecReturnData, true)).data == Item.secret)
@@ -157,7 +157,7 @@ struct ResultTests {
         }
     }
 
-    @Test("An item without a secret has no data key, asked for data and attributes")
+    @Test("A result with data and attributes has no data key if the item has no secret")
     func foundWithoutSecret() {
         add(Item.genericQuery())
         let found = find(Item.genericQuery().with([kSecReturnData: true, kSecReturnAttributes: true])).attributes
@@ -173,7 +173,7 @@ struct ResultTests {
         #expect(find(query).dataArray == [Item.secret])
     }
 
-    @Test("A call that fails delivers nothing")
+    @Test("A call that fails returns nothing")
     func failure() {
         let answer = find(Item.genericQuery().with(kSecReturnData, true))
         #expect(answer.status == errSecItemNotFound)
@@ -185,10 +185,10 @@ struct ResultTests {
     }
 }
 
-@Suite("What calls deliver, cases of the specification", .inMemoryKeychain)
+@Suite("Results, cases of the specification", .inMemoryKeychain)
 struct ResultCases {
     @Test(
-        "Case 16: a password has no reference: asking for one delivers nothing and is no mistake",
+        "Case 16: a password has no reference: requesting one returns nothing and is not an error",
         arguments: [Item.Kind.generic, .internet])
     func returnRef(kind: Item.Kind) {
         let item = kind.item.with(kSecReturnRef, true)
@@ -202,13 +202,13 @@ struct ResultCases {
     }
 
     @Test(
-        "Case 17: certificates, keys and identities are not stored yet, and every call says so",
+        "Case 17: certificates, keys and identities are unimplemented in every call",
         arguments: Verb.allCases, [kSecClassCertificate, kSecClassKey, kSecClassIdentity])
     func otherClasses(verb: Verb, itemClass: CFString) {
         #expect(verb.status([kSecClass: itemClass, kSecAttrLabel: "label"]) == errSecUnimplemented)
     }
 
-    @Test("Case 17: what an add delivers depends on the return keys")
+    @Test("Case 17: the result of an add depends on the return keys")
     func addResults() throws {
         #expect(add(Item.generic("none")).result == nil)
         let reference = try #require(add(Item.generic("reference").with(kSecReturnPersistentRef, true)).data)
@@ -228,7 +228,7 @@ struct ResultCases {
         #expect((all[kSecValuePersistentRef] as? Data)?.count == 20)
     }
 
-    @Test("Case 18: an attribute of another class is no attribute of this one")
+    @Test("Case 18: an attribute of another class is rejected")
     func attributeOfAnotherClass() {
         #expect(add(Item.generic().with(kSecAttrServer, "example.com")).status == errSecNoSuchAttr)
         #expect(delete(Item.genericQuery().with(kSecAttrServer, "example.com")) == errSecNoSuchAttr)
@@ -256,7 +256,7 @@ struct ResultCases {
         #expect(find(all.with(kSecReturnPersistentRef, true)).dataArray == [reference])
     }
 
-    @Test("Case 24: an item without a secret has attributes and no data, asked for both")
+    @Test("Case 24: a result with attributes and data has only attributes if the item has no secret")
     func attributesOfItemWithoutSecret() throws {
         add(Item.genericQuery())
         let query = Item.genericQuery().with([
@@ -269,7 +269,7 @@ struct ResultCases {
         #expect(found.first?[kSecAttrAccount] as? String == "account")
     }
 
-    @Test("Case 25: the data of an item without a secret is nothing, and nothing in an array")
+    @Test("Case 25: a search for the data of an item without a secret returns nothing, or an empty array")
     func dataOfItemWithoutSecret() {
         add(Item.genericQuery())
         let one = find(Item.genericQuery().with([kSecReturnData: true, kSecMatchLimit: kSecMatchLimitOne]))

@@ -4,7 +4,7 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-/// A limit, and what it delivers of three items.
+/// A limit, and the number of results from three items.
 private struct Limit: CustomTestStringConvertible, Sendable {
     let value: any Sendable
     let outcome: Outcome
@@ -27,7 +27,7 @@ private struct Limit: CustomTestStringConvertible, Sendable {
 @Suite("Sections 5.1, 5.4 to 5.7: searches", .inMemoryKeychain)
 struct SearchTests {
     @Test(
-        "A limit of one delivers one item, every other limit an array",
+        "A limit of one returns one item, and every other limit an array",
         arguments: [
             Limit(kSecMatchLimitOne as String, .one), Limit(1, .one), Limit(NSNumber(value: 1), .one), Limit(UInt8(1), .one),
             Limit(kSecMatchLimitAll as String, .array(count: 3)), Limit(-1, .array(count: 3)), Limit(2, .array(count: 2)),
@@ -53,14 +53,14 @@ struct SearchTests {
         }
     }
 
-    @Test("Without a limit one item is delivered")
+    @Test("Without a limit one item is returned")
     func noLimit() {
         add(Item.generic("first"))
         add(Item.generic("second"))
         #expect(find([kSecClass: kSecClassGenericPassword, kSecReturnData: true]).data == Item.secret)
     }
 
-    @Test("Items are delivered in the order in which they were added, and an update changes nothing about it")
+    @Test("Items are returned in the order in which they were added, which an update preserves")
     func order() throws {
         let accounts = ["c", "a", "d", "b"]
         for account in accounts { add(Item.generic(account)) }
@@ -69,7 +69,7 @@ struct SearchTests {
         #expect(try #require(found.attributesArray).map { $0[kSecAttrAccount] as? String } == accounts)
     }
 
-    @Test("The limit counts what every filter has let through")
+    @Test("The limit counts the items that pass every filter")
     func limitAfterFilters() {
         add(Item.internet(server: "other.org"))
         add(Item.internet(server: "www.example.com"))
@@ -91,14 +91,14 @@ struct SearchTests {
         #expect(find(query).status == errSecItemNotFound)
     }
 
-    @Test("A policy or an issuer is for certificates", arguments: Item.Kind.allCases, [kSecMatchPolicy, kSecMatchIssuers])
+    @Test("A policy or an issuer applies only to certificates", arguments: Item.Kind.allCases, [kSecMatchPolicy, kSecMatchIssuers])
     func certificateKeys(kind: Item.Kind, key: CFString) {
         add(kind.item)
         #expect(find(kind.query.with(key, [String]())).status == errSecUnimplemented)
     }
 
     @Test(
-        "What narrows a search for certificates is without effect on passwords",
+        "Match keys for certificates have no effect on passwords",
         arguments: [kSecMatchTrustedOnly, kSecMatchValidOnDate, kSecMatchEmailAddressIfPresent])
     func ignoredCertificateKeys(key: CFString) {
         add(Item.generic())
@@ -132,7 +132,7 @@ struct PersistentReferenceTests {
     }
 
     @Test(
-        "Beside a reference there may be no attribute, even one that fits",
+        "A search by reference allows no attributes, not even matching ones",
         arguments: [
             (kSecAttrAccount, "account"), (kSecAttrService, "service"), (kSecAttrLabel, "label"), (kSecAttrAccessGroup, "in-memory"),
             (kSecAttrSynchronizable, false), (kSecAttrSynchronizable, true), (kSecAttrAccessible, "ak"),
@@ -142,7 +142,7 @@ struct PersistentReferenceTests {
         #expect(find(query.with(key, value)).status == errSecParam)
     }
 
-    @Test("A reference finds a synchronizable item without a word about that")
+    @Test("A reference finds a synchronizable item without kSecAttrSynchronizable")
     func synchronizable() throws {
         let query: ItemDictionary = [kSecValuePersistentRef: try reference(ofAdding: Item.generic().with(kSecAttrSynchronizable, true))]
         #expect(secret(of: query) == Item.secret)
@@ -150,7 +150,7 @@ struct PersistentReferenceTests {
         #expect(delete(query) == errSecSuccess)
     }
 
-    @Test("A well-formed reference to nothing finds nothing, in both forms", arguments: [Verb.find, .update, .delete], [16, 8])
+    @Test("A well-formed reference of no item finds nothing, in both forms", arguments: [Verb.find, .update, .delete], [16, 8])
     func unknown(verb: Verb, byteCount: Int) {
         add(Item.generic())
         let reference = Data("genp".utf8) + Data(repeating: 0, count: byteCount)
@@ -166,7 +166,7 @@ struct PersistentReferenceTests {
         #expect(delete(query.with(kSecAttrAccount, "account")) == errSecSuccess)
     }
 
-    @Test("A reference of the older form takes no attributes in an update or a delete", arguments: [Verb.update, .delete])
+    @Test("A reference of the older form allows no attributes in an update or a delete", arguments: [Verb.update, .delete])
     func legacyWithAttributes(verb: Verb) {
         let reference = Data("genp".utf8) + Data(repeating: 0, count: 8)
         #expect(verb.status([kSecValuePersistentRef: reference, kSecAttrAccount: "account"]) == errSecParam)
@@ -183,19 +183,19 @@ struct PersistentReferenceTests {
 
 @Suite("Persistent references, cases of the specification", .inMemoryKeychain)
 struct PersistentReferenceCases {
-    /// Adds an item and answers its persistent reference.
+    /// Adds an item and returns its persistent reference.
     private func reference(ofAdding item: ItemDictionary) throws -> Data {
         try #require(add(item.with(kSecReturnPersistentRef, true)).data)
     }
 
-    @Test("Case 28: a reference alone, without class, leads to the same attributes as a query")
+    @Test("Case 28: a reference alone, without a class, returns the same attributes as a query")
     func attributesByReference() throws {
         let reference = try reference(ofAdding: Item.internet())
         let byReference = try #require(attributes(of: [kSecValuePersistentRef: reference]))
         #expect(byReference.isEqual(to: attributes(of: Item.internetQuery())))
     }
 
-    @Test("Case 29: the reference of a deleted item leads nowhere, and an item added again has one of its own")
+    @Test("Case 29: the reference of a deleted item finds nothing, and an item added again has a new one")
     func deleted() throws {
         let old = try reference(ofAdding: Item.internet())
         #expect(delete(Item.internetQuery()) == errSecSuccess)
@@ -234,7 +234,7 @@ struct PersistentReferenceCases {
         #expect(found[PrivateKey.uuid] == nil)
     }
 
-    @Test("Case 34: a search by reference takes no attribute")
+    @Test("Case 34: a search by reference allows no attributes")
     func referenceWithAttribute() throws {
         let reference = try reference(ofAdding: Item.generic())
         #expect(find([kSecValuePersistentRef: reference, kSecAttrAccount: "account"]).status == errSecParam)

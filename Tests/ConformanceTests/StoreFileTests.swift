@@ -9,10 +9,10 @@ import KeychainTestSupport
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-/// Where this keychain leaves Apple's behaviour on purpose: a file that cannot be read is kept as it is until a person decides.
+/// A deliberate difference from Apple's keychain: an unreadable file stays unchanged until a person decides.
 @Suite("The database file, cases of the specification")
 struct StoreFileCases {
-    /// What the database may have been replaced by.
+    /// Files that replace the database.
     enum Garbage: CaseIterable, Sendable {
         case noise
         case noiseBehindSQLiteHeader
@@ -75,12 +75,15 @@ struct StoreFileCases {
     }
 
     @Test(
-        "Case 56: a database that others may use is refused, and works again once it is private", arguments: [0o644, 0o640, 0o660, 0o604])
+        "Case 56: a database that other users can access is rejected, and works again once it is private",
+        arguments: [0o644, 0o640, 0o660, 0o604])
     func looseMode(mode: Int) throws {
         try unusableMode(mode)
     }
 
-    @Test("Case 56: a database that may not be read is unavailable, and works again once it may", .disabled(if: isSuperuser))
+    @Test(
+        "Case 56: a database without read permission is unavailable, and works again once permission is granted", .disabled(if: isSuperuser)
+    )
     func unreadable() throws {
         try unusableMode(0o000)
     }
@@ -102,7 +105,7 @@ struct StoreFileCases {
         }
     }
 
-    @Test("Case 57: a database that may only be read can be searched, and every change says read-only", .disabled(if: isSuperuser))
+    @Test("Case 57: a database without write permission can be searched, and every change reports 'read-only'", .disabled(if: isSuperuser))
     func readOnly() throws {
         try KeychainFolder.with { folder in
             folder.inFreshProcess { #expect(add(Item.generic()).status == errSecSuccess) }
@@ -144,7 +147,7 @@ struct StoreFileCases {
         }
     }
 
-    @Test("What one process stored, the next one finds, changes and deletes")
+    @Test("A process finds, changes and deletes items that an earlier process stored")
     func nextProcess() throws {
         try KeychainFolder.with { folder in
             let reference = folder.inFreshProcess { add(Item.internet().with(kSecReturnPersistentRef, true)).data }
@@ -170,7 +173,7 @@ struct BackupCases {
         }
     }
 
-    @Test("Case 81: after backup and restore, references lead to the same items, attributes and secrets")
+    @Test("Case 81: after backup and restore, references find the same items, attributes and secrets")
     func referencesSurvive() throws {
         try KeychainFolder.with { old in
             try KeychainFolder.with { new in
@@ -196,7 +199,7 @@ struct BackupCases {
         }
     }
 
-    @Test("Case 81: an item of this device only is absent after a restore, and can be added")
+    @Test("Case 81: an item for this device only is absent after a restore, and can be added")
     func thisDeviceOnly() throws {
         try KeychainFolder.with { old in
             try KeychainFolder.with { new in
@@ -212,7 +215,7 @@ struct BackupCases {
         }
     }
 
-    @Test("An item that was deleted is not in a backup, nor is what is left of a synchronizable one")
+    @Test("A backup contains neither deleted items nor tombstones")
     func deletedItems() throws {
         try KeychainFolder.with { old in
             try KeychainFolder.with { new in

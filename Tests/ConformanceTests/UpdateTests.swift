@@ -13,7 +13,7 @@ struct UpdateTests {
     // MARK: The query
 
     @Test(
-        "No match key may stand in the query of an update",
+        "The query of an update must not contain a match key",
         arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchHostOrSubdomainOfHost, kSecMatchPolicy, "m_Unknown" as CFString])
     func matchKeys(key: CFString) {
         add(Item.internet())
@@ -43,7 +43,7 @@ struct UpdateTests {
     }
 
     @Test(
-        "An update refuses every key that is no attribute of the item",
+        "An update rejects every key that is not an attribute of the item",
         arguments: [
             (kSecClass, kSecClassGenericPassword as String, errSecNoSuchAttr), (kSecReturnData, true, errSecNoSuchAttr),
             (kSecReturnAttributes, false, errSecNoSuchAttr), (kSecMatchLimit, 1, errSecNoSuchAttr),
@@ -63,7 +63,7 @@ struct UpdateTests {
     }
 
     @Test(
-        "An update looks at the type of each value",
+        "An update checks the type of each value",
         arguments: [
             (kSecValueData, "text"), (kSecValueData, NSNull()), (kSecValueData, 1), (kSecAttrLabel, true), (kSecAttrType, Data()),
             (kSecAttrAccessible, "bogus"), (kSecAttrAccessControl, "string"), (kSecAttrSynchronizable, Data()),
@@ -77,7 +77,7 @@ struct UpdateTests {
     }
 
     @Test(
-        "Every attribute of the class can be changed, and the secret stays",
+        "Every attribute of the class can be changed without changing the secret",
         arguments: [
             (kSecAttrLabel, .text("new")), (kSecAttrComment, .text("new")), (kSecAttrDescription, .data(Data([1]))),
             (kSecAttrGeneric, .data(Data([2]))), (kSecAttrType, .number(5)), (kSecAttrCreator, .number(6)),
@@ -94,7 +94,7 @@ struct UpdateTests {
         #expect(count(of: [kSecClass: kSecClassGenericPassword]) == 1)
     }
 
-    @Test("A new secret leaves the attributes as they are, save date and sha1")
+    @Test("A new secret changes no attribute except modification date and sha1")
     func changeSecret() throws {
         add(Item.generic().with(change))
         let before = try #require(attributes(of: query))
@@ -105,7 +105,7 @@ struct UpdateTests {
         #expect(secret(of: query) == Data("new".utf8))
     }
 
-    @Test("The creation date can be set; modification date, sha1 and user cannot, and are no mistake")
+    @Test("The creation date can be set; modification date, sha1 and user are ignored")
     func derivedAttributes() throws {
         add(Item.generic())
         let date = Date(timeIntervalSinceReferenceDate: 1000)
@@ -122,7 +122,7 @@ struct UpdateTests {
         #expect(PlainValue(found[PrivateKey.user]) == .data(Data()))
     }
 
-    @Test("'Synchronizable or not' changes nothing about an item", arguments: [true, false])
+    @Test("'Synchronizable or not' as a change has no effect", arguments: [true, false])
     func synchronizableAny(isSynchronizable: Bool) {
         let query = query.with(kSecAttrSynchronizable, isSynchronizable)
         add(Item.generic().with(kSecAttrSynchronizable, isSynchronizable))
@@ -139,7 +139,7 @@ struct UpdateTests {
         #expect(update(query, [kSecAttrAccessible: kSecAttrAccessibleWhenUnlockedThisDeviceOnly]) == errSecParam)
     }
 
-    @Test("No changes at all is an update, and makes the modification date later")
+    @Test("An update without changes succeeds, with a later modification date")
     func noChanges() throws {
         add(Item.generic())
         let before = try #require(attributes(of: query)?[kSecAttrModificationDate] as? Date)
@@ -218,7 +218,7 @@ struct ChangeCases {
         #expect(update(Item.genericQuery(), [kSecReturnData: true]) == errSecNoSuchAttr)
     }
 
-    @Test("Case 86: every update makes the modification date later, whatever it says about it")
+    @Test("Case 86: every update sets a later modification date, whatever date the call names")
     func modificationDate() throws {
         add(Item.generic())
         var last = try #require(attributes(of: Item.genericQuery())?[kSecAttrModificationDate] as? Date)

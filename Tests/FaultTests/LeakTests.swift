@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
+import Contracts
 import Crypto
 import Foundation
 import Glibc

@@ -61,7 +61,7 @@ struct TPMKeychainTests {
             for _ in 0..<2 { #expect(try process.status(of: "unlock Spaceball") == .authFailed) }
             let answer = try process.ask("unlock Druidia")
             #expect(KeychainStatus(rawValue: answer.status) == .authFailed && answer.text.contains("try again in 2 s"), "\(answer)")
-            guard case .status(let status) = try keychain(home, chip).report(asksChip: true).store?.chip else {
+            guard case .status(let status) = try keychain(home, chip).report(queriesTPM: true).store?.tpmState else {
                 Issue.record("the chip does not answer")
                 return
             }

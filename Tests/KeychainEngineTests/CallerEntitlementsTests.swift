@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("What the calling program is entitled to")
+@Suite("Entitlements of the calling program")
 struct CallerEntitlementsTests {
     /// A folder in which every source can be put in place.
     struct Sources {
@@ -158,7 +158,7 @@ struct EntitlementsFileTests {
         #expect(try read(["keychain-access-groups": ["T.shared", "", "T.shared", "program"]]).accessGroups == ["T.shared", "program"])
     }
 
-    @Test("An app clip is recognised", arguments: [true, false])
+    @Test("An app clip is recognized", arguments: [true, false])
     func appClip(_ isClip: Bool) throws {
         #expect(try read(["com.apple.developer.on-demand-install-capable": isClip]).isAppClip == isClip)
     }

@@ -12,7 +12,7 @@ import Testing
 @Suite("The configuration, from the environment")
 struct KeychainConfigurationTests {
     @Test(
-        "The places follow KEYCHAIN_HOME, else the XDG base directories, else HOME",
+        "The locations follow KEYCHAIN_HOME, else the XDG base directories, else HOME",
         arguments: [
             (
                 ["HOME": "/home/skroob"],
@@ -51,7 +51,7 @@ struct KeychainConfigurationTests {
     }
 
     @Test(
-        "Without any place the failure names what to set",
+        "Without any location the error names the variable to set",
         arguments: [[:], ["HOME": ""], ["HOME": "skroob"], ["XDG_STATE_HOME": "/state"]])
     func noPlace(_ environment: [String: String]) {
         let failure = #expect(throws: KeychainFailure.self) { try KeychainConfiguration(environment: environment) }
@@ -66,7 +66,7 @@ struct KeychainConfigurationTests {
         #expect(configuration.protectorForNewStore == kind)
     }
 
-    @Test("KEYCHAIN_TPM_TCTI says where the TPM is; unset or empty, it is the machine's")
+    @Test("KEYCHAIN_TPM_TCTI names the TPM; unset or empty, it is the machine's")
     func tpmPlace() throws {
         let standard = "device:/dev/tpmrm0"
         for (value, expected) in [(nil, standard), ("", standard), ("swtpm:path=/s", "swtpm:path=/s")] as [(String?, String)] {
@@ -77,13 +77,14 @@ struct KeychainConfigurationTests {
     }
 
     @Test(
-        "Without KEYCHAIN_PROTECTOR the choice is left open",
+        "Without KEYCHAIN_PROTECTOR no protector is configured",
         arguments: [["KEYCHAIN_HOME": "/k"], ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PROTECTOR": ""]])
     func openProtector(_ environment: [String: String]) throws {
         #expect(try KeychainConfiguration(environment: environment).protectorForNewStore == nil)
     }
 
-    @Test("A KEYCHAIN_PROTECTOR that is not known is refused, with the names that are", arguments: ["tpm", "KeyFile", " keyFile", "none"])
+    @Test(
+        "An unknown KEYCHAIN_PROTECTOR is rejected, and the error lists the known names", arguments: ["tpm", "KeyFile", " keyFile", "none"])
     func unknownProtector(_ name: String) {
         let failure = #expect(throws: KeychainFailure.self) {
             try KeychainConfiguration(environment: ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PROTECTOR": name])
@@ -94,7 +95,7 @@ struct KeychainConfigurationTests {
     }
 
     @Test(
-        "The credentials directory is taken when it is absolute",
+        "The credentials directory is used if it is an absolute path",
         arguments: [("/run/credentials/a.service", "/run/credentials/a.service"), ("credentials", nil), ("", nil), (nil, nil)]
             as [(String?, String?)])
     func credentialsDirectory(_ value: String?, expected: String?) throws {
@@ -104,7 +105,7 @@ struct KeychainConfigurationTests {
     }
 
     @Test(
-        "KEYCHAIN_PINENTRY names the program that asks, or, empty, none",
+        "KEYCHAIN_PINENTRY names the prompt program; empty means none",
         arguments: [(nil, .automatic), ("", .never), ("/opt/bin/pinentry", .program("/opt/bin/pinentry"))]
             as [(String?, PinentrySelection)])
     func pinentry(_ value: String?, expected: PinentrySelection) throws {
@@ -113,7 +114,7 @@ struct KeychainConfigurationTests {
         #expect(try KeychainConfiguration(environment: environment).pinentry == expected)
     }
 
-    @Test("A KEYCHAIN_PINENTRY that would be looked for somewhere is refused", arguments: ["pinentry", "./pinentry", " ", "~/pinentry"])
+    @Test("A KEYCHAIN_PINENTRY that is not an absolute path is rejected", arguments: ["pinentry", "./pinentry", " ", "~/pinentry"])
     func relativePinentry(_ value: String) {
         let failure = #expect(throws: KeychainFailure.self) {
             try KeychainConfiguration(environment: ["KEYCHAIN_HOME": "/k", "KEYCHAIN_PINENTRY": value])
@@ -122,7 +123,7 @@ struct KeychainConfigurationTests {
         #expect(failure?.reason.contains("KEYCHAIN_PINENTRY") == true)
     }
 
-    @Test("Of the environment, whatever asks a person learns where the person is and which language to speak, and nothing else")
+    @Test("A prompt program inherits only the variables for terminal, display and language")
     func promptEnvironment() throws {
         let passedOn = [
             "DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XAUTHORITY": "/x", "XDG_RUNTIME_DIR": "/run/user/1000",
@@ -164,7 +165,7 @@ struct PasscodePolicyTests {
         #expect(try policy("", mode: nil) == PasscodePolicy(minimumLength: 6, cost: .standard))
     }
 
-    @Test("The values hold as they are, above the defaults and below", arguments: [(12, 256), (1, 1)])
+    @Test("Values above and below the defaults apply unchanged", arguments: [(12, 256), (1, 1)])
     func values(length: Int, mebibytes: Int) throws {
         let cost = try #require(PasscodeCost(memoryMebibytes: mebibytes))
         #expect(
@@ -173,7 +174,7 @@ struct PasscodePolicyTests {
     }
 
     @Test(
-        "What is not understood is an error, and never passed over",
+        "An unknown or malformed entry is an error and is never ignored",
         arguments: [
             "", "12", "[]", #"{"passcodeMinimumLength": "12"}"#, #"{"passcodeMinimumLength": 0}"#, #"{"passcodeMemoryMiB": 100}"#,
             #"{"passcodeMemoryMiB": 2048}"#, #"{"passcodeminimumlength": 12}"#,
@@ -183,13 +184,13 @@ struct PasscodePolicyTests {
         #expect(failure.path?.hasSuffix("/policy.json") == true && failure.subject == .policy)
     }
 
-    @Test("A link that leads nowhere is not the same as no policy")
+    @Test("A dangling link is an error, not a missing policy")
     func danglingLink() throws {
         let failure = try failure { try policy("", mode: nil) { _ = unsafe symlink("nowhere", $0) } }
         #expect(failure.reason.hasSuffix("is a link that leads nowhere"))
     }
 
-    @Test("A directory that is a link leading nowhere is not the same as no policy")
+    @Test("A directory that is a dangling link is an error, not a missing policy")
     func danglingDirectory() throws {
         try withTemporaryDirectory { directory in
             // The paths are copied for the call.
@@ -206,24 +207,24 @@ struct PasscodePolicyTests {
         }
     }
 
-    @Test("One that others can change is refused", arguments: [0o664, 0o646, 0o666])
+    @Test("A policy that other users can change is rejected", arguments: [0o664, 0o646, 0o666])
     func writableByOthers(mode: Int) throws {
         #expect(try failure { try policy("{}", mode: mode) }.reason.hasSuffix("can be changed by others: run chmod go-w on it"))
     }
 
-    @Test("One that does not belong to root is refused, also if it is the user's own", .requiresOrdinaryUser)
+    @Test("A policy that root does not own is rejected, even if the user owns it", .requiresOrdinaryUser)
     func ownFile() throws {
         #expect(try failure { try policy("{}", acceptsOwnFile: false) }.reason.hasSuffix("does not belong to root: run chown root on it"))
     }
 
-    @Test("One that belongs to another user is refused, by root too", .requiresRoot)
+    @Test("Root also rejects a policy of another user", .requiresRoot)
     func othersFile() throws {
         // The path is copied for the call.
         let failure = try failure { try policy("{}") { _ = unsafe chown($0, 12_345, 12_345) } }
         #expect(failure.reason.hasSuffix("does not belong to root: run chown root on it"))
     }
 
-    @Test("A failure names the policy and not the keychain")
+    @Test("An error names the policy and not the keychain")
     func namesThePolicy() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/etc.json"

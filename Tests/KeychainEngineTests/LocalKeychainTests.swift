@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The keychain in a file")
 struct LocalKeychainTests {
-    @Test("The first write makes it: a store and a key file, in directories for their owner alone")
+    @Test("The first write creates a store and a key file, in directories accessible only to their owner")
     func made() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/made/on/the/way"
@@ -29,7 +29,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("What one has stored another one reads, updates and deletes")
+    @Test("One instance reads, updates and deletes the items of another")
     func reopened() throws {
         try withTemporaryDirectory { directory in
             try LocalKeychain(home: directory + "/home").addItem("account", "secret")
@@ -41,7 +41,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("Two that are open at once see each other's writes")
+    @Test("Two open instances see each other's writes")
     func shared() throws {
         try withTemporaryDirectory { directory in
             let (one, other) = (LocalKeychain(home: directory + "/home"), LocalKeychain(home: directory + "/home"))
@@ -64,7 +64,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("A call that the entitlements forbid makes nothing")
+    @Test("A call that the entitlements forbid creates no keychain")
     func forbidden() throws {
         try withTemporaryDirectory { directory throws in
             let keychain = LocalKeychain(home: directory + "/home")
@@ -78,7 +78,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("An item that could not be stored anyway makes no keychain")
+    @Test("An item that cannot be stored creates no keychain")
     func refused() throws {
         try withTemporaryDirectory { directory throws in
             let keychain = LocalKeychain(home: directory + "/home")
@@ -99,7 +99,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("Threads that use it for the first time at once make one")
+    @Test("Threads that first use it concurrently create one keychain")
     func firstUseAtOnce() async throws {
         let directory = try TemporaryDirectory()
         let keychain = LocalKeychain(home: directory.path + "/home")
@@ -111,7 +111,7 @@ struct LocalKeychainTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/home/keys").count == 1)
     }
 
-    @Test("A store that is removed while it is open is not written to, and no new one takes its place")
+    @Test("A store removed while open is not written to, and no new one is created")
     func removedWhileOpen() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -124,7 +124,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("A copy that is put back while it is open is used from the next write on")
+    @Test("A copy restored while the store is open is used from the next write on")
     func putBackWhileOpen() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -143,9 +143,9 @@ struct LocalKeychainTests {
     }
 }
 
-@Suite("What is reported and verified")
+@Suite("Status report and verification")
 struct KeychainReportTests {
-    @Test("Where there is no keychain the report says so, and makes nothing")
+    @Test("Without a keychain the report says so, and creates nothing")
     func absent() throws {
         try withTemporaryDirectory { directory in
             let report = try LocalKeychain(home: directory + "/home").report()
@@ -174,7 +174,7 @@ struct KeychainReportTests {
         }
     }
 
-    @Test("A keychain as it was written is found whole")
+    @Test("An undamaged keychain passes the verification")
     func whole() throws {
         try withTemporaryDirectory { directory in
             let keychain = LocalKeychain(home: directory + "/home")
@@ -185,7 +185,7 @@ struct KeychainReportTests {
         }
     }
 
-    @Test("Verifying where there is no keychain says 'not found', and makes nothing")
+    @Test("Verifying without a keychain reports 'not found', and creates nothing")
     func nothingToVerify() throws {
         try withTemporaryDirectory { directory throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {
@@ -202,7 +202,7 @@ private struct FixedClock: WallClock {
     func now() -> Double { seconds }
 }
 
-@Suite("Every clock keeps the promises of a clock")
+@Suite("Every clock obeys the contract of clocks")
 struct WallClockContractTests {
     @Test("The system's clock")
     func systemClock() {
@@ -214,7 +214,7 @@ struct WallClockContractTests {
         #expect(WallClockContract.violations(of: try InMemoryKeychain().clock) == [])
     }
 
-    @Test("A clock that counts from another year, in another unit, or not at all is found out")
+    @Test("A clock with another epoch or unit, or that stands still, fails")
     func broken() {
         let now = Date()
         for seconds in [now.timeIntervalSince1970, now.timeIntervalSinceReferenceDate * 1_000, .nan, .infinity, 0] {

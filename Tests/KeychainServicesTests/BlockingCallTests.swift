@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Blocking calls", .timeLimit(.minutes(2)))
 struct BlockingCallTests {
-    /// The calls that ran, their order, and the most that ran at once.
+    /// The calls that ran, their order, and the maximum that ran concurrently.
     // Unchecked: `condition` guards the variables.
     private final class Record: @unchecked Sendable {
         private let condition = NSCondition()
@@ -49,13 +49,13 @@ struct BlockingCallTests {
         #expect(value == "caller's")
     }
 
-    @Test("A call that throws passes its error on")
+    @Test("A thrown error is rethrown to the caller")
     func throwing() async {
         struct Stopped: Error {}
         await #expect(throws: Stopped.self) { try await withBlockingCalls { throw Stopped() } }
     }
 
-    @Test("An executor without running calls runs the next one", arguments: [1, 4])
+    @Test("An idle executor runs the next call", arguments: [1, 4])
     func consecutiveCalls(maximumCallCount: Int) async {
         let executor = BlockingCallExecutor(maximumCallCount: maximumCallCount)
         let record = Record()
@@ -63,7 +63,7 @@ struct BlockingCallTests {
         #expect(record.names == (0..<20).map { "\($0)" })
     }
 
-    @Test("No more calls than the maximum run at once")
+    @Test("No more than the maximum number of calls run concurrently")
     func limit() async {
         let executor = BlockingCallExecutor(maximumCallCount: 2)
         let record = Record()
@@ -76,7 +76,7 @@ struct BlockingCallTests {
         #expect(Set(record.names).count == 6)
     }
 
-    @Test("All calls up to the maximum run at once, more than the machine has cores")
+    @Test("Calls up to the maximum run concurrently, even if the machine has fewer cores")
     func manyBlockedCalls() async {
         let executor = BlockingCallExecutor(maximumCallCount: 64)
         let record = Record()
@@ -88,7 +88,7 @@ struct BlockingCallTests {
     }
 
     // One call at a time: with two, either could record its name first.
-    @Test("The most urgent call runs next, and among equals the oldest")
+    @Test("The call with the highest priority runs next, and among equals the oldest")
     func order() async {
         let executor = BlockingCallExecutor(maximumCallCount: 1)
         let record = Record()

@@ -5,8 +5,8 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-/// Rows of the article "Differences from Apple" that take a whole keychain to show.
-@Suite("Where the keychain differs from Apple's on purpose", .inMemoryKeychain)
+/// Rows of the article "Differences from Apple" that require a complete keychain to test.
+@Suite("Deliberate differences from Apple's keychain", .inMemoryKeychain)
 struct DifferencesFromAppleTests {
     private func add(_ attributes: [CFString: Any]) -> OSStatus {
         SecItemAdd(attributes.merging([kSecClass: kSecClassGenericPassword]) { given, _ in given } as CFDictionary, nil)
@@ -22,7 +22,7 @@ struct DifferencesFromAppleTests {
         return (result as? [[String: Any]])?.compactMap { $0[kSecAttrAccount as String] as? String }
     }
 
-    @Test("The limit counts what is left after the filters")
+    @Test("The limit counts the items that pass all filters")
     func limitAfterFilters() {
         for server in ["example.org", "www.example.net", "www.example.com"] {
             #expect(add([kSecClass: kSecClassInternetPassword, kSecAttrServer: server, kSecAttrAccount: server]) == errSecSuccess)
@@ -42,7 +42,7 @@ struct DifferencesFromAppleTests {
         #expect(accounts([kSecAttrService: "luggage"]) == ["m", "z", "a"])
     }
 
-    @Test("Items that one update would give the same primary key stay as they are, all of them")
+    @Test("An update that would give several items the same primary key changes none of them")
     func collisionWithinOneUpdate() {
         for account in ["a", "b"] { #expect(add([kSecAttrAccount: account, kSecAttrService: "luggage"]) == errSecSuccess) }
         let query: [CFString: Any] = [kSecClass: kSecClassGenericPassword, kSecAttrService: "luggage"]
@@ -50,7 +50,7 @@ struct DifferencesFromAppleTests {
         #expect(accounts([kSecAttrService: "luggage"]) == ["a", "b"])
     }
 
-    @Test("An access control of no flags protects like the accessibility alone, and is read back as such")
+    @Test("An access control without flags is equal to the accessibility alone")
     func accessControlOfNoFlags() throws {
         let accessControl = try #require(SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleAfterFirstUnlock, [], nil))
         #expect(add([kSecAttrAccount: "Skroob", kSecAttrAccessControl: accessControl]) == errSecSuccess)

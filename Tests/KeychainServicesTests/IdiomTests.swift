@@ -8,7 +8,7 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-@Suite("The ways code for Apple platforms is written", .inMemoryKeychain)
+@Suite("Idioms of code for Apple platforms", .inMemoryKeychain)
 struct IdiomTests {
     private let secret = "open sesame".data(using: .utf8)!
 
@@ -139,7 +139,7 @@ struct IdiomTests {
 
     // MARK: Results
 
-    @Test("Results go into a CFTypeRef?, an AnyObject?, or through a pointer")
+    @Test("Results are returned in a CFTypeRef?, an AnyObject?, or through a pointer")
     func results() {
         addItem()
         let query = [kSecClass: kSecClassGenericPassword, kSecReturnData: true] as [CFString: Any]
@@ -202,7 +202,7 @@ struct IdiomTests {
         #expect(result as? [Data] == [secret, secret, secret])
     }
 
-    @Test("SecItemAdd delivers too")
+    @Test("SecItemAdd returns results")
     func addResult() {
         var result: AnyObject?
         let item: [String: Any] = [
@@ -217,7 +217,7 @@ struct IdiomTests {
 
     // MARK: Statuses and errors
 
-    @Test("Statuses are patterns and have messages")
+    @Test("Statuses can be matched as patterns, and have messages")
     func statuses() {
         let status = SecItemCopyMatching([kSecClass: kSecClassGenericPassword] as CFDictionary, nil)
         switch status {
@@ -239,7 +239,7 @@ struct IdiomTests {
         #expect(SecItemCopyMatching([kSecClass: kSecClassGenericPassword] as CFDictionary, nil) == errSecItemNotFound)
     }
 
-    @Test("SecAccessControlCreateWithFlags reports through an unmanaged error")
+    @Test("SecAccessControlCreateWithFlags returns an unmanaged error")
     func accessControlErrors() {
         var error: Unmanaged<CFError>?
         let refused = SecAccessControlCreateWithFlags(
@@ -264,7 +264,7 @@ struct IdiomTests {
         #expect(SecAccessControlCreateWithFlags(nil, "bogus" as CFString, [], nil) == nil)
     }
 
-    @Test("An item with constraints cannot be stored while nobody could satisfy them")
+    @Test("An item with constraints that cannot be satisfied is not stored")
     func constraints() {
         let accessControl = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenUnlocked, .userPresence, nil)!
         let item: [String: Any] = [

@@ -8,15 +8,15 @@ import KeychainServices
 import KeychainTestingTraits
 import Testing
 
-// No passcode is set in these tests, and nobody is there: every evaluation fails, and says why.
-@Suite("The ways code that asks a person is written", .inMemoryKeychain)
+// No passcode is set in these tests and no prompt can be shown, so every evaluation fails with an error.
+@Suite("Idioms of code that authenticates the user", .inMemoryKeychain)
 struct LocalAuthenticationIdiomTests {
     @Test("`canEvaluatePolicy(_:error:)` with a variable, and with nil")
     func canEvaluate() {
         let context = LAContext()
         var error: NSError?
         if context.canEvaluatePolicy(.deviceOwnerAuthentication, error: &error) {
-            Issue.record("nobody can prove to be there")
+            Issue.record("the user cannot authenticate in this test")
         } else if let error = error {
             #expect(error.domain == LAErrorDomain)
             #expect(error.code == LAError.passcodeNotSet.rawValue)
@@ -32,7 +32,7 @@ struct LocalAuthenticationIdiomTests {
         #expect(!context.canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil))
     }
 
-    @Test("`evaluatePolicy(_:localizedReason:reply:)` with a trailing closure that goes back to a queue")
+    @Test("`evaluatePolicy(_:localizedReason:reply:)` with a trailing closure that dispatches to a queue")
     func reply() async {
         let code: LAError.Code? = await withCheckedContinuation { continuation in
             let context = LAContext()
@@ -51,14 +51,14 @@ struct LocalAuthenticationIdiomTests {
         #expect(code == .passcodeNotSet)
     }
 
-    @Test("`try await evaluatePolicy`, caught in every way")
+    @Test("`try await evaluatePolicy`, with every way to catch its errors")
     func asynchronous() async {
         let context = LAContext()
         do {
             try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "Unlock the safe")
-            Issue.record("nobody can prove to be there")
+            Issue.record("the user cannot authenticate in this test")
         } catch LAError.userCancel, LAError.appCancel {
-            Issue.record("nobody was asked")
+            Issue.record("the evaluation succeeded without a prompt")
         } catch let error as LAError {
             switch error.code {
             case .userFallback: Issue.record("there is no fallback")
@@ -85,7 +85,7 @@ struct LocalAuthenticationIdiomTests {
         }
     }
 
-    @Test("The kind of biometry, with the default that Apple's compiler asks for")
+    @Test("The kind of biometry, with the `@unknown default` that Apple's compiler requires")
     func biometryType() {
         let context = LAContext()
         _ = context.canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
@@ -100,7 +100,7 @@ struct LocalAuthenticationIdiomTests {
         #expect(context.evaluatedPolicyDomainState == nil)
     }
 
-    @Test("A context in a query: an application password, set and found wrong")
+    @Test("A context in a query, with a correct and a wrong application password")
     func applicationPassword() {
         let accessControl = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenUnlocked, .applicationPassword, nil)!
         let context = LAContext()
@@ -148,7 +148,7 @@ struct LocalAuthenticationIdiomTests {
         }
     }
 
-    @Test("A context of a test's own, which asks nobody")
+    @Test("A subclass of LAContext for tests, which does not prompt")
     func derived() async throws {
         let context = GrantingContext()
         #expect(context.canEvaluatePolicy(.deviceOwnerAuthentication, error: nil))
@@ -157,7 +157,7 @@ struct LocalAuthenticationIdiomTests {
     }
 }
 
-/// What programs test with.
+/// A context as programs declare it for their tests.
 private final class GrantingContext: LAContext, @unchecked Sendable {
     // Unchecked: used by one test alone.
     var reasons: [String] = []

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Wrappers written for Apple platforms work", .inMemoryKeychain)
 struct WrapperTests {
-    @Test("One with the face of UserDefaults")
+    @Test("A wrapper with the interface of UserDefaults")
     func defaultsStyle() {
         let keychain = DefaultsStyleKeychain(serviceName: "luggage")
         #expect(keychain.string(forKey: "code") == nil)
@@ -28,7 +28,7 @@ struct WrapperTests {
         #expect(!keychain.hasValue(forKey: "code"))
     }
 
-    @Test("One around an options structure, for generic passwords")
+    @Test("A wrapper around an options structure, for generic passwords")
     func optionsStyle() throws {
         let keychain = OptionsStyleKeychain(service: "luggage")
         #expect(try keychain.get("code") == nil)
@@ -56,7 +56,7 @@ struct WrapperTests {
         try keychain.removeAll()
     }
 
-    @Test("The same for internet passwords and synchronizable items")
+    @Test("A wrapper around an options structure, for internet passwords and synchronizable items")
     func optionsStyleInternet() throws {
         let keychain = OptionsStyleKeychain(server: try #require(URL(string: "https://example.com:8443")))
         let other = OptionsStyleKeychain(server: try #require(URL(string: "https://example.com")))
@@ -68,7 +68,7 @@ struct WrapperTests {
         #expect(try other.get("Skroob") == nil)
     }
 
-    @Test("It turns our errors into its own")
+    @Test("A wrapper converts the errors to its own")
     func optionsStyleErrors() throws {
         let keychain = OptionsStyleKeychain(service: "luggage")
         #expect(throws: KeychainStatus.authFailed) {
@@ -85,7 +85,7 @@ struct WrapperTests {
         #expect(KeychainStatus(status: errSecItemNotFound).description == SecCopyErrorMessageString(errSecItemNotFound, nil))
     }
 
-    @Test("One that reads through pointers")
+    @Test("A wrapper that reads through pointers")
     func pointerStyle() {
         let keychain = PointerStyleKeychain(keyPrefix: "luggage.")
         #expect(keychain.get("code") == nil)
@@ -110,7 +110,7 @@ struct WrapperTests {
         #expect(keychain.lastResultCode == errSecMissingEntitlement)
     }
 
-    @Test("One that came from Objective-C")
+    @Test("A wrapper ported from Objective-C")
     func foundationStyle() throws {
         #expect(throws: NSError.self) { try FoundationStyleKeychain.password(forService: "luggage", account: "Skroob") }
         try FoundationStyleKeychain.setPassword("12345", forService: "luggage", account: "Skroob")

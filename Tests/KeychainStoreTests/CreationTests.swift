@@ -7,7 +7,7 @@ import KeychainSystem
 import Synchronization
 import Testing
 
-@Suite("Creating a store")
+@Suite("Creating a store", .blocking)
 struct CreationTests {
     let directory: TemporaryDirectory
 
@@ -119,7 +119,7 @@ extension TemporaryDirectory {
     }
 }
 
-@Suite("Publishing a file atomically", .serialized)
+@Suite("Publishing a file atomically", .blocking, .serialized)
 struct AtomicFileTests {
     let directory: TemporaryDirectory
     let path: String

@@ -46,7 +46,7 @@ final class TemporaryMount: Sendable {
     }
 }
 
-@Suite("Disk failures")
+@Suite("Disk failures", .blocking)
 struct DiskFailureTests {
     let directory: TemporaryDirectory
     let disk: FaultyDisk
@@ -180,7 +180,7 @@ struct DiskFailureTests {
     }
 }
 
-@Suite("Full and read-only file systems", .enabled(if: TemporaryMount.isPossible, "mounting requires root"))
+@Suite("Full and read-only file systems", .blocking, .enabled(if: TemporaryMount.isPossible, "mounting requires root"))
 struct MountTests {
     @Test("A store on a full disk refuses writes, keeps its rows, and accepts writes once there is space")
     func full() throws {

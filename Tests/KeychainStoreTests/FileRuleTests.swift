@@ -7,7 +7,7 @@ import KeychainStore
 import KeychainSystem
 import Testing
 
-@Suite("Rules for files that are opened as a store")
+@Suite("Rules for files that are opened as a store", .blocking)
 struct FileRuleTests {
     let directory: TemporaryDirectory
 
@@ -274,7 +274,7 @@ struct FileRuleTests {
     }
 }
 
-@Suite("A process forked from one that has a store open", .timeLimit(.minutes(1)))
+@Suite("A process forked from one that has a store open", .blocking, .timeLimit(.minutes(1)))
 struct ForkTests {
     /// fork(2), which Swift does not import.
     private typealias Fork = @convention(c) () -> pid_t

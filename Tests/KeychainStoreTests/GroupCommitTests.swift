@@ -89,7 +89,7 @@ struct ConcurrentWrites {
     }
 }
 
-@Suite("Group commit", .timeLimit(.minutes(2)))
+@Suite("Group commit", .blocking, .timeLimit(.minutes(2)))
 struct SharedFlushTests {
     private typealias Write = ConcurrentWrites.Write
 

@@ -8,7 +8,7 @@ import KeychainStore
 import Synchronization
 import Testing
 
-@Suite("Page checksums", .timeLimit(.minutes(2)))
+@Suite("Page checksums", .blocking, .timeLimit(.minutes(2)))
 struct PageChecksumTests {
     private static let pageByteCount = 4_096
     private static let contentByteCount = 4_080

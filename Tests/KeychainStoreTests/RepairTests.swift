@@ -5,7 +5,7 @@ import KeychainCore
 import KeychainStore
 import Testing
 
-@Suite("Repair of a store written by a program without page checksums")
+@Suite("Repair of a store written by a program without page checksums", .blocking)
 struct RepairTests {
     let directory: TemporaryDirectory
     let rows = (1...100).map { SampleRows.row(account: $0) }

@@ -6,7 +6,7 @@ import KeychainStore
 import Synchronization
 import Testing
 
-@Suite("Concurrent use of a store", .timeLimit(.minutes(2)))
+@Suite("Concurrent use of a store", .blocking, .timeLimit(.minutes(2)))
 struct SharingTests {
     let directory: TemporaryDirectory
 

@@ -7,7 +7,7 @@ import KeychainStore
 import Synchronization
 import Testing
 
-@Suite("A snapshot of a store", .timeLimit(.minutes(2)))
+@Suite("A snapshot of a store", .blocking, .timeLimit(.minutes(2)))
 struct SnapshotTests {
     let directory: TemporaryDirectory
     let place: TemporaryDirectory

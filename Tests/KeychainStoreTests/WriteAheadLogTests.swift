@@ -10,7 +10,7 @@ import Testing
 ///
 /// If the power fails meanwhile, only the -wal file can restore them, so its content must be
 /// durable before the checkpoint.
-@Suite("The -wal file when the last connection is closed")
+@Suite("The -wal file when the last connection is closed", .blocking)
 struct LogAtClosingTests {
     private let directory: TemporaryDirectory
     private let logName = "keychain.db-wal"
@@ -85,7 +85,7 @@ struct LogAtClosingTests {
 /// A -wal file that a killed process left behind.
 ///
 /// SQLite would treat the first damaged frame as the end of the file.
-@Suite("A damaged -wal file", .timeLimit(.minutes(5)))
+@Suite("A damaged -wal file", .blocking, .timeLimit(.minutes(5)))
 struct LogDamageTests {
     private static let headerByteCount = 32
     private static let frameByteCount = 24 + 4_096

@@ -9,7 +9,7 @@ import Testing
 
 extension SealingDevice {
     /// The name of the storage root key of a TPM that the test may change.
-    func rootKeyName() throws(SealingFailure) -> [UInt8] { try rootKeyName(makingOne: true) }
+    func rootKeyName() throws(SealingFailure) -> [UInt8] { try rootKeyName(creatingIfMissing: true) }
 }
 
 @Suite("The storage root key", .requiresTPM)
@@ -143,7 +143,7 @@ struct ForeignObjectTests {
         let object = try Sample.seal(on: chip)
         let other = try SoftwareTPM()
         let device = try TPMDevice(tcti: other.tcti)
-        #expect(throws: SealingFailure.foreignObject) { try device.rootKeyName(makingOne: false) }
+        #expect(throws: SealingFailure.foreignObject) { try device.rootKeyName(creatingIfMissing: false) }
         #expect(throws: SealingFailure.foreignObject) { try Sample.unseal(object, on: other) }
         _ = try device.status()
         #expect(try other.run("tpm2_getcap", "handles-persistent").isEmpty)

@@ -42,7 +42,7 @@ package final class InMemorySealingDevice: SealingDevice {
         state.withLock { $0.isReachable = isReachable }
     }
 
-    package func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8] {
+    package func rootKeyName(creatingIfMissing: Bool) throws(SealingFailure) -> [UInt8] {
         try state.withLock { state throws(SealingFailure) in
             try Self.requireReachable(state)
             return state.rootKeyName

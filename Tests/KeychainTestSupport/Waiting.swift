@@ -2,15 +2,18 @@
 import Foundation
 import Synchronization
 
-/// Polls a condition twice every millisecond until it holds, and returns whether it held before the deadline.
+/// Polls a condition until it holds, and returns whether it held before the deadline.
 ///
+/// The pause between two polls grows from half a millisecond to 50 ms, because some conditions cost much time themselves.
 /// The deadline only decides how long a failing test takes, so it is generous.
 @discardableResult
 package func waitUntil(withinSeconds seconds: Double = 60, _ condition: () throws -> Bool) rethrows -> Bool {
     let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+    var pauseMicroseconds: UInt32 = 500
     while try !condition() {
         guard ContinuousClock.now < deadline else { return false }
-        usleep(500)
+        usleep(pauseMicroseconds)
+        pauseMicroseconds = min(2 * pauseMicroseconds, 50_000)
     }
     return true
 }

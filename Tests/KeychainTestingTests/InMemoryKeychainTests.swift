@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 import Valet
 
-/// Stores or reads through the public functions, with no mention of a keychain: what a program under test does.
+/// Stores or reads through the public functions only, like a program under test.
 private enum Program {
     static func store(_ value: String, account: String = "account") -> OSStatus {
         let item: [String: Any] = [
@@ -30,7 +30,7 @@ private enum Program {
 
 @Suite("A scope with an in-memory keychain")
 struct InMemoryKeychainTests {
-    @Test("What is stored in a scope is read in it, and gone with it")
+    @Test("A stored value can be read in its scope, and is discarded with the scope")
     func storesAndForgets() throws {
         try withInMemoryKeychain {
             #expect(Program.store("secret") == errSecSuccess)
@@ -41,7 +41,7 @@ struct InMemoryKeychainTests {
         }
     }
 
-    @Test("A call outside every scope is refused, never sent to the user's keychain")
+    @Test("A call outside every scope is rejected and does not reach the user's keychain")
     func refusesOutside() {
         #expect(Program.store("secret") == errSecNotAvailable)
         #expect(Program.read().status == errSecNotAvailable)
@@ -84,7 +84,7 @@ struct InMemoryKeychainTests {
         }
     }
 
-    @Test("An inner scope has a keychain of its own, and the outer one comes back after it")
+    @Test("An inner scope has its own keychain; after it, the outer keychain is used again")
     func nested() throws {
         try withInMemoryKeychain {
             #expect(Program.store("outer") == errSecSuccess)
@@ -112,7 +112,7 @@ struct InMemoryKeychainTests {
 
 @Suite("The trait gives each test its own keychain", .inMemoryKeychain)
 struct InMemoryKeychainTraitTests {
-    @Test("No test sees what another one stored", arguments: 0..<20)
+    @Test("No test sees the items of another test", arguments: 0..<20)
     func isolated(round: Int) {
         #expect(Program.store("round \(round)") == errSecSuccess)
         #expect(Program.read().value == "round \(round)")

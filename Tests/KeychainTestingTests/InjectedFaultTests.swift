@@ -6,7 +6,7 @@ import KeychainTestingTraits
 import Testing
 import Valet
 
-/// The four functions on one item, as a program under test calls them.
+/// The four functions for one item, as a program under test calls them.
 private enum Program {
     private static var query: [String: Any] {
         [kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: "account"]
@@ -32,7 +32,7 @@ private enum Program {
     }
 }
 
-@Suite("What goes wrong because a test asks for it", .inMemoryKeychain)
+@Suite("Injected faults", .inMemoryKeychain)
 struct InjectedFaultTests {
     typealias Fault = InMemoryKeychain.Fault
 
@@ -75,7 +75,7 @@ struct InjectedFaultTests {
     }
 
     @Test(
-        "A fault of reads has its status, and nothing is called absent",
+        "An injected read fault returns its status, and never 'not found'",
         arguments: [(Fault.unavailable, errSecNotAvailable), (.inputOutput(isWritten: false), errSecIO)])
     func reads(fault: Fault, status: OSStatus) throws {
         try keychain().fail(.reads, with: fault)
@@ -86,7 +86,7 @@ struct InjectedFaultTests {
         #expect(Program.find() == errSecSuccess)
     }
 
-    @Test("A full disk does not keep anybody from reading, nor from being told what is the matter with the call")
+    @Test("A full disk prevents neither reads nor the validation of a call")
     func diskFullOfAll() throws {
         #expect(Program.add() == errSecSuccess)
         try keychain().fail(.all, with: .diskFull)
@@ -95,7 +95,7 @@ struct InjectedFaultTests {
         #expect(Program.delete() == errSecNotAvailable)
     }
 
-    @Test("A fault comes as often as it was asked for, and what cannot fail so does not count")
+    @Test("A fault occurs the requested number of times; calls that cannot fail this way do not count")
     func times() throws {
         try keychain().fail(.writes, with: .diskFull, times: 1)
         #expect(Program.find() == errSecItemNotFound)
@@ -110,7 +110,7 @@ struct InjectedFaultTests {
         #expect(Program.find() == errSecSuccess)
     }
 
-    @Test("Of several faults the first that was asked for comes first")
+    @Test("Several faults occur in the order of injection")
     func order() throws {
         try keychain().fail(.writes, with: .inputOutput(isWritten: false), times: 1)
         try keychain().fail(.all, with: .inputOutput(isWritten: true), times: 1)
@@ -119,7 +119,7 @@ struct InjectedFaultTests {
         #expect(Program.find() == errSecItemNotFound)
     }
 
-    @Test("A damaged item is damaged, not absent, and the others are as they were")
+    @Test("A damaged item is reported as damaged, not absent, and the others are unchanged")
     func damage() throws {
         let valet = try valet()
         for key in ["Skroob", "Helmet"] { try valet.setString("12345", forKey: key) }
@@ -130,7 +130,7 @@ struct InjectedFaultTests {
         #expect(try valet.string(forKey: "Skroob") == "54321")
     }
 
-    @Test("All items can be damaged at once; where there is none, a test is told")
+    @Test("All items can be damaged together; damaging none is an error")
     func damageAll() throws {
         let error = #expect(throws: InMemoryKeychain.DamageError.self) { try keychain().damageItems() }
         #expect(error?.localizedDescription == "there is no such item to damage")
@@ -142,7 +142,7 @@ struct InjectedFaultTests {
         #expect(Program.delete() == errSecSuccess)
     }
 
-    @Test("A valet cannot reach a keychain of which a read or a write fails")
+    @Test("A valet reports that it cannot access a keychain whose reads or writes fail")
     func valets() throws {
         let valet = try valet()
         try valet.setString("12345", forKey: "Skroob")
@@ -158,7 +158,7 @@ struct InjectedFaultTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("Faults do not concern what the test itself does, and the program's change of its passcode they do")
+    @Test("Faults apply to passcode changes by the program, but not to calls of the test itself")
     func passcode() throws {
         try keychain().fail(.all, with: .unavailable)
         try keychain().setPasscode("12345")
@@ -172,7 +172,7 @@ struct InjectedFaultTests {
         try session.unlock(passcode: "12345")
     }
 
-    @Test("Whatever became of a new passcode, the test can unlock", arguments: [false, true])
+    @Test("The test can unlock whether a new passcode took effect or not", arguments: [false, true])
     func unknownPasscode(isWritten: Bool) throws {
         try keychain().setPasscode("12345")
         try keychain().fail(.writes, with: .inputOutput(isWritten: isWritten), times: 1)

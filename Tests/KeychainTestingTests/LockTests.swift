@@ -14,7 +14,7 @@ struct LockTests {
         Valet.valet(with: try #require(Identifier(nonEmpty: "Druidia")), accessibility: accessibility)
     }
 
-    @Test("A new keychain is unlocked and has no passcode; to unlock it changes nothing")
+    @Test("A new keychain is unlocked and has no passcode; unlocking it changes nothing")
     func new() throws {
         #expect(try keychain().state == .unlocked)
         try keychain().unlock()
@@ -22,7 +22,7 @@ struct LockTests {
         #expect(try !KeychainSession.current().isPasscodeSet)
     }
 
-    @Test("Lock, unlock and restart lead through the states, and the program's session sees each")
+    @Test("Lock, unlock and restart change the state that the program's session sees")
     func states() throws {
         let session = try KeychainSession.current()
         try keychain().lock()
@@ -40,7 +40,7 @@ struct LockTests {
         #expect(try session.keyHolder == .processMemory)
     }
 
-    @Test("A valet cannot reach the keychain while its items are locked, and finds them afterwards")
+    @Test("A valet cannot access the keychain while its items are locked, and finds them after the unlock")
     func valets() throws {
         let whenUnlocked = try valet()
         let afterFirstUnlock = try valet(.afterFirstUnlock)
@@ -56,7 +56,7 @@ struct LockTests {
         #expect(try afterFirstUnlock.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("The passcode that the test sets is the one that the program unlocks with")
+    @Test("The program unlocks with the passcode that the test sets")
     func passcode() throws {
         try keychain().setPasscode("12345")
         #expect(try keychain().state == .unlocked)
@@ -69,7 +69,7 @@ struct LockTests {
         #expect(try keychain().state == .unlocked)
     }
 
-    @Test("Another passcode takes the place of the first, whoever has set that")
+    @Test("A new passcode replaces the old one, whether the test or the program has set it")
     func passcodeAgain() throws {
         try keychain().lock()
         try keychain().setPasscode("first")
@@ -81,7 +81,7 @@ struct LockTests {
         #expect(try keychain().state == .unlocked)
     }
 
-    @Test("The program under test meets the same rules for passcodes as elsewhere; the test need not")
+    @Test("The usual rules for passcodes apply to the program under test, but not to the test")
     func passcodeTooShort() throws {
         let session = try KeychainSession.current()
         #expect(#expect(throws: KeychainSessionError.self) { try session.setPasscode("12345") }?.status == errSecParam)
@@ -105,7 +105,7 @@ struct LockTests {
         #expect(try keychain().state == .unlocked)
     }
 
-    @Test("A program waits until its items can be had")
+    @Test("A program can wait until its items are accessible")
     func waits() async throws {
         let keychain = try keychain()
         try keychain.lock()
@@ -119,7 +119,7 @@ struct LockTests {
         #expect(states == [.locked, .unlocked])
     }
 
-    @Test("Two tests in parallel lock a keychain each", arguments: 0..<4)
+    @Test("Two parallel tests each lock their own keychain", arguments: 0..<4)
     func ownLock(round: Int) throws {
         if round.isMultiple(of: 2) { try keychain().lock() }
         #expect(try keychain().state == (round.isMultiple(of: 2) ? .locked : .unlocked))
@@ -142,7 +142,7 @@ struct VirtualClockTests {
         return try #require(result as? [String: Any])
     }
 
-    @Test("It stands still until it is moved on, and goes by the system's time before that")
+    @Test("The clock follows the system until it is first advanced, and then stands still")
     func standsStill() throws {
         let clock = try keychain().clock
         let start = clock.date
@@ -156,7 +156,7 @@ struct VirtualClockTests {
         #expect(clock.date == start.addingTimeInterval(90.5))
     }
 
-    @Test("Items are dated by it")
+    @Test("The dates of items come from the clock")
     func dates() throws {
         let clock = try keychain().clock
         #expect(SecItemAdd(query as CFDictionary, nil) == errSecSuccess)
@@ -168,13 +168,13 @@ struct VirtualClockTests {
         #expect(found[kSecAttrModificationDate as String] as? Date == clock.date)
     }
 
-    @Test("An unlocked keychain locks itself when as much time has passed by it, and not before")
+    @Test("An unlocked keychain locks itself when the clock reaches its time, and not before")
     func autoLock() throws {
         let keychain = try keychain()
         try keychain.setPasscode("12345")
         #expect(try KeychainSession.current().autoLock?.seconds == 15 * 60)
         keychain.clock.advance(by: .seconds(15 * 60 - 1))
-        #expect(SecItemAdd(query as CFDictionary, nil) == errSecSuccess, "which is a use, so the time begins anew")
+        #expect(SecItemAdd(query as CFDictionary, nil) == errSecSuccess, "a use of the keychain, which restarts the timeout")
         keychain.clock.advance(by: .seconds(15 * 60 - 1))
         #expect(SecItemCopyMatching(query as CFDictionary, nil) == errSecSuccess)
         keychain.clock.advance(by: .seconds(15 * 60))
@@ -182,7 +182,7 @@ struct VirtualClockTests {
         #expect(try keychain.state == .locked)
     }
 
-    @Test("A keychain that is not to lock itself does not, whatever the time")
+    @Test("A keychain without automatic locking never locks itself")
     func noAutoLock() throws {
         let keychain = try keychain()
         try KeychainSession.current().setPasscode("123456", autoLock: .never)
@@ -191,7 +191,7 @@ struct VirtualClockTests {
     }
 }
 
-@Suite("The person in front of an in-memory keychain", .inMemoryKeychain)
+@Suite("The person who answers the prompts of an in-memory keychain", .inMemoryKeychain)
 struct PersonTests {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
@@ -211,7 +211,7 @@ struct PersonTests {
         return SecItemCopyMatching(query as CFDictionary, nil)
     }
 
-    @Test("Unless a test says otherwise nobody is there")
+    @Test("By default no prompt can be shown")
     func absent() throws {
         try keychain().setPasscode("swordfish")
         try addItem()
@@ -219,7 +219,7 @@ struct PersonTests {
         #expect(try keychain().person.remainingAnswerCount == 0)
     }
 
-    @Test("Answers are given in order, each once; then nobody is there")
+    @Test("Answers are used in order, each once; after that no prompt can be shown")
     func order() throws {
         try keychain().setPasscode("swordfish")
         try addItem()
@@ -237,7 +237,7 @@ struct PersonTests {
         #expect(person.remainingAnswerCount == 0)
     }
 
-    @Test("The person knows the passcode that is set when they are asked, whoever has set it")
+    @Test("The person answers with the passcode that is set at the time of the prompt, whoever set it")
     func correctPasscode() throws {
         try keychain().setPasscode("swordfish")
         try addItem()
@@ -251,7 +251,7 @@ struct PersonTests {
         #expect(try keychain().state == .locked)
     }
 
-    @Test("A test sees what the person was asked")
+    @Test("A test can read the prompts that were shown")
     func questions() throws {
         try keychain().setPasscode("swordfish")
         try addItem()

@@ -73,7 +73,7 @@ struct AsynchronousTests {
         #expect(!gate.hasTimedOut)
     }
 
-    /// Something that is read only after somebody else had the opportunity to run.
+    /// A value that is read only after other tasks had the opportunity to run.
     private struct Waiting: GenericPasswordSecureStorable, ReadableSecureStorable, Sendable {
         let account = "Skroob"
         let service = "Druidia"

@@ -221,7 +221,7 @@ struct InternetAttributeTests {
         #expect(try InternetPassword(securityDomain: "a").tryReadFromSecureStore()?.data?["secret"] as? String == "other domain")
     }
 
-    @Test("Without a path, a read finds an item of any, and a deletion takes those of all")
+    @Test("Without a path, a read finds an item with any path, and a deletion deletes all of them")
     func anyPath() throws {
         try InternetPassword(path: "/a").createInSecureStore()
         #expect(try InternetPassword().tryReadFromSecureStore()?.path == "/a")

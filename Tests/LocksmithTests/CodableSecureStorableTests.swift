@@ -45,7 +45,7 @@ struct CodableSecureStorableTests {
         #expect(try result.payload(as: Credentials.self) == credentials)
     }
 
-    @Test("A value of one letter, or of an internet password, is a value too")
+    @Test("A value of one letter, or of an internet password, is read too")
     func others() throws {
         struct Letter: CodableSecureStorable, InternetPasswordSecureStorable {
             typealias Payload = String

@@ -67,7 +67,7 @@ struct LocksmithErrorTests {
         }
         #expect([.notFound, .duplicate, .decode].map(name) == ["not found", "duplicate", "other"])
         let error: any Error = LocksmithError.decode
-        if case LocksmithError.decode = error {} else { Issue.record("It is not recognised") }
+        if case LocksmithError.decode = error {} else { Issue.record("The error was not matched") }
         if case LocksmithError.notFound = error { Issue.record("It is taken for another") }
     }
 

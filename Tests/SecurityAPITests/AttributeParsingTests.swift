@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Attributes of a dictionary")
 struct AttributeParsingTests {
-    /// What an attribute becomes, or why not.
+    /// Returns the parsed value of an attribute, or the reason for rejecting it.
     private func parse(_ attribute: Attribute, _ value: Any) -> Result<AttributeValue, ValueFault> {
         Result { () throws(ValueFault) in try DictionaryValue(value).attributeValue(attribute.kind) }
     }
@@ -16,7 +16,7 @@ struct AttributeParsingTests {
         Attribute.allCases.filter { kinds.contains($0.kind) }
     }
 
-    @Test("A blob takes text, data and numbers, and keeps the type it was given", arguments: attributes(.blob))
+    @Test("A blob accepts text, data and numbers, and preserves their type", arguments: attributes(.blob))
     func blob(attribute: Attribute) {
         #expect(parse(attribute, "a") == .success(.string("a")))
         #expect(parse(attribute, "") == .success(.string("")))
@@ -28,7 +28,7 @@ struct AttributeParsingTests {
         for value in [true, NSNull(), Date(), UUID(), [1], [1: 1]] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("A string takes text, UTF-8 and identifiers", arguments: attributes(.string))
+    @Test("A string accepts text, UTF-8 data and identifiers", arguments: attributes(.string))
     func string(attribute: Attribute) {
         let uuid = UUID()
         #expect(parse(attribute, "a") == .success(.string("a")))
@@ -38,7 +38,7 @@ struct AttributeParsingTests {
         for value in [true, 1, 1.5, NSNull(), Date(), [1]] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("A number takes numbers, Booleans and text, which stays text unless it is a number", arguments: attributes(.number))
+    @Test("A number accepts numbers, Booleans and text; numeric text becomes a number", arguments: attributes(.number))
     func number(attribute: Attribute) {
         #expect(parse(attribute, 443) == .success(.number(443)))
         #expect(parse(attribute, -1) == .success(.number(-1)))
@@ -53,7 +53,7 @@ struct AttributeParsingTests {
         for value in [Data(), NSNull(), Date(), UUID(), [1]] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("A flag takes Booleans, numbers and numeric text", arguments: attributes(.flag))
+    @Test("A flag accepts Booleans, numbers and numeric text", arguments: attributes(.flag))
     func flag(attribute: Attribute) {
         for value in [true, 1, 2, -1, "1", NSNumber(value: true), NSNumber(value: 1)] as [Any] {
             #expect(parse(attribute, value) == .success(.number(1)))
@@ -63,7 +63,7 @@ struct AttributeParsingTests {
         for value in [Data(), NSNull(), Date(), UUID()] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("A date takes dates that are a point in time", arguments: attributes(.date))
+    @Test("A date accepts finite dates", arguments: attributes(.date))
     func date(attribute: Attribute) {
         #expect(parse(attribute, Date(timeIntervalSinceReferenceDate: 1.5)) == .success(.date(1.5)))
         #expect(parse(attribute, NSDate(timeIntervalSinceReferenceDate: 1.5)) == .success(.date(1.5)))
@@ -73,7 +73,7 @@ struct AttributeParsingTests {
         for value in ["2001-01-01", 1.5, 1, Data(), NSNull()] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("An accessibility takes one of seven names", arguments: attributes(.accessibility))
+    @Test("An accessibility accepts one of seven names", arguments: attributes(.accessibility))
     func accessibility(attribute: Attribute) {
         for value in Accessibility.allCases {
             #expect(parse(attribute, value.rawValue) == .success(.string(value.rawValue)))
@@ -83,14 +83,14 @@ struct AttributeParsingTests {
         for value in [true, 6, NSNull(), Date(), UUID()] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("A digest takes twenty bytes", arguments: attributes(.sha1))
+    @Test("A digest accepts twenty bytes", arguments: attributes(.sha1))
     func sha1(attribute: Attribute) {
         #expect(parse(attribute, Data(count: 20)) == .success(.data(Data(count: 20))))
         for count in [0, 19, 21] { #expect(parse(attribute, Data(count: count)) == .failure(.value)) }
         for value in [String(repeating: "a", count: 20), 20, NSNull()] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("An identifier takes sixteen bytes or none", arguments: attributes(.uuid))
+    @Test("An identifier accepts sixteen bytes or none", arguments: attributes(.uuid))
     func identifier(attribute: Attribute) {
         let uuid = UUID()
         let bytes = unsafe withUnsafeBytes(of: uuid.uuid) { unsafe Data($0) }
@@ -102,7 +102,7 @@ struct AttributeParsingTests {
         for value in [uuid.uuidString, 1, true] as [Any] { #expect(parse(attribute, value) == .failure(.type)) }
     }
 
-    @Test("Every attribute has a kind that was tested above")
+    @Test("The tests above cover the kind of every attribute")
     func complete() {
         let tested: [Attribute.Kind] = [.blob, .string, .number, .flag, .date, .accessibility, .sha1, .uuid]
         #expect(Attribute.allCases.allSatisfy { tested.contains($0.kind) })
@@ -112,7 +112,7 @@ struct AttributeParsingTests {
 @Suite("Values of a caller's dictionary")
 struct DictionaryValueTests {
     @Test(
-        "Every form of text is text",
+        "Text is recognized in every form",
         arguments: ([
             "a", "xay".dropFirst().dropLast() as Any, NSString(string: "a"), NSMutableString(string: "a"), AnyHashable("a"),
             AnyHashable(NSString(string: "a")), AnyHashable("a") as AnyObject, "a" as AnyObject, String?.some("a") as Any,
@@ -126,7 +126,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "Every form of bytes is data",
+        "Data is recognized in every form",
         arguments: ([
             Data([1, 2]), Data([0, 1, 2]).dropFirst(), NSData(data: Data([1, 2])), NSMutableData(data: Data([1, 2])),
             AnyHashable(Data([1, 2])), Data([1, 2]) as AnyObject, Data?.some(Data([1, 2])) as Any, AnyHashable(NSData(data: Data([1, 2]))),
@@ -139,7 +139,7 @@ struct DictionaryValueTests {
         #expect(data == Data([1, 2]))
     }
 
-    @Test("Data keeps no tie to the mutable data it came from")
+    @Test("Data is copied from mutable data")
     func mutableData() {
         let mutable = NSMutableData(data: Data([1]))
         let value = DictionaryValue(mutable)
@@ -165,7 +165,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "Every width of integer is a number, and no Boolean",
+        "Integers of every width are numbers, and not Booleans",
         arguments: ([
             1, Int8(1), Int16(1), Int32(1), Int64(1), UInt(1), UInt8(1), UInt16(1), UInt32(1), UInt64(1), Int128(1), NSNumber(value: 1),
             NSNumber(value: Int8(1)), NSNumber(value: UInt8(1)), NSNumber(value: UInt64(1)), 1.0, Float(1), CGFloat(1), Decimal(1),
@@ -180,7 +180,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "A number that is no 64-bit integer is told apart, and traps nothing",
+        "A number that is not a 64-bit integer is recognized, without a trap",
         arguments: ([
             1.5, Double.nan, Double.infinity, -Double.infinity, Double.signalingNaN, 1e300, Double.greatestFiniteMagnitude, 0x1p63,
             -0x1.8p63, Float.nan, Float.infinity, CGFloat.nan, UInt64.max, UInt.max, Int128.max, UInt128.max, Int128.min, Decimal.nan,
@@ -195,7 +195,7 @@ struct DictionaryValueTests {
         }
     }
 
-    @Test("The extreme integers are kept exactly", arguments: [Int64.min, .max] as [Int64])
+    @Test("The smallest and largest integers are preserved exactly", arguments: [Int64.min, .max] as [Int64])
     func extremes(number: Int64) {
         for value in [number, NSNumber(value: number), Int128(number)] as [Any] {
             guard case .integer(number) = DictionaryValue(value) else {
@@ -206,7 +206,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "Dates and identifiers are themselves, however they are wrapped",
+        "Dates and identifiers are recognized in every form",
         arguments: ([
             Date(timeIntervalSinceReferenceDate: 5), NSDate(timeIntervalSinceReferenceDate: 5),
             AnyHashable(Date(timeIntervalSinceReferenceDate: 5)), Date(timeIntervalSinceReferenceDate: 5) as AnyObject,
@@ -226,7 +226,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "Nothing is nothing, in every disguise",
+        "Nil and NSNull are recognized in every form",
         arguments: ([
             NSNull(), String?.none as Any, Int?.none as Any, String??.some(.none) as Any, AnyHashable(String?.none), AnyHashable(NSNull()),
             String?.none as AnyObject, [String: String]()["absent"] as Any,
@@ -238,7 +238,7 @@ struct DictionaryValueTests {
         }
     }
 
-    @Test("An access control object is one, also behind AnyHashable")
+    @Test("An access control object is recognized, also behind AnyHashable")
     func accessControl() throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [])
         for value in [object, AnyHashable(object), object as AnyObject, SecAccessControl?.some(object) as Any] as [Any] {
@@ -250,7 +250,7 @@ struct DictionaryValueTests {
     }
 
     @Test(
-        "Types that no key takes are told apart, boxed or not",
+        "Types that no key accepts are recognized, boxed or not",
         arguments: ([
             [UInt8(1)], [1: 2], ["a"], Unkeyable(), Unkeyable() as AnyObject, (1, 2), (1, 2) as AnyObject, Character("a"),
             StaticString("a"), URL(filePath: "/"), NSArray(), NSDictionary(), NSObject(), NSURL(fileURLWithPath: "/"), Choice.one,

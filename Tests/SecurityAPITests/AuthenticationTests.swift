@@ -5,9 +5,9 @@ import Testing
 
 @testable import SecurityAPI
 
-@Suite("What dictionaries say about the person being asked")
+@Suite("Authentication keys of a dictionary")
 struct AuthenticationTests {
-    /// What reaches the keychain, whichever verb it comes through.
+    /// Returns the authentication options that reach the keychain with this verb.
     private func authentication(_ verb: Verb, _ others: [String: Any]) throws -> Authentication {
         let (status, requests) = verb.call(genericPassword(others))
         try #require(status == errSecSuccess)
@@ -17,7 +17,7 @@ struct AuthenticationTests {
         return try #require(all.first)
     }
 
-    @Test("Without any of the keys somebody may be asked, with nothing at hand and nothing to say", arguments: Verb.allCases)
+    @Test("Without any of the keys, prompts are allowed, and there is no context and no reason", arguments: Verb.allCases)
     func nothing(verb: Verb) throws {
         let authentication = try authentication(verb, [:])
         #expect(authentication.interaction == .allowed)
@@ -38,13 +38,13 @@ struct AuthenticationTests {
         (ui: nil, noUI: Unchecked(any: false), interaction: .allowed),
         (ui: nil, noUI: Unchecked(any: 1), interaction: .allowed),
         (ui: nil, noUI: Unchecked(any: "true"), interaction: .allowed),
-        // The older key counts only where the newer one is absent, be it odd.
+        // The older key has an effect only without the newer one, even if the value of the newer one is unknown.
         (ui: Unchecked(any: kSecUseAuthenticationUIAllow), noUI: Unchecked(any: true), interaction: .allowed),
         (ui: Unchecked(any: "odd"), noUI: Unchecked(any: true), interaction: .allowed),
         (ui: Unchecked(any: kSecUseAuthenticationUIFail), noUI: Unchecked(any: false), interaction: .forbidden),
     ]
 
-    @Test("Whether somebody may be asked", arguments: Verb.allCases, Self.interactions)
+    @Test("Whether prompts are allowed", arguments: Verb.allCases, Self.interactions)
     func interaction(verb: Verb, row: (ui: Unchecked?, noUI: Unchecked?, interaction: Authentication.Interaction)) throws {
         var dictionary: [String: Any] = [:]
         dictionary[kSecUseAuthenticationUI] = row.ui?.any
@@ -52,13 +52,13 @@ struct AuthenticationTests {
         #expect(try authentication(verb, dictionary).interaction == row.interaction)
     }
 
-    @Test("Items with access control are passed over in searches")
+    @Test("A search can skip items with access control")
     func skip() throws {
         let dictionary: [String: Any] = [kSecUseAuthenticationUI: kSecUseAuthenticationUISkip, kSecUseNoAuthenticationUI: true]
         #expect(try authentication(.copyMatching, dictionary).interaction == .skippingItems)
     }
 
-    @Test("The program's own words are a string that is not empty", arguments: Verb.allCases)
+    @Test("The program's reason is a string that is not empty", arguments: Verb.allCases)
     func prompt(verb: Verb) throws {
         #expect(try authentication(verb, [kSecUseOperationPrompt: "open the safe"]).prompt == "open the safe")
         #expect(try authentication(verb, [kSecUseOperationPrompt: NSString("open the safe")]).prompt == "open the safe")
@@ -67,7 +67,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("A context is taken however it comes", arguments: Verb.allCases)
+    @Test("A context is accepted in every form", arguments: Verb.allCases)
     func context(verb: Verb) throws {
         let context = LAContext()
         for value in [context, context as Any, AnyHashable(context), Optional(context) as Any, context as NSObject] as [Any] {
@@ -77,29 +77,29 @@ struct AuthenticationTests {
         #expect(try authentication(verb, [kSecUseAuthenticationContext: derived]).context === derived.authentication)
     }
 
-    @Test("A value that is no context counts as absent", arguments: Verb.allCases)
+    @Test("A value that is not a context is ignored", arguments: Verb.allCases)
     func noContext(verb: Verb) throws {
         for value in ["context", 1, Data(), NSNull(), NSObject(), LAContext?.none as Any] as [Any] {
             #expect(try authentication(verb, [kSecUseAuthenticationContext: value]).context == nil)
         }
     }
 
-    @Test("A context and a credential together are a wrong parameter, as is a credential alone", arguments: Verb.allCases)
+    @Test("A credential is rejected, alone or with a context", arguments: Verb.allCases)
     func credential(verb: Verb) {
         #expect(verb.status(genericPassword([kSecUseAuthenticationContext: LAContext(), "u_CredRef": Data([1])])) == errSecParam)
         #expect(verb.status(genericPassword(["u_CredRef": Data([1])])) == errSecParam)
     }
 
-    @Test("An invalidated context authenticates nobody, and the keychain is not asked", arguments: Verb.allCases)
+    @Test("A call with an invalidated context fails without reaching the keychain", arguments: Verb.allCases)
     func invalidated(verb: Verb) {
         let context = LAContext()
         context.invalidate()
         #expect(verb.status(genericPassword([kSecUseAuthenticationContext: context])) == errSecAuthFailed)
-        // What is wrong with the call itself counts first.
+        // Mistakes in the call are reported first.
         #expect(verb.status(genericPassword([kSecUseAuthenticationContext: context, "subj": 1])) == errSecNoSuchAttr)
     }
 
-    @Test("A context among the changes is no attribute, whatever its state", arguments: [true, false])
+    @Test("A context is not an attribute that an update can change, valid or invalidated", arguments: [true, false])
     func contextInChanges(isInvalidated: Bool) {
         let context = LAContext()
         if isInvalidated { context.invalidate() }
@@ -109,7 +109,7 @@ struct AuthenticationTests {
     }
 }
 
-/// What a program may derive.
+/// A subclass as a program may declare it.
 private final class DerivedContext: LAContext, @unchecked Sendable {
     // Unchecked, as its superclass is; it adds nothing.
 }
@@ -119,21 +119,21 @@ struct PersistentReferenceTests {
     private let reference = KeychainItem.persistentReference
     private let legacy = Data("genp".utf8) + Data([0, 0, 0, 0, 0, 0, 0, 1])
 
-    @Test("A reference tells the class", arguments: [Verb.copyMatching, .update, .delete])
-    func tellsClass(verb: Verb) {
+    @Test("A reference determines the class", arguments: [Verb.copyMatching, .update, .delete])
+    func referenceDeterminesClass(verb: Verb) {
         #expect(verb.status([kSecValuePersistentRef: reference]) == errSecSuccess)
         #expect(verb.status([kSecValuePersistentRef: NSData(data: reference)]) == errSecSuccess)
         #expect(verb.status([kSecValuePersistentRef: reference, kSecClass: 1]) == errSecSuccess)
     }
 
-    @Test("A class beside it must be the same", arguments: Verb.allCases)
+    @Test("A class next to a reference must be the same", arguments: Verb.allCases)
     func sameClass(verb: Verb) {
         #expect(verb.status(genericPassword([kSecValuePersistentRef: reference])) == errSecSuccess)
         #expect(verb.status(internetPassword([kSecValuePersistentRef: reference])) == errSecNoSuchClass)
         #expect(verb.status(internetPassword([kSecValuePersistentRef: legacy])) == errSecNoSuchClass)
     }
 
-    @Test("What is no reference is a wrong parameter", arguments: Verb.allCases)
+    @Test("A malformed reference is rejected", arguments: Verb.allCases)
     func malformed(verb: Verb) {
         let data = [
             Data(), Data([1]), Data("genp".utf8), Data("xxxx".utf8) + Data(count: 16), Data(count: 20), reference + Data([0]),
@@ -145,7 +145,7 @@ struct PersistentReferenceTests {
         }
     }
 
-    @Test("A search by reference finds local and synchronizable items alike, and takes no attributes")
+    @Test("A search by reference finds local and synchronizable items, and accepts no attributes")
     func search() throws {
         let (status, requests) = Verb.copyMatching.call([kSecValuePersistentRef: reference, kSecReturnData: true])
         #expect(status == errSecSuccess)
@@ -170,17 +170,17 @@ struct PersistentReferenceTests {
         #expect(Verb.copyMatching.status(allowed) == errSecSuccess)
     }
 
-    @Test("Updates and deletions take attributes beside a reference", arguments: [Verb.update, .delete])
+    @Test("Updates and deletions accept attributes next to a reference", arguments: [Verb.update, .delete])
     func attributesBeside(verb: Verb) {
         #expect(verb.status([kSecValuePersistentRef: reference, kSecAttrAccount: "a"]) == errSecSuccess)
     }
 
-    @Test("The older form is understood, and no item has one", arguments: [Verb.copyMatching, .update, .delete])
+    @Test("The older form is accepted, and no item has one", arguments: [Verb.copyMatching, .update, .delete])
     func olderForm(verb: Verb) {
         #expect(verb.status([kSecValuePersistentRef: legacy]) == errSecItemNotFound)
     }
 
-    @Test("The older form takes no attributes", arguments: [Verb.copyMatching, .update, .delete])
+    @Test("The older form allows no attributes", arguments: [Verb.copyMatching, .update, .delete])
     func olderFormWithAttributes(verb: Verb) {
         #expect(verb.status([kSecValuePersistentRef: legacy, kSecAttrAccount: "a"]) == errSecParam)
     }

@@ -10,7 +10,7 @@ import Testing
 struct ItemDictionaryTests {
     // MARK: Class
 
-    @Test("A dictionary without a class is a wrong parameter", arguments: Verb.allCases)
+    @Test("A dictionary without a class is rejected", arguments: Verb.allCases)
     func noClass(verb: Verb) {
         #expect(verb.status([kSecAttrAccount: "a"]) == errSecParam)
         #expect(verb.status([:]) == errSecParam)
@@ -19,7 +19,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("A class nobody knows is no class", arguments: Verb.allCases)
+    @Test("An unknown class is rejected", arguments: Verb.allCases)
     func unknownClass(verb: Verb) {
         for name in ["", "apls", "GENP", "genp ", "class"] { #expect(verb.status([kSecClass: name]) == errSecNoSuchClass) }
     }
@@ -31,7 +31,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("Both kinds of password are taken, as any kind of string", arguments: Verb.allCases)
+    @Test("Both kinds of password are accepted, as any kind of string", arguments: Verb.allCases)
     func passwords(verb: Verb) {
         for name in [kSecClassGenericPassword, kSecClassInternetPassword] {
             for value in [name, NSString(string: name), AnyHashable(name), Substring(name)] as [Any] {
@@ -43,14 +43,14 @@ struct ItemDictionaryTests {
     // MARK: Key names
 
     @Test(
-        "A name of four letters that the class does not have is no attribute", arguments: Verb.allCases,
+        "A name of four letters that the class does not have is reported as no attribute", arguments: Verb.allCases,
         ["subj", "kcls", "volm", "acls", "spwd", "UUID", "v_Da", "r_Da", "mmmm", "ffff", "ßßßß"])
     func unknownAttribute(verb: Verb, key: String) {
         #expect(verb.status(genericPassword([key: "a"])) == errSecNoSuchAttr)
         #expect(verb.status(internetPassword([key: "a"])) == errSecNoSuchAttr)
     }
 
-    @Test("An attribute of the other class is no attribute", arguments: Verb.allCases)
+    @Test("An attribute of the other class is reported as no attribute", arguments: Verb.allCases)
     func otherClass(verb: Verb) {
         for key in [
             kSecAttrServer, kSecAttrSecurityDomain, kSecAttrProtocol, kSecAttrAuthenticationType, kSecAttrPort, kSecAttrPath, "bini",
@@ -61,7 +61,7 @@ struct ItemDictionaryTests {
     }
 
     @Test(
-        "Any other unknown name is a wrong parameter", arguments: Verb.allCases,
+        "Every other unknown name is rejected", arguments: Verb.allCases,
         [
             "", "a", "m", "f", "persistref", "foo_Bar", "classes", "r_Everything", "u_Everything", "u_CredRef", "v_Everything", "Class",
             "acctx",
@@ -75,14 +75,14 @@ struct ItemDictionaryTests {
         #expect(verb.status(genericPassword(["f_Callback": "a"])) == errSecSuccess)
     }
 
-    @Test("The flag for the data protection keychain is ignored, whatever it says", arguments: Verb.allCases)
+    @Test("The flag for the data protection keychain is ignored, whatever its value", arguments: Verb.allCases)
     func dataProtectionKeychain(verb: Verb) {
         for value in [true, false, 1, "a", NSNull()] as [Any] {
             #expect(verb.status(genericPassword([kSecUseDataProtectionKeychain: value])) == errSecSuccess)
         }
     }
 
-    @Test("What concerns the person being asked never makes a call fail", arguments: Verb.allCases)
+    @Test("Values of authentication keys never make a call fail", arguments: Verb.allCases)
     func use(verb: Verb) {
         for key in [kSecUseOperationPrompt, kSecUseNoAuthenticationUI, kSecUseAuthenticationContext, kSecUseAuthenticationUI] {
             for value in ["a", true, 1, NSNull(), NSObject()] as [Any] {
@@ -93,7 +93,7 @@ struct ItemDictionaryTests {
         #expect(verb.status(genericPassword([kSecUseAuthenticationUI: kSecUseAuthenticationUIAllow])) == errSecSuccess)
     }
 
-    @Test("Skipping items is for searches", arguments: Verb.allCases)
+    @Test("Only searches can skip items with access control", arguments: Verb.allCases)
     func skip(verb: Verb) {
         let status = verb.status(genericPassword([kSecUseAuthenticationUI: kSecUseAuthenticationUISkip]))
         #expect(status == (verb == .copyMatching ? errSecSuccess : errSecParam))
@@ -105,20 +105,20 @@ struct ItemDictionaryTests {
         #expect(verb.status(internetPassword(["clip": 0])) == errSecParam)
     }
 
-    @Test("A sharing group needs an entitlement, and cannot be synchronizable at all", arguments: Verb.allCases)
+    @Test("A sharing group requires an entitlement, and cannot be synchronizable", arguments: Verb.allCases)
     func sharingGroup(verb: Verb) {
         #expect(verb.status(genericPassword(["ggrp": "a"])) == errSecMissingEntitlement)
         #expect(verb.status(genericPassword(["ggrp": "a", kSecAttrSynchronizable: true])) == errSecParam)
     }
 
-    @Test("The further fields of internet passwords need an entitlement", arguments: Verb.allCases)
+    @Test("The additional fields of internet passwords require an entitlement", arguments: Verb.allCases)
     func internetExtras(verb: Verb) {
         for key in ["binn", "bini", "bin0", "bin1", "bin2", "bin3"] {
             #expect(verb.status(internetPassword([key: Data()])) == errSecMissingEntitlement)
         }
     }
 
-    @Test("More than 128 keys are a wrong parameter", arguments: Verb.allCases)
+    @Test("More than 128 keys are rejected", arguments: Verb.allCases)
     func tooManyKeys(verb: Verb) {
         let names = (1001...1127).map { ("f_\($0)", 1 as Any) }
         let most = genericPassword(Dictionary(uniqueKeysWithValues: names))
@@ -129,7 +129,7 @@ struct ItemDictionaryTests {
     // MARK: Types and values
 
     @Test(
-        "What to return is said by a Boolean, not by a number", arguments: Verb.allCases,
+        "A return key requires a Boolean, not a number", arguments: Verb.allCases,
         [kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef])
     func returnFlags(verb: Verb, key: String) {
         for value in [1, 0, NSNumber(value: 1), "1", "true", NSNull(), 1.0] as [Any] {
@@ -143,7 +143,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("The secret is data and nothing that could be made into it", arguments: Verb.allCases)
+    @Test("The secret must be data; nothing is converted to data", arguments: Verb.allCases)
     func secret(verb: Verb) {
         for value in ["a", 1, true, NSNull(), [UInt8(1)], Data?.none as Any, Date()] as [Any] {
             #expect(verb.status(genericPassword([kSecValueData: value])) == errSecParam)
@@ -153,12 +153,12 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("A reference to a password does not exist", arguments: Verb.allCases)
+    @Test("A reference to an item is rejected: passwords have none", arguments: Verb.allCases)
     func reference(verb: Verb) {
         #expect(verb.status(genericPassword([kSecValueRef: NSObject()])) == errSecParam)
     }
 
-    @Test("The access control is an object", arguments: Verb.allCases)
+    @Test("The access control must be an access control object", arguments: Verb.allCases)
     func accessControl(verb: Verb) throws {
         for value in ["a", 1, Data(), NSNull(), kSecAttrAccessibleWhenUnlocked] as [Any] {
             #expect(verb.status(genericPassword([kSecAttrAccessControl: value])) == errSecParam)
@@ -167,7 +167,7 @@ struct ItemDictionaryTests {
         #expect(verb.status(genericPassword([kSecAttrAccessControl: object])) == errSecSuccess)
     }
 
-    @Test("An access control made by flags, even by none, excludes an accessibility", arguments: Verb.allCases)
+    @Test("An access control created with flags, even none, excludes an accessibility", arguments: Verb.allCases)
     func twoProtections(verb: Verb) throws {
         for flags in [[], .userPresence] as [SecAccessControlCreateFlags] {
             let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, flags)
@@ -176,7 +176,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("The access control among the attributes of a plain item goes with its accessibility", arguments: Verb.allCases)
+    @Test("The access control that a search returns for a plain item may stand next to its accessibility", arguments: Verb.allCases)
     func plainAccessControl(verb: Verb) {
         let both: [String: Any] = [
             kSecAttrAccessControl: SecAccessControl(of: .password()), kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked,
@@ -189,7 +189,7 @@ struct ItemDictionaryTests {
         #expect(verb.status(genericPassword(refused)) == errSecParam)
     }
 
-    @Test("A wrong type or value of any attribute is a wrong parameter", arguments: Verb.allCases)
+    @Test("A wrong type or value of any attribute is rejected", arguments: Verb.allCases)
     func badAttributes(verb: Verb) {
         let bad: [String: Any] = [
             kSecAttrAccount: true, kSecAttrService: Date(), kSecAttrAccessGroup: 1, kSecAttrAccessible: "never",
@@ -202,20 +202,20 @@ struct ItemDictionaryTests {
 
     // MARK: Order
 
-    @Test("With several mistakes the class counts first, then names, then types, then values", arguments: Verb.allCases)
+    @Test("Of several mistakes, the class is reported first, then names, then types, then values", arguments: Verb.allCases)
     func order(verb: Verb) {
         let badName: [String: Any] = ["subj": 1]
         let badType: [String: Any] = [kSecAttrAccount: true]
         #expect(verb.status(badName.merging([kSecClass: "none"]) { $1 }) == errSecNoSuchClass)
         for _ in 0..<20 {
-            // Each round makes dictionaries with another order.
+            // Each round creates dictionaries with another order of iteration.
             #expect(verb.status(genericPassword(badName.merging(badType) { $1 })) == errSecNoSuchAttr)
             #expect(verb.status(genericPassword(["subj": 1, "xxxxx": 1])) == errSecNoSuchAttr)
             #expect(verb.status(genericPassword(["zzzz": 1, "xxxxx": 1])) == errSecParam)
         }
     }
 
-    @Test("The failure names the key and not the value")
+    @Test("The error message contains the key and not the value")
     func failureText() throws {
         let failure = try #require(throws: KeychainFailure.self) {
             try ParsedItemDictionary(genericPassword([kSecAttrAccount: ["hunter2"]]))
@@ -228,7 +228,7 @@ struct ItemDictionaryTests {
         #expect(!long.reason.contains("\n"))
     }
 
-    @Test("A key of a Foundation dictionary that is no string is a wrong parameter")
+    @Test("A key of a Foundation dictionary that is not a string is rejected")
     func otherKeys() {
         let dictionary = NSDictionary(dictionary: [kSecClass: kSecClassGenericPassword, 1: "a"] as [AnyHashable: Any])
         let good = NSDictionary(dictionary: [kSecClass: kSecClassGenericPassword])
@@ -249,7 +249,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("A Foundation dictionary of a derived class is read like every other")
+    @Test("A Foundation dictionary of a subclass is read like any other")
     func derivedDictionary() {
         let status = CurrentKeychain.with(RecordingKeychain()) {
             SecItemDelete(DerivedDictionary(NSDictionary(dictionary: genericPassword())))
@@ -258,7 +258,7 @@ struct ItemDictionaryTests {
     }
 }
 
-/// A dictionary with nothing in the superclass's storage.
+/// A dictionary whose superclass storage is empty.
 private final class DerivedDictionary: NSDictionary {
     private let storage: NSDictionary
 

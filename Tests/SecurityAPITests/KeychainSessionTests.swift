@@ -28,7 +28,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("Without a passcode it is unlocked, and cannot be locked")
+    @Test("Without a passcode the keychain is unlocked, and cannot be locked")
     func withoutPasscode() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -40,7 +40,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("A lock takes items away, and the passcode brings them back, as text or as bytes")
+    @Test("Locking makes items inaccessible; unlocking with the passcode, as text or bytes, makes them accessible")
     func lockAndUnlock() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -61,7 +61,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("Bytes that are no text are no passcode")
+    @Test("Bytes that are not UTF-8 are rejected as a passcode")
     func notText() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -71,7 +71,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("When it locks itself can be said at the unlock and changed afterwards")
+    @Test("The time of automatic locking can be set when unlocking, and changed later")
     func autoLock() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -89,7 +89,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("The passcode is changed by who knows it")
+    @Test("Changing the passcode requires the old one")
     func change() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -105,7 +105,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("Removing the passcode shows what goes with it, and does nothing unless that is agreed to")
+    @Test("Removing the passcode first lists the items to delete, and does nothing without confirmation")
     func remove() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -132,7 +132,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("An application can wait until its items are available")
+    @Test("A program can wait until its items are accessible")
     func stateChanges() async throws {
         try await withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -141,7 +141,7 @@ struct KeychainSessionTests {
             #expect(try await states.next() == .unlocked)
             try session.lock()
             #expect(try await states.next() == .locked)
-            // The present state is not told again: what comes next is another one.
+            // The current state is not repeated: the next element is another state.
             try session.lock(includingAfterFirstUnlock: true)
             #expect(try await states.next() == .neverUnlocked)
             try session.unlock(passcode: "swordfish")
@@ -149,7 +149,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("Waiting ends with the task")
+    @Test("Canceling the task ends the wait")
     func cancelledWait() async throws {
         try await withInMemoryKeychain {
             let session = try KeychainSession.current()
@@ -163,7 +163,7 @@ struct KeychainSessionTests {
         }
     }
 
-    @Test("An error tells status and reason, and is the same in the language of every caller")
+    @Test("The localized description of an error is its description")
     func errorText() throws {
         try withInMemoryKeychain {
             let session = try KeychainSession.current()

@@ -10,7 +10,7 @@ import Testing
 struct LAContextTests {
     // MARK: Settings
 
-    @Test("A new context says nothing and allows everything")
+    @Test("A new context has default values and allows prompts")
     func defaults() {
         let context = LAContext()
         #expect(context.localizedReason == "")
@@ -25,7 +25,7 @@ struct LAContextTests {
         #expect(settings == AuthenticationContext.Settings())
     }
 
-    @Test("What is set reaches whoever asks")
+    @Test("Properties are passed to the prompt")
     func settings() {
         let context = LAContext()
         context.localizedReason = "open the safe"
@@ -46,7 +46,7 @@ struct LAContextTests {
         (0, nil, 0), (-1, nil, 0), (.nan, nil, 0), (10, 10, 10), (300, 300, 300), (301, 300, 300), (.infinity, 300, 300),
     ]
 
-    @Test("One answer serves for so many seconds, at most 300; 0 and what makes no sense are no limit", arguments: durations)
+    @Test("The reuse duration is at most 300 seconds; 0 and invalid values mean no limit", arguments: durations)
     func reuseDuration(set: TimeInterval, seconds: Double?, shown: TimeInterval) {
         let context = LAContext()
         context.touchIDAuthenticationAllowableReuseDuration = set
@@ -55,7 +55,7 @@ struct LAContextTests {
         #expect(LATouchIDAuthenticationMaximumAllowableReuseDuration == 300)
     }
 
-    @Test("Settings made by many threads at once are all kept")
+    @Test("Properties set concurrently are all stored")
     func concurrentSettings() async {
         for _ in 0..<50 {
             let context = LAContext()
@@ -74,7 +74,7 @@ struct LAContextTests {
 
     // MARK: Credentials
 
-    @Test("An application password is set, replaced and taken away")
+    @Test("An application password can be set, replaced and removed")
     func credential() throws {
         let context = LAContext()
         #expect(context.setCredential(Data("hunter2".utf8), type: .applicationPassword))
@@ -88,7 +88,7 @@ struct LAContextTests {
         #expect(!context.isCredentialSet(.applicationPassword))
     }
 
-    @Test("An empty password and another type are not taken, and change nothing")
+    @Test("An empty password and other credential types are rejected, and change nothing")
     func refusedCredentials() {
         let context = LAContext()
         #expect(!context.setCredential(Data(), type: .applicationPassword))
@@ -101,7 +101,7 @@ struct LAContextTests {
         #expect(context.isCredentialSet(.applicationPassword))
     }
 
-    @Test("A slice of data is taken as it is")
+    @Test("A slice of data is accepted without the rest of its buffer")
     func slicedCredential() throws {
         let context = LAContext()
         #expect(context.setCredential(Data("xxhunter2".utf8).dropFirst(2), type: .applicationPassword))
@@ -110,7 +110,7 @@ struct LAContextTests {
         #expect(unsafe password.bytes.withBytes { unsafe Array($0) } == Array("hunter2".utf8))
     }
 
-    @Test("An invalidated context has no credential and takes none")
+    @Test("An invalidated context has no credential and accepts none")
     func invalidatedCredentials() {
         let context = LAContext()
         context.setCredential(Data("hunter2".utf8), type: .applicationPassword)
@@ -136,7 +136,7 @@ struct LAErrorTests {
         (LAError.touchIDNotEnrolled, -7), (LAError.touchIDLockout, -8),
     ]
 
-    @Test("Codes have Apple's numbers", arguments: numbers)
+    @Test("Codes have the same numbers as on Apple platforms", arguments: numbers)
     func codes(code: LAError.Code, number: Int) {
         #expect(code.rawValue == number)
         #expect(LAError(code).errorCode == number)
@@ -144,7 +144,7 @@ struct LAErrorTests {
         #expect(!LAError(code).localizedDescription.isEmpty)
     }
 
-    @Test("Caught by its code: `catch LAError.userCancel`")
+    @Test("An error can be caught by its code: `catch LAError.userCancel`")
     func caughtByCode() throws {
         do {
             try fail(LAError(.userCancel))
@@ -155,7 +155,7 @@ struct LAErrorTests {
         }
     }
 
-    @Test("Caught by its type: `catch let error as LAError`, and switched over")
+    @Test("An error can be caught by its type, and switched over: `catch let error as LAError`")
     func caughtByType() throws {
         do {
             try fail(LAError(.userCancel, userInfo: ["key": "value"]))
@@ -171,7 +171,7 @@ struct LAErrorTests {
         }
     }
 
-    @Test("An NSError of the same domain and code, both ways")
+    @Test("An error converts to an NSError of the same domain and code, and back")
     func foundation() throws {
         let error: any Error = LAError(.biometryLockout)
         let object = error as NSError
@@ -190,7 +190,7 @@ struct LAErrorTests {
         }
     }
 
-    @Test("An error of another domain is none, whatever its code")
+    @Test("An error of another domain is not an LAError, whatever its code")
     func otherDomain() {
         let other = NSError(domain: NSCocoaErrorDomain, code: -2)
         #expect(other as? LAError == nil)
@@ -198,7 +198,7 @@ struct LAErrorTests {
         #expect(!(LAError.Code.userCancel ~= URLError(.badURL)))
     }
 
-    @Test("A code nobody knows is a failed authentication, and keeps its number")
+    @Test("An unknown code is read as authenticationFailed, and its number is preserved")
     func unknownCode() {
         let error = LAError(_nsError: NSError(domain: LAErrorDomain, code: -4711))
         #expect(error.code == .authenticationFailed)
@@ -206,7 +206,7 @@ struct LAErrorTests {
         #expect(LAError.Code(rawValue: -4711) == nil)
     }
 
-    @Test("Two are equal when their codes are")
+    @Test("Errors are equal if their codes are equal")
     func equality() {
         #expect(LAError(.userCancel) == LAError(.userCancel, userInfo: ["key": "value"]))
         #expect(LAError(.userCancel) != LAError(.appCancel))
@@ -227,7 +227,7 @@ struct LAErrorTests {
     ]
 
     // Section 9.4 of SecItem-behavior.md in KeychainServices.docc.
-    @Test("Section 9.4: what the keychain answers has a code", arguments: failures)
+    @Test("Section 9.4: failures of the keychain have a code", arguments: failures)
     func failure(failure: KeychainFailure, code: LAError.Code) throws {
         let error = LAError(failure)
         #expect(error.code == code)
@@ -236,7 +236,9 @@ struct LAErrorTests {
         #expect(underlying.code == Int(failure.status.rawValue))
     }
 
-    @Test("What has no code is a failed authentication that says why", arguments: [KeychainStatus.notAvailable, .inputOutput, .authFailed])
+    @Test(
+        "A failure without a code is authenticationFailed with a description",
+        arguments: [KeychainStatus.notAvailable, .inputOutput, .authFailed])
     func otherFailure(status: KeychainStatus) {
         let error = LAError(KeychainFailure(status, "the store is on the moon"))
         #expect(error.code == .authenticationFailed)

@@ -18,12 +18,12 @@ struct PolicyEvaluationTests {
         try await CurrentKeychain.$bound.withValue(keychain, operation: body)
     }
 
-    /// Whether the policy can be evaluated, and why not.
+    /// Returns whether the policy can be evaluated, and otherwise the error code.
     private func canEvaluate(_ policy: LAPolicy) -> (isPossible: Bool, code: LAError.Code?) {
         var error: NSError?
-        // The variable is this function's, and used during the call alone.
+        // The variable is local, and used during the call only.
         let isPossible = unsafe context.canEvaluatePolicy(policy, error: &error)
-        // Nobody need take the reason.
+        // The error pointer may be nil.
         #expect(unsafe context.canEvaluatePolicy(policy, error: nil) == isPossible)
         return (isPossible, (error as? LAError)?.code)
     }
@@ -36,9 +36,9 @@ struct PolicyEvaluationTests {
         }
     }
 
-    // MARK: Without asking
+    // MARK: Without prompts
 
-    @Test("deviceOwnerAuthentication is possible where somebody's presence can be proved")
+    @Test("deviceOwnerAuthentication is available if the user can authenticate")
     func possible() {
         let keychain = RecordingAuthenticator()
         CurrentKeychain.with(keychain) {
@@ -48,7 +48,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.isEmpty)
     }
 
-    @Test("What stands in the way is told, and may be ignored", arguments: LAErrorTests.failures)
+    @Test("The reason why a policy is unavailable is reported, and the error pointer may be nil", arguments: LAErrorTests.failures)
     func obstacle(failure: KeychainFailure, code: LAError.Code) {
         CurrentKeychain.with(RecordingAuthenticator(obstacle: failure)) {
             #expect(canEvaluate(.deviceOwnerAuthentication) == (false, code))
@@ -63,7 +63,7 @@ struct PolicyEvaluationTests {
         (.deviceOwnerAuthenticationWithWatch, .companionNotAvailable),
     ]
 
-    @Test("Biometry and companions are never available", arguments: unavailable)
+    @Test("Biometry and companion devices are never available", arguments: unavailable)
     func withoutBiometry(policy: LAPolicy, code: LAError.Code) async {
         let keychain = RecordingAuthenticator()
         let evaluated = await on(keychain) {
@@ -74,7 +74,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.isEmpty)
     }
 
-    @Test("Outside every keychain nothing can be proved, and the reason says so")
+    @Test("Without a keychain no policy is available, and the error describes the reason")
     func withoutKeychain() async {
         #expect(canEvaluate(.deviceOwnerAuthentication) == (false, .authenticationFailed))
         await #expect(throws: LAError(.authenticationFailed)) {
@@ -86,9 +86,9 @@ struct PolicyEvaluationTests {
         #expect(evaluated == .authenticationFailed)
     }
 
-    // MARK: Asking
+    // MARK: Prompts
 
-    @Test("A policy is evaluated with the context, and with the program's words")
+    @Test("A policy is evaluated with the context and the program's reason")
     func evaluated() async throws {
         let keychain = RecordingAuthenticator()
         let isSuccess = try await on(keychain) {
@@ -104,7 +104,7 @@ struct PolicyEvaluationTests {
         #expect(request.authentication.mayAsk)
     }
 
-    @Test("A context that may not ask does not")
+    @Test("A context that forbids prompts does not prompt")
     func notInteractive() async {
         context.interactionNotAllowed = true
         let keychain = RecordingAuthenticator()
@@ -112,7 +112,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.map(\.authentication.mayAsk) == [false])
     }
 
-    @Test("A refusal is thrown as LAError", arguments: LAErrorTests.failures)
+    @Test("A failed evaluation throws an LAError", arguments: LAErrorTests.failures)
     func refused(failure: KeychainFailure, code: LAError.Code) async {
         let evaluated = await on(RecordingAuthenticator(failing: failure)) {
             await self.code { try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe") }
@@ -120,7 +120,7 @@ struct PolicyEvaluationTests {
         #expect(evaluated == code)
     }
 
-    @Test("An empty reason is refused and nobody is asked")
+    @Test("An empty reason is rejected without a prompt")
     func emptyReason() async throws {
         let keychain = RecordingAuthenticator()
         let error = await on(keychain) {
@@ -133,7 +133,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.isEmpty)
     }
 
-    @Test("An invalidated context is refused")
+    @Test("An invalidated context is rejected")
     func invalidated() async {
         context.invalidate()
         let keychain = RecordingAuthenticator()
@@ -146,7 +146,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.isEmpty)
     }
 
-    @Test("A context that is invalidated while somebody is asked makes the answer void", arguments: [true, false])
+    @Test("The answer to a prompt is void if its context is invalidated meanwhile", arguments: [true, false])
     func invalidatedMeanwhile(isRight: Bool) async {
         let keychain = RecordingAuthenticator { [context] _ in
             context.invalidate()
@@ -159,11 +159,11 @@ struct PolicyEvaluationTests {
         }
     }
 
-    @Test("The call returns before the answer, and the reply comes on another thread, in the keychain of the caller")
+    @Test("The call returns before the user answers, and the reply runs on another thread, with the caller's keychain")
     func reply() async {
         let mayAnswer = Semaphore()
         let keychain = RecordingAuthenticator { _ in
-            mayAnswer.wait() ? nil : KeychainFailure(.internal, "nobody let the person answer")
+            mayAnswer.wait() ? nil : KeychainFailure(.internal, "the answer was not released in time")
         }
         let replyKeychain = Mutex<(any Keychain)?>(nil)
         let (isSuccess, error, isOtherThread) = await on(keychain) {
@@ -173,7 +173,7 @@ struct PolicyEvaluationTests {
                     replyKeychain.withLock { $0 = CurrentKeychain.bound }
                     continuation.resume(returning: (isSuccess, error as? LAError, ObjectIdentifier(Thread.current) != caller))
                 }
-                // Reached while the person is still thinking.
+                // Reached before the user answers.
                 mayAnswer.signal()
             }
         }
@@ -183,7 +183,7 @@ struct PolicyEvaluationTests {
         #expect(replyKeychain.withLock { $0 as? RecordingAuthenticator } === keychain)
     }
 
-    @Test("Many can wait for answers at once: none of them holds a thread that Swift's tasks need")
+    @Test("Many evaluations can wait concurrently, without blocking the threads of Swift's tasks")
     func manyAtOnce() async throws {
         let count = 64
         let allAsked = Barrier(count: count)
@@ -206,7 +206,7 @@ struct PolicyEvaluationTests {
     }
 
     @Test(
-        "Using an item asks for what its access control says, for its class",
+        "Using an item prompts for the constraints of its access control",
         arguments: [SecAccessControlCreateFlags.userPresence, .devicePasscode, .applicationPassword, [.biometryAny, .or, .devicePasscode]])
     func useItem(flags: SecAccessControlCreateFlags) async throws {
         let control = try control(flags)
@@ -220,7 +220,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.map(\.authentication.prompt) == ["open the safe"])
     }
 
-    @Test("Adding an item asks for the application password alone; the rest has to be possible")
+    @Test("Adding an item prompts only for the application password; the other constraints need only be satisfiable")
     func createItem() async throws {
         for (flags, asked) in [
             ([.userPresence], []), ([.applicationPassword], [.applicationPassword]),
@@ -248,7 +248,7 @@ struct PolicyEvaluationTests {
         }
     }
 
-    @Test("Access control without constraints is granted without a question")
+    @Test("Access control without constraints succeeds without a prompt")
     func unconstrained() async throws {
         let control = try control([])
         let keychain = RecordingAuthenticator()
@@ -261,7 +261,7 @@ struct PolicyEvaluationTests {
     }
 
     @Test(
-        "There are no keys to make or use",
+        "Operations on keys are rejected",
         arguments: [LAAccessControlOperation.createKey, .useKeySign, .useKeyDecrypt, .useKeyKeyExchange])
     func keys(operation: LAAccessControlOperation) async throws {
         let keychain = RecordingAuthenticator()
@@ -275,7 +275,7 @@ struct PolicyEvaluationTests {
         #expect(keychain.requests.isEmpty)
     }
 
-    @Test("The form with a reply says the same")
+    @Test("The form with a reply has the same result")
     func accessControlReply() async throws {
         let control = try control(.userPresence)
         let error = await on(RecordingAuthenticator(failing: KeychainFailure(.userCanceled, "the person cancelled"))) {
@@ -290,7 +290,7 @@ struct PolicyEvaluationTests {
 
     // MARK: Derived contexts
 
-    @Test("What a derived context replies is what the form without a reply gives, once")
+    @Test("A derived context replies once, with the result of the form without a reply")
     func derived() async throws {
         #expect(try await TalkativeContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe"))
     }
@@ -308,7 +308,7 @@ private final class TalkativeContext: LAContext, @unchecked Sendable {
     }
 }
 
-/// Lets threads of a test wait for one another, no longer than anything may take.
+/// A semaphore for the threads of a test, with a timeout.
 private final class Semaphore: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
@@ -316,13 +316,13 @@ private final class Semaphore: Sendable {
         semaphore.signal()
     }
 
-    /// Whether it was signalled.
+    /// Returns whether it was signaled before the timeout.
     func wait() -> Bool {
         semaphore.wait(timeout: .now() + .seconds(30)) == .success
     }
 }
 
-/// Where so many threads wait for the last of them.
+/// A barrier at which a number of threads wait for the last of them.
 private final class Barrier: Sendable {
     private let missing: Mutex<Int>
     private let semaphore = DispatchSemaphore(value: 0)
@@ -333,7 +333,7 @@ private final class Barrier: Sendable {
         missing = Mutex(count)
     }
 
-    /// Whether all came.
+    /// Returns whether all threads arrived before the timeout.
     func arriveAndWait() -> Bool {
         let isLast = missing.withLock { missing in
             missing -= 1

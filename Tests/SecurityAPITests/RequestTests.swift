@@ -11,7 +11,7 @@ struct AddRequestTests {
         try AddRequest(try ParsedItemDictionary(dictionary))
     }
 
-    @Test("Only the class is needed")
+    @Test("Only the class is required")
     func classOnly() throws {
         let request = try request(genericPassword())
         #expect(request.itemClass == .genericPassword)
@@ -20,7 +20,7 @@ struct AddRequestTests {
         #expect(request.accessControl == nil)
     }
 
-    @Test("Attributes and the secret arrive as they were given")
+    @Test("Attributes and the secret are passed on unchanged")
     func everything() throws {
         let request = try request(
             internetPassword([
@@ -36,7 +36,7 @@ struct AddRequestTests {
         #expect(request.secret == Data([1]))
     }
 
-    @Test("What the keychain sets itself is left out, but must be well formed")
+    @Test("Attributes that the keychain sets itself are ignored, but must be well formed")
     func dates() throws {
         let request = try request(
             genericPassword([kSecAttrCreationDate: Date(), kSecAttrModificationDate: Date(), "sha1": Data(count: 20), "tomb": 0]))
@@ -49,7 +49,7 @@ struct AddRequestTests {
         #expect(Verb.add.status(genericPassword(["tomb": true])) == errSecParam)
     }
 
-    @Test("An item is synchronizable if that is said, and 'any' means no")
+    @Test("An item is synchronizable only if the value is true; 'any' means local")
     func synchronizable() throws {
         #expect(try request(genericPassword([kSecAttrSynchronizable: true])).attributes.flag(.synchronizable) == true)
         #expect(try request(genericPassword([kSecAttrSynchronizable: "1"])).attributes.flag(.synchronizable) == true)
@@ -58,7 +58,7 @@ struct AddRequestTests {
             try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).attributes.flag(.synchronizable) == false)
     }
 
-    @Test("What never leaves the device cannot be synchronizable", arguments: Accessibility.allCases)
+    @Test("An item that never leaves the device cannot be synchronizable", arguments: Accessibility.allCases)
     func thisDeviceOnly(accessibility: Accessibility) throws {
         let dictionary = genericPassword([kSecAttrSynchronizable: true, kSecAttrAccessible: accessibility.rawValue])
         #expect(Verb.add.status(dictionary) == (accessibility.isThisDeviceOnly ? errSecParam : errSecSuccess))
@@ -77,7 +77,7 @@ struct AddRequestTests {
         #expect(try request(genericPassword([kSecAttrAccessControl: object])).attributes[.accessible] == nil)
     }
 
-    @Test("Nothing is matched when an item is added", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchPolicy, "m_Unknown"])
+    @Test("Adding an item rejects match keys", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchPolicy, "m_Unknown"])
     func matchKeys(key: String) {
         #expect(Verb.add.status(genericPassword([key: kSecMatchLimitOne])) == errSecParam)
     }
@@ -94,7 +94,7 @@ struct MatchRequestTests {
         try MatchRequest(try ParsedItemDictionary(dictionary))
     }
 
-    @Test("Without a limit there is one item; local items alone are searched, and secrets stay sealed")
+    @Test("By default one item is returned, only local items are searched, and secrets are not decrypted")
     func defaults() throws {
         let request = try request(genericPassword())
         #expect(request.limit == 1)
@@ -115,7 +115,7 @@ struct MatchRequestTests {
         #expect(try request(genericPassword([kSecMatchLimit: value.any])).limit == limit)
     }
 
-    @Test("Nothing else is a limit")
+    @Test("Every other limit is rejected")
     func badLimit() {
         for value in ["bogus", "", "2", -2, Int.min, true, 1.5, Double.nan, UInt64.max, Data(), NSNull(), Date()] as [Any] {
             #expect(Verb.copyMatching.status(genericPassword([kSecMatchLimit: value])) == errSecParam)
@@ -123,7 +123,7 @@ struct MatchRequestTests {
         #expect(Verb.copyMatching.status(genericPassword([kSecMatchLimit: 0])) == errSecItemNotFound)
     }
 
-    @Test("Attributes are filters, the accessibility too")
+    @Test("Attributes are filters, including the accessibility")
     func filters() throws {
         let query = try request(
             genericPassword([
@@ -139,7 +139,7 @@ struct MatchRequestTests {
                 ]))
     }
 
-    @Test("The access control and the secret are no filters")
+    @Test("The access control and the secret are not filters")
     func noFilters() throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, .userPresence)
         let query = try request(genericPassword([kSecAttrAccessControl: object, kSecValueData: Data([1])])).query
@@ -155,13 +155,13 @@ struct MatchRequestTests {
         #expect(try request(any).query.synchronizability == .either)
     }
 
-    @Test("Tombstones are found only when asked for")
+    @Test("Tombstones are found only on request")
     func tombstones() throws {
         #expect(try request(genericPassword(["tomb": true])).query.tombstones == .only)
         #expect(try request(genericPassword(["tomb": 0])).query.tombstones == .hidden)
     }
 
-    @Test("Secrets are opened only for kSecReturnData")
+    @Test("Secrets are decrypted only for kSecReturnData")
     func secrets() throws {
         #expect(try request(genericPassword([kSecReturnData: true])).includesSecrets)
         #expect(try !request(genericPassword([kSecReturnAttributes: true, kSecReturnPersistentRef: true])).includesSecrets)
@@ -178,14 +178,14 @@ struct MatchRequestTests {
         }
     }
 
-    @Test("Policies and issuers are for certificates only", arguments: [kSecMatchPolicy, kSecMatchIssuers])
+    @Test("Policies and issuers apply only to certificates", arguments: [kSecMatchPolicy, kSecMatchIssuers])
     func certificates(key: String) {
         #expect(Verb.copyMatching.status(genericPassword([key: NSObject()])) == errSecUnimplemented)
         #expect(Verb.copyMatching.status(internetPassword([key: NSObject()])) == errSecUnimplemented)
     }
 
     @Test(
-        "Other match keys are accepted and without effect",
+        "Other match keys are accepted and have no effect",
         arguments: [
             kSecMatchItemList, kSecMatchSearchList, kSecMatchCaseInsensitive, kSecMatchSubjectContains, kSecMatchTrustedOnly,
             kSecMatchValidOnDate, kSecMatchEmailAddressIfPresent, "m_Unknown",
@@ -234,19 +234,19 @@ struct UpdateRequestTests {
         #expect(request.accessControl == nil)
     }
 
-    @Test("Nothing to change is a change of the date alone")
+    @Test("Without changes, an update changes only the modification date")
     func empty() throws {
         let request = try request([:])
         #expect(request.changes.isEmpty)
         #expect(request.secret == nil)
     }
 
-    @Test("An empty secret is not the same as none")
+    @Test("An empty secret is not the same as a missing one")
     func emptySecret() throws {
         #expect(try request([kSecValueData: Data()]).secret == Data())
     }
 
-    @Test("The protection can be changed by either key")
+    @Test("The protection can be changed by accessibility or access control")
     func protection() throws {
         let ofClass = try request([kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock])
         #expect(ofClass.accessibility == .afterFirstUnlock)
@@ -261,7 +261,7 @@ struct UpdateRequestTests {
         #expect(status([kSecAttrAccessible: kSecAttrAccessibleAlwaysThisDeviceOnly, kSecAttrSynchronizable: true]) == errSecParam)
     }
 
-    @Test("What the keychain sets itself is ignored")
+    @Test("Attributes that the keychain sets itself are ignored")
     func ignored() throws {
         let request = try request([
             kSecAttrModificationDate: Date(), "sha1": Data(count: 20), "musr": "whatever", kSecUseDataProtectionKeychain: true,
@@ -271,7 +271,7 @@ struct UpdateRequestTests {
     }
 
     @Test(
-        "What is no attribute cannot be changed",
+        "Keys that are not attributes cannot be changed",
         arguments: [
             kSecClass, kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef, kSecMatchLimit, "m_Unknown",
             kSecValueRef,
@@ -287,7 +287,7 @@ struct UpdateRequestTests {
         #expect(status([key: 1]) == errSecParam)
     }
 
-    @Test("Types and values are checked as in every dictionary")
+    @Test("Types and values are checked as in all dictionaries")
     func badValues() {
         for value in ["a", 1, NSNull(), [UInt8(1)]] as [Any] { #expect(status([kSecValueData: value]) == errSecParam) }
         #expect(status([kSecAttrAccount: true]) == errSecParam)
@@ -296,18 +296,18 @@ struct UpdateRequestTests {
         #expect(status([kSecAttrModificationDate: "today"]) == errSecParam)
     }
 
-    @Test("Names count before types, whatever the order", arguments: 0..<10)
+    @Test("An unknown name is reported before a wrong type, whatever the order", arguments: 0..<10)
     func order(round: Int) {
         #expect(status([kSecAttrAccount: true, "subj": 1, kSecValueData: "a"]) == errSecNoSuchAttr)
     }
 
-    @Test("The query must not match or limit", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])
+    @Test("The query must not contain match keys or a limit", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])
     func matchKeys(key: String) {
         #expect(status(genericPassword([key: kSecMatchLimitOne]), [:]) == errSecParam)
     }
 
     @Test(
-        "The query must not ask for results",
+        "The query must not contain return keys",
         arguments: [kSecReturnData, kSecReturnAttributes, kSecReturnRef, kSecReturnPersistentRef])
     func returnKeys(key: String) {
         #expect(status(genericPassword([key: true]), [:]) == errSecParam)
@@ -322,7 +322,7 @@ struct UpdateRequestTests {
         #expect(status(genericPassword(["u_Tomb": Data()]), [:]) == errSecParam)
     }
 
-    @Test("Mistakes in the query count before mistakes in the changes")
+    @Test("Mistakes in the query are reported before mistakes in the changes")
     func queryFirst() {
         #expect(status(["class": "none"], ["subj": 1]) == errSecNoSuchClass)
         #expect(status(genericPassword([kSecAttrAccount: true]), ["subj": 1]) == errSecParam)
@@ -335,7 +335,7 @@ struct DeleteRequestTests {
         try DeleteRequest(try ParsedItemDictionary(dictionary))
     }
 
-    @Test("The query is the one of a search")
+    @Test("The query is parsed as for a search")
     func query() throws {
         let request = try request(genericPassword([kSecAttrAccount: "a", kSecAttrSynchronizable: kSecAttrSynchronizableAny]))
         #expect(request.query.attributes == ItemAttributes([.account: .string("a")]))
@@ -343,12 +343,12 @@ struct DeleteRequestTests {
         #expect(try self.request(genericPassword()).query.synchronizability == .local)
     }
 
-    @Test("There is no limit, and no other match key", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])
+    @Test("A limit and all other match keys are rejected", arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, "m_Unknown"])
     func matchKeys(key: String) {
         #expect(Verb.delete.status(genericPassword([key: kSecMatchLimitAll])) == errSecParam)
     }
 
-    @Test("What to return and the secret are ignored")
+    @Test("Return keys and the secret are ignored")
     func ignored() throws {
         let request = try request(genericPassword([kSecReturnData: true, kSecReturnRef: true, kSecValueData: Data([1])]))
         #expect(request.query.attributes.isEmpty)

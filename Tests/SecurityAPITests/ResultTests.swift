@@ -5,7 +5,7 @@ import Testing
 
 @testable import SecurityAPI
 
-@Suite("What a call delivers")
+@Suite("Results of a call")
 struct ResultTests {
     private static let attributeKeys: Set<String> = [
         kSecAttrAccount, kSecAttrService, kSecAttrAccessGroup, kSecAttrCreationDate, kSecAttrModificationDate, kSecAttrAccessible,
@@ -33,19 +33,19 @@ struct ResultTests {
 
     // MARK: One found item
 
-    @Test("Nothing is delivered when nothing is asked for")
+    @Test("Nothing is returned without return keys")
     func none() {
         #expect(find([.password()], genericPassword()) == nil)
         #expect(find([.password()], genericPassword([kSecReturnData: false])) == nil)
     }
 
-    @Test("Passwords have no reference")
+    @Test("Passwords have no item reference")
     func reference() {
         #expect(find([.password()], keys([kSecReturnRef])) == nil)
         #expect(add(.password(), keys([kSecReturnRef])) == nil)
     }
 
-    @Test("The secret is data, and an item without one delivers nothing")
+    @Test("The secret is data; an item without a secret returns nothing")
     func data() {
         #expect(find([.password()], keys([kSecReturnData])) as? Data == Data("open sesame".utf8))
         #expect(find([.password(secret: Data())], keys([kSecReturnData])) as? Data == Data())
@@ -57,7 +57,7 @@ struct ResultTests {
         #expect(find([.password()], keys([kSecReturnPersistentRef])) as? Data == KeychainItem.persistentReference)
     }
 
-    @Test("The attributes are a dictionary, without class, secret and references")
+    @Test("Attributes are a dictionary without class, secret and references")
     func attributes() throws {
         let result = find([.password([.label: .data(Data([1])), .creator: .number(5)])], keys([kSecReturnAttributes]))
         let dictionary = try #require(result as? [String: Any])
@@ -76,7 +76,7 @@ struct ResultTests {
         #expect(dictionary[kSecAttrAccessControl] as? SecAccessControl == SecAccessControl(AccessControl(.whenUnlocked)))
     }
 
-    @Test("A dictionary of attributes casts to what programs cast it to")
+    @Test("A dictionary of attributes can be cast to the types that programs use")
     func casts() throws {
         let result = find([.password()], keys([kSecReturnAttributes]))
         #expect((result as? [String: AnyHashable])?.count == Self.attributeKeys.count)
@@ -89,7 +89,7 @@ struct ResultTests {
     }
 
     @Test(
-        "Several flags deliver a dictionary with all of it",
+        "Several return keys return a dictionary with all values",
         arguments: [
             ([kSecReturnData, kSecReturnAttributes], attributeKeys.union([kSecValueData])),
             ([kSecReturnAttributes, kSecReturnPersistentRef], attributeKeys.union([kSecValuePersistentRef])),
@@ -119,13 +119,13 @@ struct ResultTests {
         }
     }
 
-    @Test("An item without a secret has none in its dictionary")
+    @Test("The dictionary of an item without a secret contains none")
     func noSecret() throws {
         let result = find([.password(secret: nil)], keys([kSecReturnData, kSecReturnAttributes]))
         #expect(try Set(#require(result as? [String: Any]).keys) == Self.attributeKeys)
     }
 
-    @Test("The parts of the primary key are always there")
+    @Test("The attributes of the primary key are always present")
     func primaryKey() throws {
         let reference = PersistentReference(itemClass: .internetPassword, id: ItemID(high: 1, low: 2))
         let item = KeychainItem(
@@ -141,7 +141,7 @@ struct ResultTests {
         #expect(dictionary[kSecAttrSyncViewHint] == nil)
     }
 
-    @Test("A found dictionary is a query, once the class is added")
+    @Test("A returned dictionary with the class added is a query")
     func roundTrip() throws {
         var dictionary = try #require(find([.password()], keys([kSecReturnAttributes])) as? [String: Any])
         dictionary[kSecClass] = kSecClassGenericPassword
@@ -149,7 +149,7 @@ struct ResultTests {
         #expect(find([.password()], dictionary) as? Data == Data("open sesame".utf8))
     }
 
-    @Test("That of an item with constraints is one only without the access control or the accessibility")
+    @Test("The one of an item with constraints is a query only without the access control or the accessibility")
     func constrainedRoundTrip() throws {
         let item = KeychainItem.password(accessControl: AccessControl(.whenUnlocked, constraint: .userPresence))
         var dictionary = try #require(find([item], keys([kSecReturnAttributes])) as? [String: Any])
@@ -192,13 +192,13 @@ struct ResultTests {
             find([.password(), .password()], query) as? [Data] == [KeychainItem.persistentReference, KeychainItem.persistentReference])
     }
 
-    @Test("An array of nothing, when nothing is asked for", arguments: [[], [kSecReturnRef]])
+    @Test("Several items without return keys are an empty array", arguments: [[], [kSecReturnRef]])
     func emptyArray(flags: [String]) {
         let query = keys(flags).merging([kSecMatchLimit: kSecMatchLimitAll]) { $1 }
         #expect((find([.password(), .password()], query) as? [Any])?.count == 0)
     }
 
-    @Test("An array of dictionaries casts to what programs cast it to")
+    @Test("An array of dictionaries can be cast to the types that programs use")
     func arrayCasts() throws {
         let items = [KeychainItem.password(), .password([.label: .string("l")]), .password()]
         let query = keys([kSecReturnAttributes]).merging([kSecMatchLimit: kSecMatchLimitAll]) { $1 }
@@ -224,7 +224,7 @@ struct ResultTests {
 
     // MARK: A new item
 
-    @Test("A new item delivers what was asked for")
+    @Test("Adding an item returns the requested values")
     func added() throws {
         #expect(add(.password(), genericPassword()) == nil)
         #expect(add(.password(), keys([kSecReturnData])) as? Data == Data("open sesame".utf8))
@@ -234,7 +234,7 @@ struct ResultTests {
         #expect(Set(both.keys) == [kSecValueData, kSecValuePersistentRef])
     }
 
-    @Test("The attributes of a new item are without what only the keychain uses")
+    @Test("The attributes of a new item omit internal attributes of the keychain")
     func addedAttributes() throws {
         let plain = Self.attributeKeys.subtracting(["tomb", "musr", kSecAttrAccessControl])
         #expect(try Set(#require(add(.password(), keys([kSecReturnAttributes])) as? [String: Any]).keys) == plain)
@@ -244,7 +244,7 @@ struct ResultTests {
         #expect(Set(reference.keys) == plain.union([kSecClass]))
     }
 
-    @Test("Its access control is delivered only if the caller named one")
+    @Test("The access control of a new item is returned only if the caller supplied one")
     func addedAccessControl() throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [])
         let dictionary = keys([kSecReturnAttributes]).merging([kSecAttrAccessControl: object]) { $1 }
@@ -254,7 +254,7 @@ struct ResultTests {
 
     // MARK: Failure
 
-    @Test("A failed call leaves the caller's variable alone")
+    @Test("A failed call does not change the caller's variable")
     func failure() {
         var result: CFTypeRef? = NSNull()
         let status = CurrentKeychain.with(RecordingKeychain(items: [])) { unsafe SecItemCopyMatching(keys([kSecReturnData]), &result) }
@@ -263,9 +263,9 @@ struct ResultTests {
     }
 }
 
-@Suite("Data as a caller receives it")
+@Suite("Returned data")
 struct ResultDataTests {
-    @Test("It casts to Data, byte for byte", arguments: [0, 1, 2, 14, 15, 16, 40, 1000, 1 << 20])
+    @Test("Returned data can be cast to Data, byte for byte", arguments: [0, 1, 2, 14, 15, 16, 40, 1000, 1 << 20])
     func casts(byteCount: Int) {
         let data = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let object: CFTypeRef = ResultData.object(data)
@@ -274,7 +274,7 @@ struct ResultDataTests {
         #expect((object as? NSData).map { Data(referencing: $0) } == data)
     }
 
-    @Test("It is like any other NSData")
+    @Test("Returned data behaves like any other NSData")
     func equality() throws {
         let data = Data("open sesame".utf8)
         let object = ResultData.object(data)
@@ -292,7 +292,7 @@ struct ResultDataTests {
         #expect(CFGetTypeID(object) == CFDataGetTypeID())
     }
 
-    @Test("It comes out of a dictionary as Data")
+    @Test("A dictionary returns it as Data")
     func nested() {
         let data = Data("open sesame".utf8)
         let dictionary: CFTypeRef = ["key": ResultData.object(data)] as NSDictionary
@@ -301,7 +301,7 @@ struct ResultDataTests {
         #expect((dictionary as? NSDictionary)?["key"] as? Data == data)
     }
 
-    @Test("It is a slice's own bytes")
+    @Test("A slice is returned without the rest of its buffer")
     func slice() {
         #expect(ResultData.object(Data([1, 2, 3, 4]).dropFirst(2)) as CFTypeRef as? Data == Data([3, 4]))
     }

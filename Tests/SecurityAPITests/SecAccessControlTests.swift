@@ -9,7 +9,7 @@ import Testing
 @Suite("SecAccessControlCreateWithFlags")
 struct SecAccessControlTests {
     @Test(
-        "The flags have Apple's bits",
+        "The flags have the same bits as on Apple platforms",
         arguments: zip(
             [
                 .userPresence, .biometryAny, .touchIDAny, .biometryCurrentSet, .touchIDCurrentSet, .devicePasscode, .watch, .companion, .or,
@@ -20,19 +20,19 @@ struct SecAccessControlTests {
         #expect(flag.rawValue == bits)
     }
 
-    @Test("Every accessibility value is a protection", arguments: Accessibility.allCases)
+    @Test("Every accessibility value is accepted as a protection", arguments: Accessibility.allCases)
     func protections(accessibility: Accessibility) throws {
         let object = try makeAccessControl(accessibility.rawValue, [])
         #expect(object.accessControl == AccessControl(accessibility))
     }
 
-    @Test("Another string is no protection", arguments: ["", "f", "AK", "ak ", "kSecAttrAccessibleWhenUnlocked"])
+    @Test("Every other string is rejected as a protection", arguments: ["", "f", "AK", "ak ", "kSecAttrAccessibleWhenUnlocked"])
     func badProtection(protection: String) {
         #expect(status { _ = try makeAccessControl(protection, []) } == errSecParam)
     }
 
     @Test(
-        "These combinations are refused",
+        "Contradictory combinations of flags are rejected",
         arguments: [
             [.or, .and], [.biometryAny, .biometryCurrentSet], [.biometryAny, .biometryCurrentSet, .or], [.userPresence, .biometryAny],
             [.userPresence, .biometryCurrentSet], [.userPresence, .devicePasscode], [.userPresence, .companion], [.userPresence, .or],
@@ -44,7 +44,7 @@ struct SecAccessControlTests {
     }
 
     @Test(
-        "These combinations are granted, and mean this",
+        "Other combinations of flags are accepted, with these constraints",
         arguments: [
             ([], nil),
             (.userPresence, .userPresence),
@@ -76,14 +76,16 @@ struct SecAccessControlTests {
         #expect(object.accessControl == AccessControl(.whenUnlocked, constraint: constraint))
     }
 
-    @Test("privateKeyUsage goes with every constraint", arguments: [[], .userPresence, .biometryAny] as [SecAccessControlCreateFlags])
+    @Test(
+        "privateKeyUsage can be combined with every constraint",
+        arguments: [[], .userPresence, .biometryAny] as [SecAccessControlCreateFlags])
     func privateKeyUsage(flags: SecAccessControlCreateFlags) throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, flags.union(.privateKeyUsage))
         #expect(object.accessControl.allowsPrivateKeyUsageOnly)
         #expect(!object.accessControl.isUnconstrained)
     }
 
-    @Test("The protection may be an object, but only a string")
+    @Test("The protection may be any object that is a string")
     func protectionObject() throws {
         let object = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenUnlocked as CFTypeRef, [], nil)
         #expect(try object == makeAccessControl(kSecAttrAccessibleWhenUnlocked, []))
@@ -91,7 +93,7 @@ struct SecAccessControlTests {
         #expect(SecAccessControlCreateWithFlags(nil, NSNull(), [], nil) == nil)
     }
 
-    @Test("Objects are equal by what they say")
+    @Test("Objects are equal if their protection and flags are equal")
     func equality() throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [.devicePasscode, .biometryAny])
         let same = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [.devicePasscode, .biometryAny, .and])
@@ -107,7 +109,7 @@ struct SecAccessControlTests {
         #expect(CFHash(object) == CFHash(same))
     }
 
-    @Test("It describes itself by its protection and what each operation needs")
+    @Test("The description contains the protection and the constraints of each operation")
     func description() throws {
         let plain = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [])
         #expect(plain.debugDescription == "<SecAccessControlRef: ak;decrypt(true);encrypt(true);delete(true)>")
@@ -119,7 +121,7 @@ struct SecAccessControlTests {
         #expect("\(key)" == "<SecAccessControlRef: ak;sign(applicationPassword);encrypt(true);delete(true)>")
     }
 
-    @Test("Its type has a number of its own")
+    @Test("The type has a distinct type identifier")
     func typeID() throws {
         let object = try makeAccessControl(kSecAttrAccessibleWhenUnlocked, [])
         #expect(CFGetTypeID(object) == SecAccessControlGetTypeID())

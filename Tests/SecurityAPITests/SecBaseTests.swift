@@ -7,7 +7,7 @@ import Testing
 @Suite("Statuses")
 struct StatusTests {
     @Test(
-        "The codes are Apple's",
+        "The codes are the same as on Apple platforms",
         arguments: zip(
             [
                 errSecSuccess, errSecUnimplemented, errSecDiskFull, errSecIO, errSecParam, errSecAllocate, errSecUserCanceled,
@@ -23,7 +23,7 @@ struct StatusTests {
         #expect(status == code)
     }
 
-    @Test("Every status has a message of its own")
+    @Test("Every status has a distinct message")
     func messages() {
         let messages = statusMessages.keys.map { SecCopyErrorMessageString($0, nil) }
         #expect(Set(messages).count == statusMessages.count)
@@ -31,7 +31,7 @@ struct StatusTests {
         #expect(statusMessages[errSecItemNotFound] != nil)
     }
 
-    @Test("An unknown status is named by its number", arguments: [1, -1, .min, .max] as [OSStatus])
+    @Test("The message of an unknown status contains its number", arguments: [1, -1, .min, .max] as [OSStatus])
     func unknown(status: OSStatus) {
         #expect(SecCopyErrorMessageString(status, nil) == "OSStatus \(status)")
     }
@@ -41,9 +41,9 @@ struct StatusTests {
 
 @Suite("SecRandomCopyBytes")
 struct SecRandomCopyBytesTests {
-    @Test("It fills exactly the bytes it was asked for", arguments: [1, 7, 8, 9, 16, 32, 1000])
+    @Test("Exactly the requested number of bytes is written", arguments: [1, 7, 8, 9, 16, 32, 1000])
     func count(byteCount: Int) {
-        // A byte that is zero every time was not written: by chance that happens once in 2^160.
+        // A byte that is zero in every call was not written: by chance this happens once in 2^160 calls.
         var touched = [UInt8](repeating: 0, count: byteCount)
         for _ in 0..<20 {
             var bytes = [UInt8](repeating: 0, count: byteCount + 8)
@@ -54,7 +54,7 @@ struct SecRandomCopyBytesTests {
         #expect(touched.allSatisfy { $0 != 0 })
     }
 
-    @Test("Two calls differ")
+    @Test("Two calls return different bytes")
     func twice() {
         var first = [UInt8](repeating: 0, count: 32)
         var second = first
@@ -63,14 +63,14 @@ struct SecRandomCopyBytesTests {
         #expect(first != second)
     }
 
-    @Test("Nothing is asked for, nothing written")
+    @Test("With a count of zero, nothing is written")
     func none() {
         var byte: UInt8 = 7
         #expect(unsafe SecRandomCopyBytes(kSecRandomDefault, 0, &byte) == errSecSuccess)
         #expect(byte == 7)
     }
 
-    @Test("A negative count is refused, and nothing is written", arguments: [-1, Int.min])
+    @Test("A negative count is rejected, and nothing is written", arguments: [-1, Int.min])
     func negative(byteCount: Int) {
         var byte: UInt8 = 7
         #expect(unsafe SecRandomCopyBytes(kSecRandomDefault, byteCount, &byte) == errSecParam)
@@ -80,7 +80,7 @@ struct SecRandomCopyBytesTests {
 
 @Suite("Core Foundation's names")
 struct CoreFoundationTests {
-    @Test("Each type has a number of its own")
+    @Test("Each type has a distinct type identifier")
     func typeIDs() {
         let types: [(CFTypeRef, CFTypeID)] = [
             ("a" as CFTypeRef, CFStringGetTypeID()), (Data() as CFTypeRef, CFDataGetTypeID()), (1 as CFTypeRef, CFNumberGetTypeID()),
@@ -114,7 +114,7 @@ struct CoreFoundationTests {
         #expect(CFHash(nil) == 0)
     }
 
-    @Test("An error tells its domain, code, information and description")
+    @Test("An error has its domain, code, user info and description")
     func errors() {
         let error = NSError(domain: NSOSStatusErrorDomain, code: -50, userInfo: [NSLocalizedDescriptionKey: "no"])
         #expect(CFErrorGetDomain(error) == kCFErrorDomainOSStatus)

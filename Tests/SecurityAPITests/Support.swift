@@ -5,14 +5,16 @@ import Synchronization
 
 @testable import SecurityAPI
 
-/// The four verbs, each with the dictionary that says which items.
+/// The four functions, each called with the dictionary that selects the items.
 enum Verb: CaseIterable {
     case add
     case copyMatching
     case update
     case delete
 
-    /// Calls the verb in a keychain that grants everything; returns the status and what the keychain was asked.
+    /// Calls the verb with a keychain that accepts every call.
+    ///
+    /// Returns the status and the recorded request.
     func call(_ dictionary: [String: Any], changes: [String: Any] = [:]) -> (OSStatus, RecordingKeychain.Requests) {
         let keychain = RecordingKeychain()
         let status = CurrentKeychain.with(keychain) {
@@ -26,9 +28,9 @@ enum Verb: CaseIterable {
         return (status, keychain.requests)
     }
 
-    /// The status alone.
+    /// Returns only the status.
     ///
-    /// A refused call never reaches the keychain; an accepted one reaches it once.
+    /// A rejected call never reaches the keychain; an accepted call reaches it once.
     func status(_ dictionary: [String: Any]) -> OSStatus {
         let (status, requests) = call(dictionary)
         let count = requests.added.count + requests.matched.count + requests.updated.count + requests.deleted.count
@@ -46,16 +48,16 @@ func internetPassword(_ others: [String: Any] = [:]) -> [String: Any] {
     others.merging([kSecClass: kSecClassInternetPassword]) { given, _ in given }
 }
 
-/// Lets any value be an argument of a test.
+/// A wrapper that makes any value an argument of a test.
 struct Unchecked: @unchecked Sendable {
     // Unchecked, because Any is not Sendable: the values are made for one test and only read.
     let any: Any
 }
 
-/// The function under test the way Swift callers write it: with an error that is thrown.
+/// Calls the function under test, and throws its error.
 func makeAccessControl(_ protection: CFString, _ flags: SecAccessControlCreateFlags) throws -> SecAccessControl {
     var error: Unmanaged<CFError>?
-    // The error is retained for us, and read once.
+    // The error is returned retained, and read once.
     guard let object = unsafe SecAccessControlCreateWithFlags(kCFAllocatorDefault, protection, flags, &error) else {
         throw unsafe error?.takeRetainedValue() ?? NSError(domain: "none was given", code: 0)
     }
@@ -63,7 +65,7 @@ func makeAccessControl(_ protection: CFString, _ flags: SecAccessControlCreateFl
     return object
 }
 
-/// The status of a failed call, 0 if it succeeds.
+/// The status of a failed call, or 0 for success.
 func status(_ body: () throws -> Void) -> OSStatus {
     do {
         try body()
@@ -75,7 +77,7 @@ func status(_ body: () throws -> Void) -> OSStatus {
     }
 }
 
-/// A keychain that keeps nothing: it remembers what it was asked, and answers with the items it was given.
+/// A stub keychain that records requests and returns fixed items.
 final class RecordingKeychain: Keychain {
     private let items: [KeychainItem]
     private let recorded = Mutex(Requests())
@@ -117,7 +119,7 @@ final class RecordingKeychain: Keychain {
 }
 
 extension KeychainItem {
-    /// A generic password as a keychain gives it back.
+    /// A generic password as a keychain returns it.
     static func password(
         _ additional: KeyValuePairs<Attribute, AttributeValue> = [:], accessControl: AccessControl = AccessControl(.whenUnlocked),
         secret: Data? = Data("open sesame".utf8)
@@ -136,7 +138,7 @@ extension KeychainItem {
     static let persistentReference = Data("genp".utf8) + Data([0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2])
 }
 
-/// A keychain that keeps nothing and asks nobody: it remembers what was to be authenticated, and answers as it was told.
+/// A stub keychain without prompts: it records the requested authentications and returns scripted answers.
 final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     struct Request: Sendable {
         let constraint: AccessControl.Constraint
@@ -151,9 +153,9 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
 
     private let state = Mutex(State())
     private let keychain = RecordingKeychain()
-    /// What `requireCanAuthenticate` throws.
+    /// The error that `requireCanAuthenticate` throws.
     private let obstacle: KeychainFailure?
-    /// What stands in for the person.
+    /// The closure that answers prompts in place of the user.
     private let answer: @Sendable (Request) -> KeychainFailure?
 
     init(obstacle: KeychainFailure? = nil, answer: @escaping @Sendable (Request) -> KeychainFailure? = { _ in nil }) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainTestSupport
 import Testing
@@ -144,7 +145,7 @@ extension Transcript.Typed {
 //
 // Passcodes are cheap, except in the transcripts about passcodes with KEYCHAIN_TEST_SCALE=full: see TranscriptEnvironment.
 
-@Suite("The command")
+@Suite("The command", .blocking)
 struct TranscriptTests {
     /// The transcripts that run at the production cost of a passcode at full scale.
     private static let passcodeTranscripts: Set<String> = ["passcode.txt", "wrong-passcode.txt"]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CValet
+import Contracts
 import Foundation
 import KeychainTestSupport
 import Testing
@@ -8,7 +9,7 @@ import Valet
 @testable import ValetC
 
 #if canImport(Glibc)
-@Suite("A C program")
+@Suite("A C program", .blocking)
 struct CProgramTests {
     /// The cases of Tests/CValetTestProgram, which check the statements of valet.h.
     @Test(
@@ -52,7 +53,7 @@ struct CProgramTests {
 
 #if canImport(Glibc)
 /// The examples of the repository, with the library that the build put beside the tests.
-@Suite("The examples")
+@Suite("The examples", .blocking)
 struct ExampleTests {
     private static let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().path

@@ -87,7 +87,7 @@ struct UnreachableKeychainTests {
 struct LockTests {
     private static let states: [KeychainSession.State] = [.unlocked, .locked, .neverUnlocked]
 
-    /// Brings the keychain from unlocked into a state.
+    /// Changes an unlocked keychain to a state.
     private func enter(_ state: KeychainSession.State) throws {
         let session = try KeychainSession.current()
         if try !session.isPasscodeSet { try session.setPasscode("swordfish") }

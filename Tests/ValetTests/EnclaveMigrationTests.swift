@@ -252,7 +252,7 @@ struct EnclaveStoredAttributeTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    /// Stores a value under "Skroob", and looks at the item past the valet.
+    /// Stores a value under "Skroob", and reads the item without the valet.
     private func check(
         service: String, group: String?, _ flags: SecAccessControlCreateFlags, afterStoring store: () throws -> Void
     ) throws {
@@ -265,11 +265,11 @@ struct EnclaveStoredAttributeTests {
         #expect(item[kSecValueData as String] as? Data == bytes("12345"))
         #expect(item[kSecAttrAccessible as String] as? String == kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly as String)
         #expect((item[kSecAttrSynchronizable as String] as? NSNumber)?.boolValue != true)
-        // No pointer is given.
+        // The pointer is nil.
         let accessControl = SecAccessControlCreateWithFlags(nil, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, flags, nil)
         #expect(item[kSecAttrAccessControl as String] as? SecAccessControl == accessControl)
         #expect(item[kSecAttrAccessGroup as String] as? String == group ?? testAccessGroups[0])
-        // One for the look past the valet; storing asked nobody.
+        // The only prompt is for the read without the valet: storing does not prompt.
         #expect(keychain.person.remainingAnswerCount == 0)
         let query: [String: Any] = [kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: service]
         #expect(SecItemDelete(query as CFDictionary) == errSecSuccess)

@@ -6,7 +6,9 @@ import Testing
 
 @testable import Valet
 
-/// What happens when somebody else acts between two steps of a migration: the steps are taken one by one here.
+/// Changes by another program between two steps of a migration.
+///
+/// These tests perform the steps one by one.
 @Suite("Rollback of a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct MigrationRollbackTests {
     @Test("An original that changed since it was read is not removed, and its copy is")

@@ -15,7 +15,7 @@ struct MigratableKeyValuePairTests {
         #expect(pair == MigratableKeyValuePair(key: "Skroob", value: Data("12345 ✓".utf8)))
     }
 
-    @Test("Pairs are equal if key and value are")
+    @Test("Pairs are equal if their keys and values are equal")
     func equality() {
         let pair = MigratableKeyValuePair(key: "Skroob", value: "12345")
         #expect(pair != MigratableKeyValuePair(key: "Helmet", value: "12345"))
@@ -165,7 +165,7 @@ struct MigrationTests {
         var checked: [String] = []
         #expect(throws: MigrationError.keyToMigrateAlreadyExistsInValet) {
             try destination.migrateObjects(from: source) { pair in
-                // When the last pair is mapped, the one before it has passed its check, and the first is written before it.
+                // When the last pair is mapped, the previous one has passed its check, and the first is written before it.
                 if checked.count == 2 { try destination.setString("somebody else's", forKey: checked[1]) }
                 let key = try #require(pair.key as? String)
                 checked.append(key)
@@ -267,7 +267,7 @@ struct MigrationCheckTests {
 
     private static func empty() throws -> Valet { try valet("nothing in here") }
 
-    /// How an item that cannot be migrated looks, and what is wrong with it.
+    /// An item that cannot be migrated, and the expected error.
     static let badItems: [(account: String, value: String?, error: MigrationError)] = [
         ("", "12345", .keyToMigrateInvalid),
         ("Skroob", "", .dataToMigrateInvalid),
@@ -486,7 +486,7 @@ struct DamagedItemMigrationTests {
 }
 #endif
 
-/// `@unchecked Sendable`: the values are strings and Booleans that nobody changes; `AnyHashable` cannot show it.
+/// `@unchecked Sendable`: the values are immutable strings and Booleans, which `AnyHashable` does not express.
 struct SendableQuery: @unchecked Sendable {
     let entries: [String: AnyHashable]
 

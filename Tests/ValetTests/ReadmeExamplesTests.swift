@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file
-// The examples stand here as a reader meets them, forced unwrapping included.
+// The examples are the same as in the introduction, including forced unwrapping.
 
 import Foundation
 import KeychainServices
@@ -199,7 +199,7 @@ struct SourceCompatibilityTests {
         #expect(try readTyped("Skroob") == bytes("12345"))
     }
 
-    @Test("The methods of the valets that ask can be passed on too")
+    @Test("So can the methods of valets that require authentication")
     func askingMethodReferences() throws {
         let enclave = SecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
         let single = SinglePromptSecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
@@ -213,7 +213,7 @@ struct SourceCompatibilityTests {
         #expect(try list("please").isEmpty)
     }
 
-    @Test("A shared group valet without an identifier is the one with nil")
+    @Test("A shared group valet without an identifier is the same instance as one with nil")
     func defaultIdentifier() throws {
         let group = try sharedGroup()
         #expect(
@@ -224,7 +224,7 @@ struct SourceCompatibilityTests {
                 === Valet.iCloudSharedGroupValet(with: group, identifier: nil, accessibility: .whenUnlocked))
     }
 
-    @Test("Valets cross to other tasks")
+    @Test("Valets can be passed to other tasks")
     func sendable() async throws {
         let valet = try valet()
         try await withThrowingTaskGroup(of: Void.self) { group in

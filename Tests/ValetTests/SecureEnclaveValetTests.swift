@@ -8,7 +8,7 @@ import Valet
 #if !canImport(Darwin)
 @Suite("A Secure Enclave valet", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct SecureEnclaveValetTests {
-    /// Those that a passcode can release.
+    /// The access controls that a passcode satisfies.
     static let releasable: [SecureEnclaveAccessControl] = [.userPresence, .devicePasscode]
 
     @Test("Each read prompts with the given text", arguments: releasable)
@@ -139,7 +139,7 @@ struct SecureEnclaveValetTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("While locked, values are seen and removed, and nothing is stored; whoever gives the passcode reads, and it stays locked")
+    @Test("While locked, values can be checked and removed but not stored; a read prompts and leaves the keychain locked")
     func locked() throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -172,7 +172,7 @@ struct SecureEnclaveValetTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("Threads that write one key leave one whole value, and ask nobody")
+    @Test("Concurrent writes of one key store one complete value, without a prompt")
     func concurrentWrites() async throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet()
@@ -188,11 +188,11 @@ struct SecureEnclaveValetTests {
 }
 #endif
 
-@Suite("Instances of valets whose values a person releases")
+@Suite("Instances of valets that require authentication")
 struct EnclaveInstanceTests {
     private static let all: [SecureEnclaveAccessControl] = [.userPresence, .biometricAny, .biometricCurrentSet, .devicePasscode]
 
-    @Test("The same arguments give the same live instance, and others another one")
+    @Test("The same arguments return the same live instance; different arguments return another")
     func identity() throws {
         let name = try identifier("same enclave instance")
         let group = try sharedGroup()
@@ -222,7 +222,7 @@ struct EnclaveInstanceTests {
         #expect(Set(singles).count == singles.count)
     }
 
-    @Test("Nobody holds one: it is let go")
+    @Test("An unreferenced valet is released")
     func letGo() throws {
         weak var enclave: SecureEnclaveValet?
         weak var single: SinglePromptSecureEnclaveValet?
@@ -235,7 +235,7 @@ struct EnclaveInstanceTests {
         #expect(enclave == nil && single == nil)
     }
 
-    @Test("It says what it was made with")
+    @Test("A valet has the properties that it was created with")
     func properties() throws {
         let enclave = try enclaveValet("Druidia", .biometricCurrentSet)
         #expect(enclave.accessControl == .biometricCurrentSet)
@@ -253,7 +253,7 @@ struct EnclaveInstanceTests {
         #expect(shared.identifier.description == "Druidia")
     }
 
-    @Test("The access controls have the numbers that other versions of Valet give them")
+    @Test("The raw values of access controls are those of other Valet versions")
     func rawValues() {
         #expect(Self.all.map(\.rawValue) == [1, 2, 3, 4])
         #expect(SecureEnclaveAccessControl(rawValue: 0) == nil)

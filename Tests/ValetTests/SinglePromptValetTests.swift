@@ -8,10 +8,10 @@ import Valet
 
 @Suite("A single prompt valet", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct SinglePromptValetTests {
-    /// A valet of a name that no other test has, since live instances are shared and each carries an answer.
+    /// Creates a valet with a unique name, because live instances are shared and keep their authentication.
     private func valet(_ name: String = #function) throws -> SinglePromptSecureEnclaveValet { try singlePromptValet(name) }
 
-    @Test("One answer serves every later call")
+    @Test("One authentication serves every later call")
     func asksOnce() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -24,7 +24,7 @@ struct SinglePromptValetTests {
         #expect(keychain.person.questions.map(\.reason) == ["open the air shield"])
     }
 
-    @Test("Listing asks once, in the words that were given, and of nothing nobody is asked")
+    @Test("Listing prompts once with the given text, and not at all if the valet is empty")
     func listing() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -60,7 +60,7 @@ struct SinglePromptValetTests {
         #expect(try valet.allKeys(userPrompt: "sixth") == ["Skroob"])
     }
 
-    @Test("A lock ends what an answer released")
+    @Test("Locking invalidates the authentication")
     func locking() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -75,7 +75,7 @@ struct SinglePromptValetTests {
         #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
     }
 
-    @Test("Another passcode ends what an answer released")
+    @Test("Changing the passcode invalidates the authentication")
     func passcodeChange() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -88,7 +88,7 @@ struct SinglePromptValetTests {
         #expect(try valet.string(forKey: "Skroob", withPrompt: "") == "12345")
     }
 
-    @Test("Storing, looking and removing ask nobody, before an answer and after one")
+    @Test("Storing, checking and removing do not prompt, before and after an authentication")
     func nobodyIsAsked() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -114,7 +114,7 @@ struct SinglePromptValetTests {
         #expect(keychain.person.questions.count == 1)
     }
 
-    @Test("Two instances do not share an answer, and neither do the two types")
+    @Test("Neither two instances nor the two kinds of valet share an authentication")
     func instances() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -129,7 +129,7 @@ struct SinglePromptValetTests {
         #expect(throws: KeychainError.couldNotAccessKeychain) { try enclave.string(forKey: "Skroob") }
     }
 
-    @Test("Threads that read at once ask once")
+    @Test("Concurrent reads prompt once")
     func concurrentReads() async throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -142,7 +142,7 @@ struct SinglePromptValetTests {
         #expect(keychain.person.questions.count == 1)
     }
 
-    @Test("Requiring a prompt disturbs no call that has begun")
+    @Test("Requiring a prompt does not affect a call that has already begun")
     func renewingMeanwhile() async throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
@@ -162,7 +162,7 @@ struct SinglePromptValetTests {
         }
     }
 
-    @Test("Without a passcode nothing can be stored or read, and nobody is taken to have refused")
+    @Test("Without a passcode nothing can be stored or read, which is not reported as canceled")
     func noPasscode() throws {
         let keychain = try #require(InMemoryKeychain.current)
         let valet = try valet()

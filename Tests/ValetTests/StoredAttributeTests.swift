@@ -6,7 +6,7 @@ import Testing
 import Valet
 
 /// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
-@Suite("What a valet writes into its items", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Attributes of items that a valet stores", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct StoredAttributeTests {
     static let standardServices: [(Accessibility, String)] = [
         (.whenUnlocked, "VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked"),
@@ -81,7 +81,7 @@ struct StoredAttributeTests {
             group: "AppID12345.Druidia", cloud: true)
     }
 
-    @Test("Explicitly set names stand alone")
+    @Test("An explicitly set name is the whole service")
     func explicitlySet() throws {
         let name = try identifier("My secrets")
         try check(Valet.valet(withExplicitlySet: name, accessibility: .whenUnlocked), service: "My secrets", group: nil)
@@ -94,7 +94,7 @@ struct StoredAttributeTests {
             group: "AppID12345.Druidia", cloud: true)
     }
 
-    /// Stores a value and looks at the item past the valet.
+    /// Stores a value and reads the item without the valet.
     private func check(_ valet: Valet, service: String, group: String?, cloud: Bool = false) throws {
         try valet.setString("12345", forKey: "Skroob")
         let item = try RawItems.only()
@@ -108,9 +108,9 @@ struct StoredAttributeTests {
     }
 }
 
-@Suite("Values kept with an accessibility that was withdrawn", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Values stored with a withdrawn accessibility", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct WithdrawnAccessibilityTests {
-    /// What an earlier version wrote, and the valet it belongs to now.
+    /// A value of an earlier version, and the valet that it belongs to.
     struct Legacy: Sendable {
         let service: String
         let attributes: [String: String]
@@ -164,7 +164,7 @@ struct WithdrawnAccessibilityTests {
         try checkMoved(to: valet)
     }
 
-    @Test("The old items stay if asked to")
+    @Test("The original items are kept on request")
     func keepingOriginals() throws {
         let legacy = Self.always[0]
         let valet = try legacy.valet()
@@ -174,7 +174,7 @@ struct WithdrawnAccessibilityTests {
         #expect(try RawItems.all().count == 2)
     }
 
-    @Test("Where there never were such values, there is nothing to migrate")
+    @Test("A valet without such values reports 'not found'")
     func nothingThere() throws {
         for legacy in Self.always {
             let valet = try legacy.valet()

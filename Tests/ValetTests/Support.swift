@@ -4,7 +4,7 @@ import KeychainServices
 import Testing
 import Valet
 
-/// Items as other programs write and see them, past any valet.
+/// Items as other programs write and read them, without a valet.
 enum RawItems {
     static func add(account: Any?, service: String, value: Data?, _ more: [String: Any] = [:]) -> OSStatus {
         var attributes = more
@@ -57,7 +57,7 @@ enum RawItems {
         return SecItemUpdate(query as CFDictionary, [kSecValueData as String: value] as CFDictionary)
     }
 
-    /// What an observer can tell of the whole keychain: where each value is, and that no item was made anew.
+    /// The observable state of the whole keychain: the item of each value, and whether items were replaced.
     static func fingerprint() throws -> Set<[String]> {
         let observed = [
             kSecAttrService, kSecAttrAccount, kSecAttrAccessible, kSecAttrAccessGroup, kSecAttrLabel, kSecValueData, kSecValuePersistentRef,
@@ -126,7 +126,7 @@ func foreignGroup() throws -> SharedGroupIdentifier {
     try #require(SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Spaceball"))
 }
 
-/// What the program under test is entitled to.
+/// The access groups of the program under test.
 ///
-/// The first group is where new items go that name none.
+/// New items without an access group get the first one.
 let testAccessGroups = ["AppID12345.Own", "AppID12345.Druidia", "group.Druidia"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Bars of a chart that belong together.
+/// A group of bars in a chart.
 struct ChartGroup {
     struct Bar {
         let label: String
@@ -11,7 +11,7 @@ struct ChartGroup {
     let title: String
     let bars: [Bar]
 
-    /// What the chart shows of a comparison: each operation with the usual number of items, whole processes, and growth.
+    /// The groups of the chart: each operation with the usual number of items, whole processes, and growth.
     static func all(_ comparison: Comparison, itemCount: Int = 1_000) -> [ChartGroup] {
         let usual = comparison.rows.filter { $0.itemCount == itemCount && $0.threadCount == 1 }
         let inProcess = KeychainOperation.allCases.map { operation in

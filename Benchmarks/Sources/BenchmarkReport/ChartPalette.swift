@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Colours that stand out from white and from near black alike: the page, not the picture, has the background.
+/// Colors that are legible on white and on black: the chart has no background of its own.
 enum ChartPalette {
     static let text = "#757d86"
     static let line = "#8b949e"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What goes on around an operation.
+/// The circumstances of a measured operation.
 package enum Circumstance: String, Codable, CaseIterable, Sendable {
-    /// In a process that is already there.
+    /// In a running process.
     case alone
-    /// In a process that is already there, while another one reads all the time.
+    /// In a running process, while another one continuously reads.
     case besideReader
-    /// In a process that is already there, while another one writes all the time.
+    /// In a running process, while another one continuously writes.
     case besideWriter
-    /// Start and end of a process included.
+    /// In a new process, including its start and exit.
     case wholeProcess
 
     package var title: String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Foundation
 
-/// Everything that one run found.
+/// The results of one run.
 package struct Comparison: Codable, Equatable, Sendable {
     /// A contestant that could not be measured.
     package struct Absence: Codable, Equatable, Sendable {
@@ -16,7 +16,7 @@ package struct Comparison: Codable, Equatable, Sendable {
 
     /// The layout of the file.
     ///
-    /// It goes up when a reader of the old one would misread the new one.
+    /// Increased whenever a reader of the old layout would misread the new one.
     package static let currentFormat = 1
 
     package let format: Int
@@ -29,7 +29,7 @@ package struct Comparison: Codable, Equatable, Sendable {
     package let absences: [Absence]
     package let notes: [String]
 
-    /// Sorts the rows, puts each beside Valet's, and holds all of them against the goals.
+    /// Sorts the rows, computes the ratio of each to Valet's, and checks the goals.
     package init(
         date: Date, command: String, machine: Machine, rows: [Row], memory: [MemoryRow], absences: [Absence], notes: [String]
     ) {
@@ -45,7 +45,7 @@ package struct Comparison: Codable, Equatable, Sendable {
         goals = DesignGoals(rows: rows, memory: memory).all
     }
 
-    /// The same figures, put beside each other and held against the goals anew.
+    /// Returns the same figures with the ratios computed and the goals checked again.
     package func judgedAnew() -> Comparison {
         Comparison(date: date, command: command, machine: machine, rows: rows, memory: memory, absences: absences, notes: notes)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A comparison as a picture: a bar to the median and a whisker to p99, on a logarithmic scale.
+/// A chart of a comparison: a bar to the median and a whisker to p99, on a logarithmic scale.
 package struct ComparisonChart {
     private static let (width, labelWidth, valueWidth) = (880.0, 190.0, 110.0)
     private static let (barHeight, barDistance, groupDistance) = (14.0, 20.0, 34.0)

@@ -40,7 +40,7 @@ package struct ComparisonTable {
         return columns.text
     }
 
-    /// One line a contestant and number of items, a column an operation.
+    /// Returns one line per contestant and number of items, with one column per operation.
     private var memory: String {
         guard !comparison.memory.isEmpty else { return "" }
         let operations: [KeychainOperation?] = KeychainOperation.allCases + [nil]

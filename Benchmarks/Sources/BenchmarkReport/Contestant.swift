@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who is measured.
+/// A measured program or limit.
 package enum Contestant: String, Codable, CaseIterable, Sendable {
     case rawSQLite = "raw SQLite"
     case bareAppend = "append + fdatasync"
@@ -15,9 +15,9 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     case keePassXC = "keepassxc-cli"
     case gnomeKeyringDaemon = "gnome-keyring-daemon"
 
-    /// What a contestant is to us.
+    /// The role of a contestant in the comparison.
     package enum Role: Sendable {
-        /// What nobody can be faster than who does the same.
+        /// A lower bound for every program that performs the same operation.
         case limit
         case ours
         case peer

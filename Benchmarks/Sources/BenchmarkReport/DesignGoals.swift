@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The numbers that the design sets out to reach.
+/// The performance goals of the design.
 struct DesignGoals {
     private static let usualItemCount = 1_000
 
@@ -19,7 +19,7 @@ struct DesignGoals {
     private var writing: [Goal] {
         [KeychainOperation.overwrite, .setNew].flatMap { operation in
             [
-                // The bare append has one row, under the new key.
+                // The bare append has one row, listed as a new key.
                 Goal(
                     "\(operation.title) / append + fdatasync", .atMost, 2,
                     measured: ratio(median(.valet, operation), median(.bareAppend, .setNew))),
@@ -34,7 +34,7 @@ struct DesignGoals {
         ]
     }
 
-    /// The sizes are measured minutes apart, and disks have moods: so each write is held against the append of its own rounds first.
+    /// The sizes are measured minutes apart, and the speed of a disk varies, so each write is first divided by the append of its own rounds.
     private var atScale: [Goal] {
         let largest = largestItemCount
         let name = "\(Quantity.grouped(largest)) items / 1,000"
@@ -63,7 +63,7 @@ struct DesignGoals {
                 median(.valetCommand, .get, circumstance: .wholeProcess), median(.secretTool, .get, circumstance: .wholeProcess)))
     }
 
-    /// "Flat" leaves room for the noise of an allocator.
+    /// "Flat" allows for the noise of an allocator.
     private var memoryGoals: [Goal] {
         let largest = largestItemCount
         return [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A number to reach, and what was measured.
+/// A goal and the measured value.
 package struct Goal: Codable, Equatable, Sendable {
     package enum Direction: String, Codable, Sendable {
         case atMost
@@ -11,7 +11,7 @@ package struct Goal: Codable, Equatable, Sendable {
     package let unit: String
     package let direction: Direction
     package let limit: Double
-    /// Nil: it could not be measured here.
+    /// Nil if it could not be measured on this machine.
     package let measured: Double?
 
     package init(_ name: String, _ direction: Direction, _ limit: Double, unit: String = "×", measured: Double?) {
@@ -22,12 +22,12 @@ package struct Goal: Codable, Equatable, Sendable {
         self.measured = measured
     }
 
-    /// Nil when it was not measured.
+    /// Nil if it was not measured.
     package var isMet: Bool? {
         measured.map { direction == .atMost ? $0 <= limit : $0 >= limit }
     }
 
-    /// By how much it is met or missed: 1 or more.
+    /// The factor by which the goal is met or missed: 1 or more.
     package var margin: Double? {
         guard let measured, measured > 0, limit > 0 else { return nil }
         return max(measured / limit, limit / measured)

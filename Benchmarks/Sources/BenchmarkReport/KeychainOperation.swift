@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is done with a keychain.
+/// An operation on a keychain, or the limit of one.
 ///
-/// A limit stands under the operation that it bounds: sealing under the writes, opening under the read.
+/// A limit is listed under the operation that it bounds: encryption under the writes, decryption under the read.
 package enum KeychainOperation: String, Codable, CaseIterable, Sendable {
     case get
     case contains

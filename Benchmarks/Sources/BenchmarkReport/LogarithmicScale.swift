@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Puts values between two powers of ten on a line.
+/// A logarithmic scale between two powers of ten.
 struct LogarithmicScale {
     let firstExponent: Int
     let lastExponent: Int
     let start: Double
     let length: Double
 
-    /// The fewest whole decades that hold all of `values`, one at least.
+    /// Creates the scale with the fewest whole decades that contain all `values`, at least one.
     ///
-    /// Nil when no value is above zero.
+    /// Returns nil if no value is greater than zero.
     init?(_ values: [Double], start: Double, length: Double) {
         let positive = values.filter { $0 > 0 && $0.isFinite }
         guard let smallest = positive.min(), let largest = positive.max() else { return nil }
@@ -26,6 +26,6 @@ struct LogarithmicScale {
         return start + min(max(part, 0), 1) * length
     }
 
-    /// Each power of ten from the first to the last.
+    /// The powers of ten from the first to the last.
     var marks: [Double] { (firstExponent...lastExponent).map { pow(10, Double($0)) } }
 }

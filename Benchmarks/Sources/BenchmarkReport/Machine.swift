@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where it was measured.
+/// The machine of a measurement.
 package struct Machine: Codable, Equatable, Sendable {
     package let processor: String
     package let coreCount: Int
     package let memoryGigabytes: Double
     package let kernel: String
     package let operatingSystem: String
-    /// Of the folder in which everyone keeps what is measured.
+    /// The file system of the folder with all measured data.
     package let fileSystem: String
 
     package init(

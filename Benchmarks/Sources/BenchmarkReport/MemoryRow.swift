@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The most memory that a process which did nothing but one operation ever had in use.
+/// The peak memory of a process that performed only one operation.
 package struct MemoryRow: Codable, Equatable, Sendable {
     package let contestant: Contestant
-    /// Nil: all of them.
+    /// Nil for all operations.
     package let operation: KeychainOperation?
     package let itemCount: Int
     package let megabytes: Double

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a peer's measuring program writes: lines of a name and a number.
+/// The output of a peer's measuring program: lines of a name and a number.
 ///
-/// The name is that of an operation, and the number a sample in nanoseconds; or it is `memory` or `daemon-memory`, in KiB.
+/// The name is an operation, with a sample in nanoseconds, or `memory` or `daemon-memory`, in KiB.
 package struct PeerOutput {
     package private(set) var samples: [KeychainOperation: Samples] = [:]
     package private(set) var memoryKibibytes: Int?
     package private(set) var daemonMemoryKibibytes: Int?
 
-    /// Nil when a line is anything else: half a report is none.
+    /// Returns nil for any other line, because an incomplete report must not be used.
     package init?(_ text: String) {
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Numbers as people read them.
+/// Numbers formatted for people.
 package enum Quantity {
-    /// Three digits that mean something: 0.0123, 1.23, 12.3, 123, 1,234.
+    /// Returns a number with at least three significant digits: 0.0123, 1.23, 12.3, 123, 1,234.
     package static func short(_ value: Double) -> String {
         guard value.isFinite else { return "-" }
         guard value != 0 else { return "0" }
         let places = max(0, 2 - Int(log10(abs(value)).rounded(.down)))
-        // Rounding may add a digit before the point, which costs one behind it: 9.999 is 10.0, never 10.00.
+        // Rounding may add a digit before the decimal point and then removes one after it: 9.999 is 10.0, never 10.00.
         let factor = pow(10, Double(places))
         let rounded = (value * factor).rounded() / factor
         let placesAfterRounding = max(0, 2 - Int(log10(abs(rounded)).rounded(.down)))
@@ -25,13 +25,13 @@ package enum Quantity {
         }
     }
 
-    /// A power of ten, without the zeros behind the point that would only say how well it was measured.
+    /// Returns a power of ten without trailing zeros after the decimal point.
     package static func decade(microseconds: Double) -> String {
         let words = time(microseconds: microseconds).split(separator: " ")
         return "\(words[0].split(separator: ".")[0]) \(words[1])"
     }
 
-    /// With a comma between thousands.
+    /// Returns a number with commas as thousands separators.
     package static func grouped(_ value: Int) -> String {
         var rest = String(value.magnitude)
         var groups: [String] = []

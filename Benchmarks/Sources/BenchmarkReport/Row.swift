@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One line of the table: how long one operation takes one contestant.
+/// One row of the table: the duration of one operation of one contestant.
 package struct Row: Codable, Equatable, Sendable {
     package let contestant: Contestant
     package let operation: KeychainOperation
@@ -8,13 +8,13 @@ package struct Row: Codable, Equatable, Sendable {
     package let itemCount: Int
     package let threadCount: Int
     package let latency: Latency
-    /// With several threads only: how many operations of all of them end in a second.
+    /// With several threads only: the operations of all threads per second.
     package var operationsPerSecond: Double?
-    /// With several threads only: that rate by the rate of one thread, measured in turns with it.
+    /// With several threads only: that rate divided by the rate of one thread, measured in turns.
     package var rateAgainstOneThread: Double?
-    /// This median by the median of Valet doing the same, in one thread and undisturbed.
+    /// This median divided by the median of the same operation of Valet, in one thread without a second process.
     ///
-    /// Where a whole process was measured: by that of `valet`.
+    /// For a whole process: divided by the median of `valet`.
     package internal(set) var ratioToValet: Double?
 
     package init(
@@ -30,7 +30,7 @@ package struct Row: Codable, Equatable, Sendable {
         self.latency = latency
     }
 
-    /// Nil without a sample.
+    /// Returns nil without a sample.
     package init?(
         _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance = .alone, itemCount: Int,
         threadCount: Int = 1,
@@ -40,7 +40,7 @@ package struct Row: Codable, Equatable, Sendable {
         self.init(contestant, operation, circumstance, itemCount: itemCount, threadCount: threadCount, latency: latency)
     }
 
-    /// Whether what goes on around it is the same.
+    /// Whether the circumstances are the same.
     func isAlike(_ other: Row) -> Bool {
         (operation, circumstance, itemCount, threadCount) == (other.operation, other.circumstance, other.itemCount, other.threadCount)
     }

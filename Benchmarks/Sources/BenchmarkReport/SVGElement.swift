@@ -14,14 +14,14 @@ struct SVGElement {
         self.children = children
     }
 
-    /// As it is written in a document, a line an element.
+    /// The text of the element in a document, one line per element.
     func rendered(indentation: String = "") -> String {
         let start = indentation + "<" + name + attributes.map { " \($0.name)=\"\(Self.escaped($0.value))\"" }.joined()
         if children.isEmpty { return text.isEmpty ? start + "/>\n" : start + ">" + Self.escaped(text) + "</\(name)>\n" }
         return start + ">\n" + children.map { $0.rendered(indentation: indentation + "  ") }.joined() + indentation + "</\(name)>\n"
     }
 
-    /// Leaves out what XML cannot hold at all.
+    /// Omits characters that XML does not allow.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

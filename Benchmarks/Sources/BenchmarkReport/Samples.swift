@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// How long each of many runs of one thing took.
+/// The durations of many runs of one operation.
 package struct Samples: Sendable {
     package private(set) var nanoseconds: [UInt64] = []
 
@@ -9,7 +9,7 @@ package struct Samples: Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Runs `body`, and remembers how long it took.
+    /// Runs `body` and records its duration.
     package mutating func measure(_ body: () throws -> Void) rethrows {
         let start = Self.now()
         try body()
@@ -24,7 +24,7 @@ package struct Samples: Sendable {
         nanoseconds += others.nanoseconds
     }
 
-    /// Measures `count` runs, after as many again, up to a fifth, that only warm caches.
+    /// Measures `count` runs, after a fifth as many that only warm the caches.
     package static func measure(_ count: Int, _ body: (_ index: Int) throws -> Void) rethrows -> Samples {
         var samples = Samples()
         let warmUp = count / 5
@@ -34,7 +34,7 @@ package struct Samples: Sendable {
         return samples
     }
 
-    /// A clock that nobody sets.
+    /// A monotonic clock.
     package static func now() -> UInt64 {
         var time = timespec()
         // The clock exists and the buffer is ours.

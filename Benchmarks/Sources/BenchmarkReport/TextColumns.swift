@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lines of text whose columns are as wide as what stands in them.
+/// Lines of text with columns as wide as their longest cell.
 struct TextColumns {
-    /// Whether each column's text begins or ends where the others do.
+    /// The alignment of each column.
     let endsAligned: [Bool]
     private(set) var lines: [[String]] = []
 

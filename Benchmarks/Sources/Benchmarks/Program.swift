@@ -2,15 +2,15 @@
 import BenchmarkReport
 import Foundation
 
-/// The benchmark: measures in processes of its own, each with a keychain in a temporary folder, and prints one table.
+/// The benchmark: measures in child processes, each with a keychain in a temporary folder, and prints one table.
 ///
-/// `compare` sets everyone beside each other; without it, Valet is measured in more detail.
+/// `compare` compares Valet with its peers; without it, Valet is measured in more detail.
 @main
 enum Program {
     static let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
 
     static func main() throws {
-        // A process that ended early is an error of a write, not the end of this one.
+        // Writing to a process that has exited must be an error and not end this process.
         signal(SIGPIPE, SIG_IGN)
         let arguments = Array(CommandLine.arguments.dropFirst())
         if try Subprogram.run(arguments) { return }
@@ -22,7 +22,7 @@ enum Program {
         try MeasuredRun.run(options)
     }
 
-    /// What a measuring process is started with: a keychain of its own, and nothing of the person's.
+    /// The environment of a measuring process: its own keychain, and no settings of the user.
     static func environment(keychainHome: String) -> [String: String] {
         let environment = ProcessInfo.processInfo.environment
         return ["KEYCHAIN_HOME": keychainHome].merging(environment.filter { ["PATH", "LD_LIBRARY_PATH", "TMPDIR"].contains($0.key) }) {

@@ -2,9 +2,9 @@
 import BenchmarkReport
 import Foundation
 
-/// What this program does when it was started by itself.
+/// The subprograms that this program runs as child processes.
 enum Subprogram {
-    /// False: the arguments are those of a person.
+    /// Returns false if the arguments name no subprogram.
     static func run(_ arguments: [String]) throws -> Bool {
         let numbers = arguments.dropFirst().compactMap { Int($0) }
         switch (arguments.first, arguments.count) {
@@ -33,7 +33,7 @@ enum Subprogram {
         return true
     }
 
-    /// To the process that started this one.
+    /// Writes the result to the parent process.
     private static func send(_ result: some Encodable) throws {
         try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
     }

@@ -23,7 +23,7 @@ int benchmark_wait(pid_t child, int timeout_milliseconds, int *status) {
         if (count == 0) result = ETIMEDOUT;
         close(descriptor);
     } else {
-        /* Kernels before 5.3, and sandboxes: look twice a millisecond. */
+        /* Kernels before 5.3, and sandboxes, have no pidfd: poll twice per millisecond. */
         int rounds = timeout_milliseconds * 2;
         for (siginfo_t ending; rounds > 0; rounds--) {
             ending.si_pid = 0;
@@ -32,7 +32,7 @@ int benchmark_wait(pid_t child, int timeout_milliseconds, int *status) {
         }
         if (rounds <= 0) result = ETIMEDOUT;
     }
-    /* It has not been waited for, so the number is still its own. */
+    /* The child was not waited for yet, so its process ID was not reused. */
     if (result == ETIMEDOUT) kill(child, SIGKILL);
     while (waitpid(child, status, 0) < 0) {
         if (errno != EINTR) return errno;

@@ -18,7 +18,7 @@ int main(int count, char **arguments) {
     }
     int status;
     struct rusage usage;
-    /* Who started this one has the deadline, and ends both. */
+    /* The parent of this process has the deadline, and kills both. */
     if (wait4(child, &status, 0, &usage) != child) return 126;
     FILE *file = fopen(arguments[1], "we");
     if (file == NULL) return 126;

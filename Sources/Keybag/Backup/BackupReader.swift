@@ -12,7 +12,7 @@ package final class BackupReader {
     ///
     /// Slow: the header determines the cost.
     ///
-    /// Throws what `BackupHeader.init(from:)` throws, and `.authFailed` if the password is wrong.
+    /// Throws the errors of `BackupHeader.init(from:)`, and `.authFailed` if the password is wrong.
     package init(password: borrowing Passcode, source: @escaping BackupSource) throws(KeychainFailure) {
         let header = try BackupHeader(from: source)
         let keys = try BackupKeys.derive(from: password, header.passcode, backupID: header.id)

@@ -19,7 +19,7 @@ package final class BackupWriter {
         try self.init(password: password, id: .random(), PasscodeRecord(cost: cost), creationDate: creationDate, sink: sink)
     }
 
-    /// As above, with given random values, so that tests can compare with backups of another implementation.
+    /// Derives the keys and writes the header with given random values, so that tests can compare with backups of another implementation.
     init(
         password: borrowing Passcode, id: Identifier128, _ record: PasscodeRecord, creationDate: Double, sink: @escaping Sink
     ) throws(KeychainFailure) {

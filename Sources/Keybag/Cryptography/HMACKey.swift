@@ -43,7 +43,7 @@ struct HMACKey: ~Copyable, Sendable {
         return outer.finalize()
     }
 
-    /// As above, if the message or the code is secret: leaves no copy of either, nor of intermediate values, in freed memory.
+    /// Returns the code in secret memory; leaves no copy of the message, the code, or intermediate values in freed memory.
     borrowing func secretCode(of message: (inout SHA256) -> Void) throws(KeychainFailure) -> SecretBytes {
         var inner = SHA256()
         // Here and below: the hash reads the bytes within the closure.

@@ -62,7 +62,7 @@ enum KeyPurpose: String {
         try KeyDerivation.derive(from: secret, salt: storeID.bytes, info: Array(rawValue.utf8) + context)
     }
 
-    /// The same as bytes, for values that are stored in clear.
+    /// The key as bytes, for values that are stored in plaintext.
     func deriveBytes(
         from secret: borrowing SecretBytes, storeID: StoreID, context: [UInt8], byteCount: Int
     ) throws(KeychainFailure) -> [UInt8] {

@@ -42,7 +42,7 @@ final class HeldKeyLoader: Sendable {
 
     /// Loads the payload.
     ///
-    /// A failure of the holder says nothing about the store, so it must never look like damage.
+    /// A failure of the holder must never be reported as damage of the store.
     private func heldSecret(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
         do throws(KeychainFailure) {
             return try holder.load(slot, for: purpose)

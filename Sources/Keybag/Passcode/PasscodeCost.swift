@@ -3,7 +3,7 @@ internal import KeychainCore
 
 /// The cost of deriving a key from a passcode: the parameters of scrypt (RFC 7914).
 ///
-/// Bounded on both sides: a low cost gives no protection, and with a high one a manipulated file could stall the process that opens it.
+/// Bounded on both sides: a low cost makes guessing cheap, and with a high one a manipulated file could stall the process that opens it.
 package struct PasscodeCost: Hashable, Sendable {
     /// The logarithm of N to base 2: how often the memory is filled and read.
     package let roundsExponent: UInt8
@@ -46,7 +46,7 @@ package struct PasscodeCost: Hashable, Sendable {
         return bytes
     }
 
-    /// Parses `encoded`; nil for anything else, and for what `init(roundsExponent:blockSize:parallelism:)` refuses.
+    /// Parses `encoded`; nil if it is malformed or a parameter is out of bounds.
     init?(encoded: some Collection<UInt8>) {
         var reader = ByteReader(encoded)
         guard let roundsExponent = reader.readByte(), let blockSize = reader.readUInt32(), let parallelism = reader.readUInt32(),

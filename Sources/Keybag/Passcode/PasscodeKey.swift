@@ -89,7 +89,7 @@ enum PasscodeKey {
 
     /// Derives 32 bytes from the passcode with scrypt: the slow part.
     ///
-    /// Throws what `derive` throws.
+    /// Throws the errors of `derive`.
     static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
         guard derivationLock.acquire(withinSeconds: maximumWaitSeconds) else {
             throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")

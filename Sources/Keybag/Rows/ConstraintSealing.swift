@@ -2,7 +2,7 @@
 internal import Crypto
 internal import KeychainCore
 
-/// Makes the keys of a constraint tree for a new item, and the record that yields them again to a caller who satisfies the tree.
+/// Creates the keys of a constraint tree for a new item, and the record for deriving them again once the tree is satisfied.
 struct ConstraintSealing {
     let storeID: StoreID
     /// Nil while no passcode is set.
@@ -183,7 +183,7 @@ struct ApplicationPasswordKeys {
     let storeID: StoreID
     let cost: PasscodeCost
 
-    /// Makes the key of a new item.
+    /// Creates the key of a new item, with a random salt.
     func make(
         from password: ApplicationPassword
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord.PasswordRecord) {
@@ -192,7 +192,7 @@ struct ApplicationPasswordKeys {
         return try make(from: password, salt: unsafe random.withBytes { unsafe Array($0) })
     }
 
-    /// As above with a given salt, so that tests can compare with another implementation.
+    /// Creates the key of a new item with a given salt, so that tests can compare with another implementation.
     func make(
         from password: ApplicationPassword, salt: [UInt8]
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord.PasswordRecord) {
@@ -211,8 +211,8 @@ struct ApplicationPasswordKeys {
     }
 
     private func stretched(_ password: ApplicationPassword) throws(KeychainFailure) -> SharedSecretBytes {
-        // The salt is the same for all items of a store, so that a process that reads many waits once. It contains the store's
-        // identifier, so that guesses cannot be precomputed for all stores.
+        // The salt is the same for all items of a store, so a process that reads many items derives the key once. It contains
+        // the store's identifier, so that guesses cannot be precomputed for all stores.
         let record = PasscodeRecord(salt: Array("keychain apppw 1".utf8) + storeID.bytes, cost: cost)
         return try password.stretched(for: storeID, cost: cost.encoded) { bytes throws(KeychainFailure) in
             defer { SecretArena.wipeStack() }

@@ -67,7 +67,7 @@ extension RowCipher {
             attributes, secret: secret, header: header, rootKey: rootKey, under: classKey, itemKey: SymmetricKey(size: .bits256))
     }
 
-    /// As above with a given item key, so that tests can compare with rows of another implementation.
+    /// Seals a row under a given item key, so that tests can compare with rows of another implementation.
     func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, under classKey: borrowing ClassKey, itemKey: SymmetricKey
     ) throws(KeychainFailure) -> SealedRow {
@@ -79,7 +79,7 @@ extension RowCipher {
         return try sealParts(attributes, secret, header, itemKey, wrappedItemKey: wrappedItemKey, boundTo: wrappedItemKey)
     }
 
-    /// As above for a row with access control: the root's key wraps the item key, and the class key wraps the result.
+    /// Seals a row with access control: the root's key wraps the item key, and the class key wraps the result.
     func seal(
         _ attributes: ItemAttributes, secret: Data?, header: RowHeader, rootKey: SharedSecretBytes, under classKey: borrowing ClassKey,
         itemKey: SymmetricKey
@@ -107,7 +107,7 @@ extension RowCipher {
             boundTo: boundKey)
     }
 
-    /// As above with arbitrary plaintexts of both parts, so that fuzzing reaches the code behind the authentication.
+    /// Seals arbitrary plaintexts of both parts, so that fuzzing reaches the code behind the authentication.
     func sealPlaintexts(
         attributes: [UInt8], secret: [UInt8], _ header: RowHeader, _ itemKey: SymmetricKey, wrappedItemKey: [UInt8],
         boundTo boundKey: [UInt8]

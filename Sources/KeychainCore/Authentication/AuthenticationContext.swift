@@ -95,7 +95,7 @@ package final class AuthenticationContext: Sendable {
         state.withLock { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 
-    /// Whether it holds anything that a passcode released.
+    /// Whether the context contains keys that a passcode released.
     package var holdsReleases: Bool { state.withLock { !$0.held.isEmpty } }
 
     private func remove(_ release: PresenceRelease) {

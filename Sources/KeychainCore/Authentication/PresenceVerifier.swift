@@ -37,7 +37,7 @@ package enum PresenceRefusal: Error, Hashable, Sendable {
 ///
 /// Texts may come from the requesting program, so an implementation must not output their control characters.
 package struct PresenceQuestion: Hashable, Sendable {
-    /// What the person has to type.
+    /// The secret that the person must type.
     package enum Secret: Hashable, Sendable {
         /// The keychain's passcode.
         case passcode

@@ -129,7 +129,7 @@ extension ItemAttributes {
         self.init(encoded: Array(encoded).span)
     }
 
-    /// As above, from bytes in place, because every read does this.
+    /// Parses `encoded` in place, without a copy, because every read does this.
     ///
     /// Unwanted attributes are checked but not kept.
     package init?(encoded: Span<UInt8>, keeping wanted: AttributeSelection = .all) {

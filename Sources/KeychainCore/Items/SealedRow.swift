@@ -150,7 +150,7 @@ extension RowHeader {
         unsafe bytes.withUnsafeBytes { unsafe unpacked(buffer: $0) }
     }
 
-    /// As above, from bytes in place.
+    /// Parses `packed` in place; nil for anything else.
     ///
     /// The buffer is read and not kept.
     package static func unpacked(buffer: UnsafeRawBufferPointer) -> [AttributeDigest]? {

@@ -75,7 +75,7 @@ package final class DigestCache: Sendable {
     /// A full cache is emptied, so a program that uses more names only computes digests again.
     private static let capacity = 256
     /// Longer values are unusual and would occupy much memory, so they are not cached.
-    private static let longestKeptByteCount = 1_024
+    private static let longestCachedByteCount = 1_024
 
     private let cipher: any ItemCipher
     private let entries = Mutex(Entries())
@@ -87,7 +87,7 @@ package final class DigestCache: Sendable {
     package func digest(
         of value: AttributeValue, for attribute: Attribute, in itemClass: ItemClass
     ) throws(KeychainFailure) -> IndexDigest {
-        guard attribute == .service || attribute == .server || attribute == .accessGroup, value.isAtMost(Self.longestKeptByteCount) else {
+        guard attribute == .service || attribute == .server || attribute == .accessGroup, value.isAtMost(Self.longestCachedByteCount) else {
             return try cipher.digest(of: value, for: attribute, in: itemClass)
         }
         let key = Key(itemClass: itemClass, attribute: attribute, value: value)
@@ -106,7 +106,7 @@ package final class DigestCache: Sendable {
         let parts = PrimaryKey.attributes(of: itemClass)
             .filter { $0 != leading.service && $0 != leading.account }
             .map { ($0, attributes[$0] ?? PrimaryKey.defaultValue(of: $0)) }
-        guard parts.allSatisfy({ $0.1.isAtMost(Self.longestKeptByteCount) }) else { return try cipher.digest(of: parts, in: itemClass) }
+        guard parts.allSatisfy({ $0.1.isAtMost(Self.longestCachedByteCount) }) else { return try cipher.digest(of: parts, in: itemClass) }
         let key = RemainingKey(itemClass: itemClass, values: parts.map(\.1))
         if let known = entries.withLock({ $0.remaining[key] }) { return known }
         let digest = try cipher.digest(of: parts, in: itemClass)

@@ -9,9 +9,9 @@ struct RowSearch {
     private let sealedFilters: [ItemAttributes.Entry]
     private let hostOrSubdomain: String?
 
-    /// Whether the header alone does not decide.
+    /// Whether matching a row requires its sealed attributes.
     ///
-    /// Then a locked row cannot be decided.
+    /// If so, it is unknown whether a locked row matches.
     var needsOpening: Bool { !sealedFilters.isEmpty || hostOrSubdomain != nil }
 
     /// Whether the query names enough of the primary key that only a few rows can match.

@@ -36,7 +36,7 @@ package struct BackupSummary: Hashable, Sendable {
 
 /// The result of restoring a backup, or of its preview.
 package struct RestoreSummary: Hashable, Sendable {
-    /// An item of the backup that was not restored, because the keychain's stays unchanged.
+    /// An item of the backup that was not restored, because the keychain's item was kept.
     package struct Conflict: Hashable, Sendable {
         package let service: String
         package let account: String
@@ -115,7 +115,7 @@ extension SealedKeychain {
         }
     }
 
-    /// Returns what `restore` would do, without writing.
+    /// Returns the summary that `restore` would return, without writing.
     package func previewRestore(
         _ body: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> RestoreSummary {

@@ -7,7 +7,7 @@ package struct RewrappingBatch: Sendable {
         /// The next batch starts after the row of this number.
         case continues(after: Int64)
         case finished
-        /// The store was locked since the keys were lent, so they must not be used any longer.
+        /// The store was locked after the keys were obtained, so they must no longer be used.
         case locked
     }
 
@@ -28,7 +28,7 @@ extension SealedKeychain {
 
     /// Moves the next rows after `number` from older passcode-protected class keys to the current ones.
     ///
-    /// The items do not change, including their dates. The keychain must have the keys (see `with(keys:)`), which were lent at
+    /// The items do not change, including their dates. The keychain must have the keys (see `with(keys:)`), obtained at
     /// `lockEpoch`. Each batch is one transaction, so an interrupted rewrapping can continue later.
     package func rewrapBatch(
         after number: Int64, currentGeneration: UInt32, lockEpoch: LockEpoch
@@ -92,7 +92,7 @@ extension SealedKeychain {
     private static func rewrap(
         _ row: SealedRow, from oldKey: borrowing ClassKey, _ generation: UInt32, _ keys: any KeyProvider, _ cipher: any ItemCipher
     ) throws(KeychainFailure) -> SealedRow {
-        // The second key comes from the same provider, which can lend several at once.
+        // Calls of `withClassKey` may be nested.
         let newKey = try ClassKey(copying: keys, row.header.accessibility, generation: generation)
         return try cipher.rewrapConstrained(row, from: oldKey, to: newKey)
     }

@@ -74,7 +74,7 @@ extension SealedKeychain {
 
     /// Opens the row and seals its replacement before the write lock is acquired, so that several threads can do so concurrently.
     ///
-    /// Returns nil on any failure; the write then reports the failure for the row as it is at that time. Also nil for rows with access
+    /// Returns nil on any failure; the write then reports the failure for the row's state at that time. Also nil for rows with access
     /// control, which may require authentication.
     private func prepare(_ request: UpdateRequest, of row: SealedRow, _ search: RowSearch) -> PreparedReplacement? {
         guard row.header.constraints == nil, request.accessControl?.constraint == nil else { return nil }
@@ -159,11 +159,11 @@ extension SealedKeychain {
         return try seal(&attributes, secret: secret, reference: row.header.reference, control: control)
     }
 
-    /// Whether a row with access control can be replaced without reading it: the request may not prompt, and contains everything that the
-    /// item has.
+    /// Whether a row with access control can be replaced without reading it: the request may not prompt, and specifies every attribute of
+    /// the item.
     ///
-    /// Without this rule such an item could only get a new value without a prompt by deleting it first. Not if an application password
-    /// is missing or wrong, because the new item would have another password.
+    /// Otherwise a caller that may not prompt would have to delete the item and add it again. Returns false if an application password is
+    /// missing or wrong, because the new item would have another password.
     private func canReplaceWithoutReading(_ row: SealedRow, _ request: UpdateRequest, needing needs: AuthenticationNeeds?) -> Bool {
         guard let needs, needs.applicationPassword == nil else { return false }
         guard !request.authentication.mayAsk, request.secret != nil, namesWholePrimaryKey(request.query) else {
@@ -174,9 +174,9 @@ extension SealedKeychain {
         }
     }
 
-    /// Replaces the item.
+    /// Replaces the item without opening it.
     ///
-    /// It keeps its reference and its access control, and gets a new creation date, because the old one is sealed.
+    /// The reference and the access control do not change. The creation date is new, because the old one is sealed.
     private func replaceWithoutReading(
         _ row: SealedRow, as request: UpdateRequest, orThrow failure: KeychainFailure, in writing: any ItemWriting
     ) throws(KeychainFailure) {
@@ -236,10 +236,10 @@ struct PreparedReplacement {
     let opened: OpenedRow
     let new: SealedRow
 
-    func opening(of row: SealedRow) -> RowOpening? { isFor(row) ? .opened(opened) : nil }
+    func opening(of row: SealedRow) -> RowOpening? { replaces(row) ? .opened(opened) : nil }
 
-    func replacement(of row: SealedRow) -> SealedRow? { isFor(row) ? new : nil }
+    func replacement(of row: SealedRow) -> SealedRow? { replaces(row) ? new : nil }
 
-    /// Compares the whole row, because an attacker who can write the file could have kept the revision alone.
-    private func isFor(_ row: SealedRow) -> Bool { row == old }
+    /// Compares the whole row, because an attacker who can write the file could change a row without changing its revision.
+    private func replaces(_ row: SealedRow) -> Bool { row == old }
 }

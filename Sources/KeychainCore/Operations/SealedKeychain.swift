@@ -44,7 +44,7 @@ package struct SealedKeychain: Keychain {
     /// The same keychain for one call: keys are fetched once and wiped at the end of the call.
     var scopedToCall: SealedKeychain { with(keys: keys.scopedToCall()) }
 
-    /// As above for a call that may satisfy access control.
+    /// The same keychain for one call that may satisfy access control.
     func scopedToCall(_ authentication: Authentication) -> SealedKeychain {
         var keychain = scopedToCall
         if let context = authentication.context {

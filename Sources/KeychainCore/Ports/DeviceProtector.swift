@@ -9,7 +9,7 @@ package protocol DeviceProtector: Sendable {
 
     /// Returns the secret of a store.
     ///
-    /// Throws `.notAvailable` with what is missing; without the device secret nothing can be said about any item.
+    /// Throws `.notAvailable` if the secret cannot be obtained, never `.itemNotFound`: without the secret it is unknown which items exist.
     func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes
 }
 

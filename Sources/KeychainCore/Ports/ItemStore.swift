@@ -18,8 +18,9 @@ package protocol ItemStore: Sendable {
         ifKeybagGeneration: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result>
 
-    /// As above; with `sharesFlush` the write may become part of a group commit with writes of other threads. Each `body` that throws is
-    /// rolled back alone, and all callers return only once everything is durable.
+    /// Runs `body` as `write(ifKeybagGeneration:_:)` does, and with `sharesFlush` possibly in a group commit with writes of other threads.
+    ///
+    /// Each `body` that throws is rolled back alone, and all callers return only once everything is durable.
     ///
     /// `body` may run on another thread while the caller waits, and may run again after a rollback, so it must be short and idempotent.
     /// If the outcome is unknown, it is unknown for all callers.
@@ -68,10 +69,10 @@ package protocol ItemReading {
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure)
 
-    /// As above, but skips damaged pages instead of failing. A row of which only the secret is in a damaged page is passed with an empty
-    /// `sealedSecret`, which no key opens.
+    /// Calls `body` as `forEachRow` does, but skips damaged pages instead of failing.
     ///
-    /// Returns the number of rows, at most, of which nothing could be read.
+    /// A row of which only the secret is in a damaged page is passed with an empty `sealedSecret`, which no key opens. Returns the maximum
+    /// number of rows of which nothing could be read.
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> Int

@@ -8,7 +8,7 @@ package protocol KeyHolder: Sendable {
     var kind: KeyHolderKind { get }
 
     /// Returns the holder of the same store for another keybag.
-    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder
+    func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder
 
     /// Returns the secret in a slot; nil if there is none or it has expired.
     ///
@@ -78,7 +78,7 @@ package struct HeldSecret: ~Copyable, Sendable {
 package enum KeyHolderKind: Hashable, Sendable {
     /// The user's keyring in the kernel: an unlock is effective for all processes of the user.
     case kernelKeyring
-    /// As above in a user namespace other than the initial one: an unlock is effective only inside the namespace.
+    /// The kernel's keyring in a user namespace other than the initial one: an unlock is effective only inside the namespace.
     case kernelKeyringOfUserNamespace
     /// The memory of this process: an unlock lasts as long as the process and is effective only in it.
     case processMemory

@@ -8,8 +8,8 @@ package protocol SealingDevice: Sendable {
     /// Returns the name of the device's storage root key. Another device has another one, and so does the same device after it was
     /// cleared.
     ///
-    /// If the device has no root key yet, creates one or, with `makingOne` false, throws `.foreignObject`: it cannot have sealed anything.
-    func rootKeyName(makingOne: Bool) throws(SealingFailure) -> [UInt8]
+    /// If the device has no root key yet, creates one or, with `creatingIfMissing` false, throws `.foreignObject`: it cannot have sealed anything.
+    func rootKeyName(creatingIfMissing: Bool) throws(SealingFailure) -> [UInt8]
 
     /// Seals a secret of at most 64 bytes. The result is stored in plaintext.
     ///
@@ -137,7 +137,7 @@ extension SealedObject {
 
     /// Whether the byte count at the beginning of a TPM's encoding, big-endian, is correct.
     ///
-    /// Others are never passed to the TPM.
+    /// An area with a wrong byte count is never passed to the TPM.
     private static func isCounted(_ area: ArraySlice<UInt8>) -> Bool {
         area.prefix(2).reduce(0) { $0 << 8 | Int($1) } == area.count - 2
     }

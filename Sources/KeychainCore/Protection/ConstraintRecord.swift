@@ -2,7 +2,7 @@
 
 /// A constraint tree as stored in a row: each node with the data that its key is derived from.
 ///
-/// The data yields a node's key only to a caller who satisfies the node. Nothing in it is secret.
+/// The data is not secret: deriving a node's key from it also requires that the caller satisfies the node.
 package indirect enum ConstraintRecord: Hashable, Sendable {
     /// `userPresence` or `devicePasscode`: the node's key, sealed to the public key of the presence key pair.
     case presence(Presence, sealedKey: [UInt8])

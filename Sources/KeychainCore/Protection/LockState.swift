@@ -38,7 +38,7 @@ package enum AutoLock: Hashable, Sendable {
 
 /// The number of times that a store was locked.
 ///
-/// A process whose keys a lock cannot erase directly compares it with the number at its unlock.
+/// Another process cannot erase the keys in a process's memory. So each process compares this number with the number at its unlock.
 package struct LockEpoch: RawRepresentable, Hashable, Sendable {
     /// The upper 32 bits count locks of everything, the lower 32 bits the others.
     package let rawValue: Int64
@@ -63,7 +63,7 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
     }
 
     /// Returns whether a secret stored in a slot at this epoch is still valid at a later one.
-    package func keeps(_ slot: KeyHolderSlot, at later: LockEpoch) -> Bool {
+    package func isValid(for slot: KeyHolderSlot, at later: LockEpoch) -> Bool {
         switch slot {
         case .unlocked: self == later
         case .firstUnlock: everything == later.everything

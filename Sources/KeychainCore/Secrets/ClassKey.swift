@@ -2,7 +2,7 @@
 
 /// The key of a protection class.
 ///
-/// Opening an item requires one, and only a `KeyProvider` lends one, so code cannot decrypt an item while its class is locked.
+/// Opening an item requires one, and only a `KeyProvider` provides one, so code cannot decrypt an item while its class is locked.
 package struct ClassKey: ~Copyable, Sendable {
     package let accessibility: Accessibility
     /// The generation.
@@ -46,7 +46,7 @@ package struct ClassKeyID: Hashable, Sendable {
     }
 }
 
-/// Lends class keys for the duration of a call.
+/// Provides class keys, each for the duration of a closure.
 ///
 /// Implemented by Keybag.
 package protocol KeyProvider: Sendable {
@@ -58,10 +58,10 @@ package protocol KeyProvider: Sendable {
     /// Throws `.authFailed` if the class exists only with a passcode and none is set.
     func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32
 
-    /// Returns whether `withClassKey` would lend that key now.
+    /// Returns whether `withClassKey` would provide that key now.
     func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability
 
-    /// Lends the key to `body`.
+    /// Calls `body` with the key.
     ///
     /// Throws `.interactionNotAllowed` while the class is locked, and `.decode` if there is no such generation.
     func withClassKey<Result>(

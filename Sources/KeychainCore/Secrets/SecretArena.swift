@@ -59,7 +59,7 @@ package enum SecretArena {
         keychain_stack_wipe()
     }
 
-    /// As above, as deep as one call of a cipher reaches.
+    /// Wipes the unused part of this thread's stack to the depth that one call of a cipher uses.
     package static func wipeStackOfCipher() {
         keychain_stack_wipe_near()
     }

@@ -37,7 +37,7 @@ internal import CKeychainShims
         return true
     }
 
-    /// Appends what `body` writes into the free part of the buffer; `body` returns how many bytes that was.
+    /// Appends what `body` writes into the free part of the buffer; `body` returns the number of bytes written.
     package mutating func append<Failure: Error>(
         _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) {
@@ -73,7 +73,7 @@ internal import CKeychainShims
 
 /// Overwrites memory with zeros in a way that the optimizer may not remove.
 package func wipeMemory(_ bytes: UnsafeMutableRawBufferPointer) {
-    // The buffer tells its own length.
+    // The pointer and the byte count come from the same buffer.
     if let base = bytes.baseAddress { unsafe keychain_wipe(base, bytes.count) }
 }
 

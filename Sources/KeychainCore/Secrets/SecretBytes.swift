@@ -53,7 +53,7 @@ internal import CKeychainShims
         unsafe SecretArena.deallocate(base, byteCount: byteCount)
     }
 
-    /// Lends the bytes for the duration of `body`, which must not keep or copy them.
+    /// Calls `body` with the bytes, which it must not keep or copy.
     package borrowing func withBytes<Result: ~Copyable, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

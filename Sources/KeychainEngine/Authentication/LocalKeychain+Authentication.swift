@@ -10,8 +10,8 @@ extension LocalKeychain {
 
     /// Runs a call; if an item needs authentication, asks the person and runs the call again.
     ///
-    /// The prompt runs outside `body`, so neither a transaction nor a lock waits for a person. If the call has no context, what the
-    /// person releases is discarded when the call ends.
+    /// The prompt runs outside `body`, so neither a transaction nor a lock waits for a person. If the call has no context, the
+    /// released keys are discarded when the call ends.
     func perform<Request: AuthenticatedRequest, Result>(
         creating: Bool, _ action: AuthenticatedAction, _ request: Request,
         _ body: (OpenKeychain, Request) throws(KeychainFailure) -> Result
@@ -31,7 +31,7 @@ extension LocalKeychain {
             if request.authentication.context == nil { request.authentication.context = AuthenticationContext(callScoped: true) }
             try satisfy(needs, action, request.authentication, password, &attempts)
         }
-        throw KeychainFailure(.authFailed, "what the person released does not open the item", refusal: .wrong)
+        throw KeychainFailure(.authFailed, "the item cannot be opened although authentication succeeded", refusal: .wrong)
     }
 
     static var invalidatedContext: KeychainFailure {
@@ -71,7 +71,7 @@ extension LocalKeychain {
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
-        // Read before the prompt, so that a lock in between takes effect.
+        // Read before the prompt, so that a lock during the prompt is detected.
         let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else {
                 throw KeychainFailure.passcodeNotSet()
@@ -94,7 +94,7 @@ extension LocalKeychain {
         let observation = UnlockObservation(before.isUnlocked)
         context.store(release) { [weak self, time = promptSettings.time] in
             if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isStillOpen(since: before.epoch, observation, passcodeIdentifier: before.passcodeIdentifier) ?? false
+            return self?.isReleaseValid(since: before.epoch, observation, passcodeIdentifier: before.passcodeIdentifier) ?? false
         }
         guard !context.isInvalidated else { throw Self.invalidatedContext }
         if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
@@ -137,13 +137,14 @@ extension LocalKeychain {
         }
     }
 
-    /// Whether the keychain was neither locked nor given another passcode since `epoch`.
+    /// Whether the keychain was not locked since `epoch` and its passcode is the same.
     ///
-    /// Keys that were released while the keychain was locked stay valid until it was unlocked and locked again.
-    private func isStillOpen(since epoch: LockEpoch, _ observation: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
+    /// Keys that were released while the keychain was locked stay valid until it is unlocked and locked again.
+    private func isReleaseValid(since epoch: LockEpoch, _ observation: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                guard epoch.keeps(.unlocked, at: try opened.present().lockEpoch), opened.keybag.passcodeIdentifier == passcodeIdentifier
+                guard epoch.isValid(for: .unlocked, at: try opened.present().lockEpoch),
+                    opened.keybag.passcodeIdentifier == passcodeIdentifier
                 else {
                     return false
                 }
@@ -164,7 +165,7 @@ extension LocalKeychain {
         var question = question(
             need == .new ? .newApplicationPassword : .applicationPassword, action, authentication, context.settings)
         question.triesLeft = attempts.count == 0 ? nil : PasswordAttempts.limit - attempts.count
-        // Each new item is asked for on its own.
+        // The password of a new item is never shared with another call.
         let key = PromptKey(storeID: nil, question: question, classes: [], item: need == .new ? .random() : nil)
         let asked = question
         let password = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in

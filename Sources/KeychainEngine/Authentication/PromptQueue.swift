@@ -17,27 +17,27 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
 
     /// An answer that several calls wait for.
     private final class PendingAnswer: Sendable {
-        /// Locked until the answer is there.
+        /// Locked until the answer is available.
         ///
         /// Each waiter that acquires it releases it to the next.
         let isOpen = TimedLock()
         let answer = Mutex<Result<any Sendable, KeychainFailure>?>(nil)
     }
 
-    private enum Part {
+    private enum Role {
         case asks(PendingAnswer)
         case waits(PendingAnswer)
     }
 
-    private let turn: TimedLock
+    private let promptLock: TimedLock
     private let callers = Atomic(0)
     private let pending = Mutex<[Question: PendingAnswer]>([:])
 
-    /// Keys are compared within one `PromptQueue`.
+    /// Questions are shared within one `PromptQueue` only.
     ///
-    /// The lock is the process's, so that two queues do not show prompts at the same time.
-    package init(turn: TimedLock = .promptLock) {
-        self.turn = turn
+    /// The lock is the process's by default, so that two queues do not show prompts at the same time.
+    package init(promptLock: TimedLock = .promptLock) {
+        self.promptLock = promptLock
     }
 
     /// Runs `body` when no other prompt is shown, or returns the outcome of a concurrent call with the same question.
@@ -50,16 +50,16 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         let question = Question(key: key, result: ObjectIdentifier(Answer.self))
         let deadline = Deadline.after(seconds: timeoutSeconds)
         let outcome: Result<any Sendable, KeychainFailure>
-        let part = part(in: question)
+        let role = role(for: question)
         callers.add(1, ordering: .sequentiallyConsistent)
         defer { callers.subtract(1, ordering: .sequentiallyConsistent) }
-        switch part {
+        switch role {
         case .waits(let pendingAnswer):
             guard pendingAnswer.isOpen.acquire(until: deadline) else { throw Self.timedOut(timeoutSeconds) }
             pendingAnswer.isOpen.release()
             outcome = pendingAnswer.answer.withLock { $0 } ?? .failure(Self.timedOut(timeoutSeconds))
         case .asks(let pendingAnswer):
-            outcome = inTurn(until: deadline, timeoutSeconds, body)
+            outcome = withPromptLock(until: deadline, timeoutSeconds, body)
             pendingAnswer.answer.withLock { $0 = outcome }
             // Later calls ask again.
             pending.withLock { $0[question] = nil }
@@ -69,10 +69,10 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         return answer
     }
 
-    /// How many calls are asking, or waiting to ask, or waiting for the answer to another call's question.
+    /// The number of calls that are asking, waiting to ask, or waiting for the answer to another call's question.
     package var participantCount: Int { callers.load(ordering: .sequentiallyConsistent) }
 
-    private func part(in question: Question) -> Part {
+    private func role(for question: Question) -> Role {
         pending.withLock { pending in
             if let pendingAnswer = pending[question] { return .waits(pendingAnswer) }
             let pendingAnswer = PendingAnswer()
@@ -82,11 +82,11 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    private func inTurn<Answer: Sendable>(
+    private func withPromptLock<Answer: Sendable>(
         until deadline: Deadline, _ timeoutSeconds: UInt32, _ body: () throws(KeychainFailure) -> Answer
     ) -> Result<any Sendable, KeychainFailure> {
-        guard turn.acquire(until: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
-        defer { turn.release() }
+        guard promptLock.acquire(until: deadline) else { return .failure(Self.timedOut(timeoutSeconds)) }
+        defer { promptLock.release() }
         do throws(KeychainFailure) {
             let answer = try body()
             return .success(answer)

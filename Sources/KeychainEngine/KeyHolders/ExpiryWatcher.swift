@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// The authentication contexts of this process that hold released keys.
 ///
-/// A thread makes them drop the keys when the keychain locks or the time is up, even while no call uses them.
+/// A background thread removes the keys when the keychain is locked or they expire, even while no call uses the contexts.
 final class ExpiringContexts: ExpiringSecrets {
     static let shared = ExpiringContexts()
 

@@ -38,7 +38,7 @@ package final class KernelKeyHolder: KeyHolder {
             isInUserNamespace: !CurrentProcess.isInInitialUserNamespace, time: SystemContinuousTime())
     }
 
-    /// Makes a holder without checking whether the kernel allows it.
+    /// Creates a holder without checking whether the kernel allows it.
     package init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
         isInUserNamespace: Bool, time: any ContinuousTime
@@ -50,9 +50,9 @@ package final class KernelKeyHolder: KeyHolder {
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
-    package func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder {
+    package func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder {
         KernelKeyHolder(
-            storeID: storeID, keybag: mark, epochSource: epochSource,
+            storeID: storeID, keybag: identity, epochSource: epochSource,
             isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
     }
 
@@ -88,7 +88,7 @@ package final class KernelKeyHolder: KeyHolder {
             return UInt64(serial)
         } catch {
             throw KeychainFailure(
-                .notAvailable, "the kernel's keyring does not take the keys: \(error)", remedy: .makeRoomForKeys)
+                .notAvailable, "the kernel's keyring refused the keys: \(error)", remedy: .makeRoomForKeys)
         }
     }
 
@@ -123,7 +123,7 @@ package final class KernelKeyHolder: KeyHolder {
                 guard hasRemoved else { return }
             }
         } catch {
-            throw KeychainFailure(.notAvailable, "the keys stay in the kernel's keyring: \(error)")
+            throw KeychainFailure(.notAvailable, "the keys cannot be removed from the kernel's keyring: \(error)")
         }
         throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
     }
@@ -185,7 +185,7 @@ package final class KernelKeyHolder: KeyHolder {
     ) throws(KeychainFailure) -> HeldSecret? {
         // The epoch is read after the content, so that a key that was held during a lock is refused.
         if !slot.survivesLocks {
-            guard content.lockEpoch.keeps(slot, at: try epochSource()) else {
+            guard content.lockEpoch.isValid(for: slot, at: try epochSource()) else {
                 invalidate(serial)
                 return nil
             }
@@ -195,7 +195,7 @@ package final class KernelKeyHolder: KeyHolder {
         return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds)
     }
 
-    /// Restarts the timeout of the key, unless that was done a moment ago.
+    /// Restarts the timeout of the key, unless this was done recently.
     private func restartTimeout(of serial: KernelKeyring.Serial, in slot: KeyHolderSlot, timeoutSeconds: UInt32?) {
         let now = time.nowNanoseconds()
         let isDue = known.withLock { known in
@@ -208,7 +208,7 @@ package final class KernelKeyHolder: KeyHolder {
             known[slot] = KnownKeys.Key(serial: serial, timeoutStartedAt: now)
             return true
         }
-        // Best effort: the content was valid when it was read. If the key is gone by now, the next load finds that.
+        // Best effort: the content was valid when it was read. If the key was removed meanwhile, the next load detects it.
         if isDue, let timeoutSeconds { try? KernelKeyring.setTimeout(serial, seconds: timeoutSeconds) }
     }
 
@@ -218,7 +218,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private static func readFailure(_ error: Errno) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the kernel's keyring does not say whether it holds the keys: \(error)")
+        KeychainFailure(.notAvailable, "the kernel's keyring cannot be read: \(error)")
     }
 }
 

@@ -26,8 +26,8 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         self.keys = keys
     }
 
-    package func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder {
-        ProcessMemoryKeyHolder(storeID: storeID, keybag: mark, epochSource: epochSource, keys: keys)
+    package func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder {
+        ProcessMemoryKeyHolder(storeID: storeID, keybag: identity, epochSource: epochSource, keys: keys)
     }
 
     private func place(_ slot: KeyHolderSlot) -> ProcessMemoryKeys.Place {
@@ -74,7 +74,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
     private let isWatched: Bool
     private let state = Mutex(State())
 
-    /// Makes a separate set of keys.
+    /// Creates a separate set of keys.
     ///
     /// Only loads and `removeExpired` detect that keys have expired.
     package convenience init(time: any ContinuousTime) {
@@ -98,7 +98,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
                 guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
                 // Replaced since, possibly at a later epoch than the one that was read.
                 guard key.ticket == ticket else { return .replaced }
-                guard epoch.map({ key.lockEpoch.keeps(place.slot, at: $0) }) ?? true else {
+                guard epoch.map({ key.lockEpoch.isValid(for: place.slot, at: $0) }) ?? true else {
                     state.remove(place, of: storeID)
                     return .nothing
                 }
@@ -131,7 +131,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
             if isWatched, !place.slot.survivesLocks, !state.isWatcherRunning {
                 // Without the thread, the keys of an idle process would outlast a lock.
                 guard ExpiryWatcher.start(watching: self) else {
-                    throw KeychainFailure(.notAvailable, "the system has no thread for watching over the unlocked keys")
+                    throw KeychainFailure(.notAvailable, "the system cannot create the thread that removes expired keys")
                 }
                 state.isWatcherRunning = true
             }

@@ -86,7 +86,7 @@ extension ProcessMemoryKeys {
             guard let store = stores[id] else { return }
             if let epoch {
                 stores[id]?.unreadableSince = nil
-                for (place, ticket) in inventory.tickets where store.keys[place]?.lockEpoch.keeps(place.slot, at: epoch) == false {
+                for (place, ticket) in inventory.tickets where store.keys[place]?.lockEpoch.isValid(for: place.slot, at: epoch) == false {
                     remove(place, of: id, ticket: ticket)
                 }
             } else if let since = store.unreadableSince {
@@ -149,7 +149,7 @@ extension ProcessMemoryKeys {
             self.epochSource = epochSource
         }
 
-        /// Uses `source` from now on: it has just worked, and an earlier one may be closed by now.
+        /// Replaces the source of the lock epoch by `source`, which has just succeeded; the store of an earlier source may be closed.
         mutating func recordEpochSource(by source: @escaping LockEpochSource) {
             epochSource = source
             unreadableSince = nil

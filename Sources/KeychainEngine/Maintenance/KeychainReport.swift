@@ -17,8 +17,8 @@ package struct KeychainReport: Sendable {
         package let protector: DeviceProtectorKind
         /// Where the protector keeps the device secret.
         package let protectorLocation: String
-        /// The state of the TPM, if it was asked; nil for other protectors.
-        package let chip: Chip?
+        /// The state of the TPM, if it was queried; nil for other protectors.
+        package let tpmState: TPMState?
         package let hasRecoveryKey: Bool
         /// A key file that remained when the keychain was moved to another protector.
         ///
@@ -33,7 +33,7 @@ package struct KeychainReport: Sendable {
         package let pendingRewrapCount: Int
     }
 
-    package enum Chip: Sendable {
+    package enum TPMState: Sendable {
         case status(SealingDeviceStatus)
         /// Another TPM, or one that was cleared: the keychain is open only until the system restarts.
         case other(SealingDeviceStatus)
@@ -51,17 +51,17 @@ package struct KeychainReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Describes the keychain; creates nothing.
+    /// Describes the keychain without changing or creating it.
     ///
-    /// With `asksChip` it also asks the TPM, which takes time.
+    /// With `queriesTPM` it also asks the TPM, which is slow.
     ///
-    /// Throws what opening throws if the keychain is there and cannot be used, and `.unimplemented` for a keychain in memory.
-    package func report(asksChip: Bool = false) throws(KeychainFailure) -> KeychainReport {
+    /// Throws the errors of opening the keychain if it exists and cannot be used, and `.unimplemented` for a keychain in memory.
+    package func report(queriesTPM: Bool = false) throws(KeychainFailure) -> KeychainReport {
         let configuration = try configuration()
         let store: KeychainReport.Store?
         do throws(KeychainFailure) {
             store = try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                try Self.describe(opened, configuration, asksChip: asksChip)
+                try Self.describe(opened, configuration, queriesTPM: queriesTPM)
             }
         } catch  where error.status == .itemNotFound {
             store = nil
@@ -73,7 +73,7 @@ extension LocalKeychain {
     }
 
     private static func describe(
-        _ opened: OpenKeychain, _ configuration: KeychainConfiguration, asksChip: Bool
+        _ opened: OpenKeychain, _ configuration: KeychainConfiguration, queriesTPM: Bool
     ) throws(KeychainFailure) -> KeychainReport.Store {
         let store = try opened.fileStore()
         let (itemCount, quarantinedCount) = try store.read { reading throws(KeychainFailure) in
@@ -83,18 +83,18 @@ extension LocalKeychain {
             id: store.storeID, itemCount: itemCount, quarantinedCount: quarantinedCount,
             keybagGeneration: opened.keybag.keybagGeneration, damagedKeybagCopyCount: opened.keybag.damagedCopyCount,
             protector: opened.protector.kind, protectorLocation: opened.protector.location(for: store.storeID),
-            chip: asksChip ? chip(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
+            tpmState: queriesTPM ? tpmState(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened, configuration),
             isScrubPending: try store.isScrubPending(), session: try opened.sessionStatus(),
             pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }
 
-    private static func chip(of opened: OpenKeychain) -> KeychainReport.Chip? {
+    private static func tpmState(of opened: OpenKeychain) -> KeychainReport.TPMState? {
         guard let protector = opened.protector as? TPMProtector else { return nil }
         do throws(SealingFailure) {
             let status = try protector.device.status()
-            return try protector.isOfPresentChip() ? .status(status) : .other(status)
+            return try protector.isSealedByPresentTPM() ? .status(status) : .other(status)
         } catch {
             return .silent(KeychainFailure(error).reason)
         }

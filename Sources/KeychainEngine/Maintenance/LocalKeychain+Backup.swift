@@ -8,7 +8,7 @@ internal import KeychainSystem
 extension LocalKeychain {
     /// Writes every item that may migrate to another device to a new file, encrypted under `password`.
     ///
-    /// The file is created whole or not at all. Throws `.itemNotFound` if there is no keychain, `.interactionNotAllowed` unless it is
+    /// The file is created atomically. Throws `.itemNotFound` if there is no keychain, `.interactionNotAllowed` unless it is
     /// unlocked, `.parameter` for a password that is too short for a passcode, `.duplicateItem` if the file exists and `replacing` is
     /// false, and `.unimplemented` for a keychain in memory.
     package func createBackup(
@@ -20,7 +20,7 @@ extension LocalKeychain {
         }
         let file = try newFile(atPath: path)
         return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            // Before the key derivation, which takes a while.
+            // Checked before the slow key derivation.
             try opened.requireUnlocked()
             var summary = BackupSummary()
             let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
@@ -72,10 +72,10 @@ extension LocalKeychain {
         }
     }
 
-    /// Copies the whole store to a new file, in the state of one moment, locked or not.
+    /// Copies a consistent snapshot of the whole store to a new file.
     ///
-    /// The copy opens with this store's device secret only. Throws as `SQLiteItemStore.snapshot` does, `.itemNotFound` if there is no
-    /// keychain, and `.unimplemented` for a keychain in memory.
+    /// The keychain may be locked. The copy opens with this store's device secret only. Throws as `SQLiteItemStore.snapshot` does,
+    /// `.itemNotFound` if there is no keychain, and `.unimplemented` for a keychain in memory.
     package func snapshot(toPath path: String, replacing: Bool) throws(KeychainFailure) {
         let file = try newFile(atPath: path)
         try perform(creating: false) { opened throws(KeychainFailure) in
@@ -93,12 +93,12 @@ extension LocalKeychain {
     }
 
     private func newFile(atPath path: String) throws(KeychainFailure) -> AtomicFile {
-        try ReservedPaths(of: try configuration()).refuse(path)
+        try ReservedPaths(of: try configuration()).requireNotReserved(path)
         return try AtomicFile(path)
     }
 
     private func existingFile(atPath path: String) throws(KeychainFailure) -> BackupFile {
-        try ReservedPaths(of: try configuration()).refuse(path)
+        try ReservedPaths(of: try configuration()).requireNotReserved(path)
         return try BackupFile(atPath: path)
     }
 
@@ -162,7 +162,7 @@ struct ReservedPaths {
     /// Throws `.parameter` if `path` is one of them.
     ///
     /// The store must not even be opened and closed: closing it would drop every lock that this process has on it.
-    func refuse(_ path: String) throws(KeychainFailure) {
+    func requireNotReserved(_ path: String) throws(KeychainFailure) {
         let resolved = FileSystem.resolveExistingPart(of: path)
         let isPartOfStore = ["", "-wal", "-shm", "-journal"].contains { resolved == storePath + $0 }
         guard !isPartOfStore, !isStore(path), FileSystem.parent(of: resolved) != keyDirectory else {

@@ -5,7 +5,7 @@ package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
 
-/// The findings of a repair that gives pages new checksums.
+/// The findings of a repair that recomputes page checksums.
 package struct RepairReport: Sendable {
     package let pageCount: Int
     /// How many pages are refused because of their checksums.
@@ -16,7 +16,7 @@ package struct RepairReport: Sendable {
     package let unreachableChangeCount: Int
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
-    /// The parts that are not as they were written.
+    /// The parts that were altered.
     ///
     /// If there are any, nothing is changed.
     package internal(set) var objections: [String] = []
@@ -25,18 +25,18 @@ package struct RepairReport: Sendable {
 }
 
 extension LocalKeychain {
-    /// Gives the pages of the keychain's file new checksums if their content is proved to be as it was written, and discards
-    /// changes that damage in the -wal file has made unreachable.
+    /// Recomputes the page checksums of the keychain's file if its content is proved to be unaltered, and discards changes
+    /// that damage in the -wal file has made unreachable.
     ///
     /// The proof consists of SQLite's own check, the authentication of the keybag, and the tag of every row, in a copy of the file. It
     /// needs the device secret and no passcode.
     ///
     /// - Parameters:
-    ///   - applying: Whether to change the file. Otherwise the report says what would be done.
+    ///   - applying: Whether to change the file. Otherwise the report describes the changes without making them.
     ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
     /// - Returns: The findings; nil if no page is refused.
     /// - Throws: `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
-    ///   in memory, and what opening throws if the protector does not release the device secret.
+    ///   in memory, and the errors of opening the keychain if the protector does not release the device secret.
     package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
         let configuration = try configuration()
         let path = configuration.storePath
@@ -110,11 +110,11 @@ private struct RepairVerification {
     }
 }
 
-/// Holds nothing, so that the check of a copy does not touch the keys of the keychain itself.
+/// A key holder without keys, so that the check of a copy does not affect the held keys of the keychain.
 private struct NoKeyHolder: KeyHolder {
     var kind: KeyHolderKind { .processMemory }
 
-    func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
+    func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder { self }
 
     func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? { nil }
 

@@ -7,7 +7,7 @@ extension LocalKeychain {
     /// Authenticates every row of every program and checks the structure of the database.
     ///
     /// With `purgingQuarantine` it also deletes the quarantined rows, provided that all rows could be read.
-    /// Throws what opening throws, and `.unimplemented` for a keychain in memory.
+    /// Throws the errors of opening the keychain, and `.unimplemented` for a keychain in memory.
     package func verify(purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
         let configuration = try configuration()
         do throws(KeychainFailure) {
@@ -29,7 +29,7 @@ extension LocalKeychain {
         do throws(KeychainFailure) {
             report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
         } catch {
-            // The check of the file's structure below says more about a damaged page.
+            // The check of the file's structure below reports a damaged page in more detail.
             guard error.isDamage else { throw error }
             incompleteScan = error
         }
@@ -37,7 +37,7 @@ extension LocalKeychain {
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
         if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }
         report.damagedKeybagCopyCount = opened.keybag.damagedCopyCount
-        // The store's finding that the copies differ. Even if both copies open, one of them is not the copy that was written.
+        // The copies of the keybag differ, so one of them is damaged even if both can be opened.
         if let index = report.structuralProblems.firstIndex(of: .keybagCopiesDiffer) {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)

@@ -67,7 +67,7 @@ struct AssuanConnection: ~Copyable {
         do throws(Errno) {
             try process.send(line)
         } catch {
-            throw .failed("the pinentry program takes no more requests")
+            throw .failed("the pinentry program accepts no more requests")
         }
     }
 

@@ -80,7 +80,7 @@ struct PinentryDialog: ~Copyable {
         return try connection.data.answer()
     }
 
-    /// Lets the person type; returns false if a new password was not repeated correctly.
+    /// Requests the secret; returns false if the person did not repeat a new password correctly.
     private mutating func getPIN(isNew: Bool) throws(PresenceRefusal) -> Bool {
         let remaining = deadline.remainingNanoseconds
         switch try connection.request("GETPIN", until: deadline) {

@@ -46,9 +46,9 @@ package struct PresenceText: Hashable, Sendable {
     }
 }
 
-/// Makes text from a program safe to show beside our own.
+/// Makes text from a program safe to show beside the library's own text.
 ///
-/// The result stays on one line, moves no cursor, and changes no writing direction.
+/// The result is one line, without characters that move the cursor or change the writing direction.
 enum SanitizedText {
     private static let ellipsis = "…"
 
@@ -70,7 +70,7 @@ enum SanitizedText {
             : String(cut(Array(shown), byteLimit: byteLimit - ellipsis.utf8.count)) + ellipsis
     }
 
-    /// The same without quotation marks, so that the text cannot end the quotation that it is put in.
+    /// Returns one line without quotation marks, so that the text cannot end the quotation around it.
     static func quotation(_ text: String, byteLimit: Int) -> String {
         let marks: Set<Unicode.Scalar> = ["\"", "“", "”", "„", "‟", "«", "»", "＂"]
         var plain = String.UnicodeScalarView()

@@ -16,7 +16,7 @@ package struct TerminalVerifier: PresenceVerifier {
         var typed: [UInt8]?
         defer { typed?.wipe() }
         do throws(TerminalFailure) {
-            typed = try Terminal().dialog(interrupt: .cancels, patience: .until(deadline)) { (dialog) throws(TerminalFailure) in
+            typed = try Terminal().dialog(interrupt: .cancels, timeout: .until(deadline)) { (dialog) throws(TerminalFailure) in
                 try Self.enter(text, in: dialog)
             }
         } catch {
@@ -26,7 +26,7 @@ package struct TerminalVerifier: PresenceVerifier {
         return try Self.answer(typed)
     }
 
-    /// Lets the person type the secret, a new one twice; nil if the two entries differed every time.
+    /// Reads the secret, a new one twice; nil if the two entries differed at every attempt.
     private static func enter(_ text: PresenceText, in dialog: borrowing Terminal.Dialog) throws(TerminalFailure) -> [UInt8]? {
         dialog.show(text.description + "\n" + (text.error.map { $0 + "\n" } ?? ""))
         for _ in 0..<attemptCount {

@@ -112,7 +112,7 @@ extension LocalKeychain: ProtectorManaging {
     }
 
     private static var passcodeMissing: KeychainFailure {
-        KeychainFailure(.authFailed, "a passcode is set, and this takes it", refusal: .notInteractive)
+        KeychainFailure(.authFailed, "a passcode is set, and this operation requires it", refusal: .notInteractive)
     }
 
     private static func text(of key: RecoveryKey?) throws(KeychainFailure) -> SharedSecretBytes? {
@@ -187,7 +187,7 @@ extension LocalKeychain {
             if kind == .keyFile { try keyFile.confirm(for: storeID) } else { try keyFile.remove(for: storeID) }
             if kind != .tpm2 { try opened.holder.remove(.device) }
         } catch {
-            EngineLog.warn("the keychain has its new protector, but something of the old one remains: \(error)")
+            EngineLog.warn("the keychain was moved to its new protector, but the cleanup failed: \(error)")
         }
     }
 

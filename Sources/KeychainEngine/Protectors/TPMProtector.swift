@@ -46,9 +46,9 @@ package struct TPMProtector: DeviceProtector {
     /// Whether the TPM is the one that sealed the secret, and was not cleared since.
     ///
     /// Throws if the TPM does not answer.
-    func isOfPresentChip() throws(SealingFailure) -> Bool {
+    func isSealedByPresentTPM() throws(SealingFailure) -> Bool {
         do throws(SealingFailure) {
-            return try device.rootKeyName(makingOne: false) == sealedSecret.rootKeyName
+            return try device.rootKeyName(creatingIfMissing: false) == sealedSecret.rootKeyName
         } catch {
             guard error == .foreignObject else { throw error }
             return false
@@ -65,13 +65,13 @@ package struct TPMProtector: DeviceProtector {
         }
         guard secret.byteCount == DeviceSecret.byteCount else {
             throw KeychainFailure(
-                .notAvailable, "what the TPM unsealed is no device secret; nothing was changed",
+                .notAvailable, "the secret that the TPM unsealed is not a device secret; nothing was changed",
                 subject: .tpm, isDamage: true)
         }
         return secret
     }
 
-    /// Gives the holder a secret that opened the keybag.
+    /// Stores a secret that opened the keybag in the holder.
     ///
     /// If the holder has no room, each process asks the TPM.
     static func hold(_ secret: borrowing SecretBytes, of storeID: StoreID, in holder: any KeyHolder) {

@@ -10,7 +10,7 @@ extension LocalKeychain {
     package func setPasscode(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
         try backend.recordNewPasscode(passcode)
         let policy = try backend.passcodePolicy()
-        try policy.admit(passcode)
+        try policy.validate(passcode)
         try perform(creating: true) { opened throws(KeychainFailure) in
             if try opened.isOutdated() { throw SealedKeychain.keybagChanged }
             guard !opened.keybag.isPasscodeSet else {
@@ -30,12 +30,12 @@ extension LocalKeychain {
     ) throws(KeychainFailure) {
         try backend.recordNewPasscode(new)
         let policy = try backend.passcodePolicy()
-        try performOnPasscode { opened throws(KeychainFailure) in
+        try performPasscodeOperation { opened throws(KeychainFailure) in
             let epoch = try opened.present().lockEpoch
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.unlockedKeys(passcode: current)
-            // After the current passcode: without it, the rules are not revealed.
-            try policy.admit(new)
+            // Checked after the current passcode, so that only a caller who knows the passcode learns the rules.
+            try policy.validate(new)
             let change = try opened.keybag.changingPasscode(
                 of: keys, to: new, cost: policy.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret, device: opened.device)
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
@@ -44,7 +44,7 @@ extension LocalKeychain {
     }
 
     package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {
-        try performOnPasscode { opened throws(KeychainFailure) in
+        try performPasscodeOperation { opened throws(KeychainFailure) in
             let keys = try opened.unlockedKeys(passcode: passcode)
             return try opened.keychain(openingWith: keys).passcodeRemoval()
         }
@@ -53,7 +53,7 @@ extension LocalKeychain {
     package func removePasscode(
         _ passcode: borrowing Passcode, deleting removal: PasscodeRemoval
     ) throws(KeychainFailure) {
-        try performOnPasscode { opened throws(KeychainFailure) in
+        try performPasscodeOperation { opened throws(KeychainFailure) in
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.unlockedKeys(passcode: passcode)
             let change = try opened.keybag.removingPasscode(of: keys, deviceSecret: deviceSecret)
@@ -63,7 +63,7 @@ extension LocalKeychain {
                 try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
             }
             close(opened)
-            // Best effort: keys that stay held are no secret any more, since the keybag itself now releases them.
+            // Best effort: keys that remain held need no protection any longer, since the keybag now releases them without a passcode.
             for slot in KeyHolderSlot.ofClassKeys { try? opened.holder.remove(slot) }
         }
     }
@@ -114,10 +114,10 @@ extension LocalKeychain {
         }
         close(opened)
         guard let held else { return }
-        // A lock in between emptied the holder before these keys were held, or will do so. Discard what it was meant for.
+        // If the store was locked meanwhile, the lock may have missed these keys. Discard those that it should have removed.
         let present = try? current(creating: false).present()
-        held.discard { slot in present.map { !lockEpoch.keeps(slot, at: $0.lockEpoch) } ?? true }
-        // Best effort: older keys open no more than the new ones do, and the next lock removes them.
+        held.discard { slot in present.map { !lockEpoch.isValid(for: slot, at: $0.lockEpoch) } ?? true }
+        // Best effort: older keys open nothing that the new ones do not, and the next lock removes them.
         for slot in KeyHolderSlot.ofClassKeys { try? held.holder.removeOlder(slot) }
     }
 
@@ -127,7 +127,7 @@ extension LocalKeychain {
         return stored?.copies.contains(document.encoded) ?? false
     }
 
-    /// Reseals rows after a change of passcode, which is in force by now.
+    /// Reseals rows after a change of passcode, which is already durable.
     ///
     /// If this fails, the next unlock continues.
     private func rewrapAfterwards(

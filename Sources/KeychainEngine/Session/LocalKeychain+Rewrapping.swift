@@ -41,7 +41,7 @@ extension LocalKeychain {
             case .locked: return false
             case .continues(let after): number = after
             }
-            RewrappingPause.take(afterBatchFrom: batch.startNanoseconds)
+            RewrappingPause.sleep(afterBatchFrom: batch.startNanoseconds)
         }
     }
 }
@@ -59,7 +59,7 @@ package enum RewrappingPause {
     }
 
     /// Sleeps after a batch that began at `startNanoseconds` and has just ended.
-    static func take(afterBatchFrom startNanoseconds: UInt64) {
+    static func sleep(afterBatchFrom startNanoseconds: UInt64) {
         let batchLength = MonotonicClock.nowNanoseconds() &- startNanoseconds
         MonotonicClock.sleep(nanoseconds: length(afterNanoseconds: batchLength))
     }

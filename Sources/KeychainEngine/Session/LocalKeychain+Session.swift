@@ -15,8 +15,8 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
-        try performOnPasscode { opened throws(KeychainFailure) in
-            // Read before the passcode is checked, so that a lock in between takes effect.
+        try performPasscodeOperation { opened throws(KeychainFailure) in
+            // Read before the passcode is checked, so that a lock in the meantime is detected.
             let epoch = try opened.present().lockEpoch
             let keys = try opened.unlockedKeys(passcode: passcode)
             try hold(keys, of: opened, autoLock, lockEpoch: epoch)
@@ -31,14 +31,14 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {
         do throws(KeychainFailure) {
-            try performOnPasscode { opened throws(KeychainFailure) in
+            try performPasscodeOperation { opened throws(KeychainFailure) in
                 guard opened.keybag.isPasscodeSet else {
                     throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked")
                 }
                 try Self.lock(extent, opened.holder, opened.store)
             }
         } catch {
-            // Held keys must go even if the keychain can no longer be opened. The call fails all the same.
+            // Held keys must be removed even if the keychain can no longer be opened. The call still fails.
             if error.status == .notAvailable { backend.lockWithoutOpening(extent) }
             throw error
         }
@@ -46,7 +46,7 @@ extension LocalKeychain: KeychainSessionProviding {
 
     /// Empties the holder and advances the lock epoch.
     ///
-    /// Takes every step even if one fails, and throws the first failure.
+    /// Runs every step even if one fails, and throws the first failure.
     ///
     /// The keys are removed before and after the epoch advances: an unlock that began earlier may hold keys in between. Keys that such
     /// an unlock holds even later are never used, because each load compares the epochs.
@@ -61,7 +61,7 @@ extension LocalKeychain: KeychainSessionProviding {
             do throws(KeychainFailure) {
                 try store.advanceLockEpoch(extent)
             } catch {
-                throw error.prefixed(by: "locked, but programs that keep keys in their own memory could not be told")
+                throw error.prefixed(by: "locked, but programs that keep keys in their own memory could not be notified")
                     .withRemedy(.lockAgain)
             }
         }
@@ -70,7 +70,7 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
-        try performOnPasscode { opened throws(KeychainFailure) in
+        try performPasscodeOperation { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
             let epoch = try opened.present().lockEpoch
             let holder = opened.holder.forKeybag(opened.keybag.identity)
@@ -82,7 +82,7 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     /// Runs `body` as `performOnCurrentKeybag` does; throws `.authFailed` if there is no keychain, since it then has no passcode.
-    func performOnPasscode<Result>(
+    func performPasscodeOperation<Result>(
         _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         do throws(KeychainFailure) {
@@ -94,9 +94,9 @@ extension LocalKeychain: KeychainSessionProviding {
 
     // MARK: Holding keys
 
-    /// Gives keys to the holder under their keybag's identity, and discards them if a lock or a change came in between.
+    /// Stores keys in the holder of their keybag, and discards them if the store was locked or its keybag replaced in the meantime.
     ///
-    /// Throws a failure that requires reopening if the store has another keybag by now: then these keys unlock nothing.
+    /// Throws a failure that requires reopening if the keybag was replaced: these keys do not unlock the new one.
     private func hold(
         _ keys: UnlockedKeys, of opened: OpenKeychain, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
@@ -105,11 +105,11 @@ extension LocalKeychain: KeychainSessionProviding {
         do throws(KeychainFailure) {
             present = try current(creating: false).present()
         } catch {
-            // A lock may have come.
+            // The store may have been locked in the meantime.
             held.discard { _ in true }
             throw error
         }
-        held.discard { !lockEpoch.keeps($0, at: present.lockEpoch) }
+        held.discard { !lockEpoch.isValid(for: $0, at: present.lockEpoch) }
         guard !opened.isKeybagCurrent || present.keybagGeneration == keys.keybagGeneration else {
             held.discard { _ in true }
             throw SealedKeychain.keybagChanged
@@ -135,12 +135,12 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 }
 
-/// The secrets that one unlock has given to a holder.
+/// The secrets that one unlock has stored in a holder.
 struct HeldTickets {
     let holder: any KeyHolder
     var tickets: [KeyHolderSlot: UInt64] = [:]
 
-    /// Discards exactly these secrets in the slots that match, and nothing that another unlock has put in their place.
+    /// Discards these secrets in the slots that match, but not secrets with which another unlock has replaced them.
     func discard(where matches: (KeyHolderSlot) -> Bool) {
         for (slot, ticket) in tickets where matches(slot) { holder.discard(slot, ticket: ticket) }
     }

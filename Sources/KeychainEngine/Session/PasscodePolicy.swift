@@ -79,7 +79,7 @@ package struct PasscodePolicy: Hashable, Sendable {
     }
 
     /// Throws `.parameter` for a passcode that is too short.
-    package func admit(_ passcode: borrowing Passcode) throws(KeychainFailure) {
+    package func validate(_ passcode: borrowing Passcode) throws(KeychainFailure) {
         guard passcode.characterCount >= minimumLength else {
             throw KeychainFailure(.parameter, "the new passcode is too short: it needs at least \(minimumLength) characters")
         }
@@ -94,7 +94,7 @@ extension KeychainConfiguration {
 }
 
 extension PasscodeCost {
-    /// Makes the cost that uses that much memory; nil unless it is a power of two from 1 to 1,024 MiB.
+    /// Creates the cost that uses that much memory; nil unless it is a power of two from 1 to 1,024 MiB.
     package init?(memoryMebibytes: Int) {
         guard (1...1_024).contains(memoryMebibytes), memoryMebibytes & (memoryMebibytes - 1) == 0 else { return nil }
         // scrypt uses 128 × r × N bytes: 128 × 8 × 2^10 = 1 MiB.

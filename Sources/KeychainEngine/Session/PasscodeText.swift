@@ -37,7 +37,7 @@ extension Passcode {
 }
 
 extension ApplicationPassword {
-    /// Makes a password from typed text or from the bytes of a program.
+    /// Creates a password from typed text or from the bytes of a program.
     ///
     /// Text is normalized as a passcode is; other bytes are used unchanged. Returns nil for no bytes, or without memory. The bytes are
     /// read within the call.

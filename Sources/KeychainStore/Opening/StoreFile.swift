@@ -39,7 +39,7 @@ struct StoreFile {
         return StoreFile(location: location, facts: facts)
     }
 
-    /// Checks the directory a store is in or will be made in.
+    /// Checks the directory of a store, existing or new.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
         guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal(directory, "is gone") }
         guard facts.kind == .directory else { throw refusal(directory, "is not a directory") }

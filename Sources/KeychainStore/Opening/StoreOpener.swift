@@ -33,7 +33,7 @@ struct StoreOpener {
             }
             try connection.switchToWAL()
         }
-        // If the path leads to the same file before and after, that file is the one that was opened in between.
+        // If the path leads to the same file before and after opening, that file was opened.
         guard try FileStatus.ifPresent(at: file.location.path)?.identity == file.facts.identity else {
             throw KeychainFailure(
                 .notAvailable, "\(file.location.path) was replaced while it was being opened", path: file.location.path, subject: .store)

@@ -171,7 +171,7 @@ enum StoreStatement: Int, CaseIterable {
         "SELECT number, \(RowColumn.list(known: known, withSecret: withSecret)) FROM items"
     }
 
-    /// A search by an index that gives few rows.
+    /// A search by an index that returns few rows.
     ///
     /// `known` columns have the values of the search key. They are not selected, because SQLite would copy each blob.
     private static func selectiveRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {

@@ -50,7 +50,8 @@ extension SQLiteConnection {
         try setFlag(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !isOn)
     }
 
-    /// Allows the connection to remove an empty -wal file on close, such as reading creates, and forbids a broken one to checkpoint any other.
+    /// Allows the connection to remove an empty -wal file on close, which a reader may have created, and prevents a broken connection from
+    /// checkpointing.
     ///
     /// There is a race between this check and the close. It matters only if another process writes meanwhile, its flush fails, and it ends.
     func configureCheckpointBeforeClose() {

@@ -259,7 +259,7 @@ extension StoreSession {
 ///
 /// The other conditions of the query are checked on the candidates.
 enum SearchPlan {
-    /// An index gives few rows, usually one, which are read directly.
+    /// The index returns few rows, usually one, which are read directly.
     case selectiveRows(StoreStatement)
     /// There may be many rows. Their numbers are collected first, then the rows are read one at a time.
     case byNumbers(StoreStatement, NumberParameters)

@@ -42,7 +42,7 @@ package struct FileStatus: Equatable, Sendable {
     /// Unless `followsLinks`, a symbolic link is examined itself.
     package init(of path: String, followsLinks: Bool = false) throws(Errno) {
         var status = stat()
-        // `status` is ours and outlives the calls.
+        // `status` is a local variable and outlives the calls.
         guard unsafe (followsLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { throw .current }
         self.init(status)
     }
@@ -56,7 +56,7 @@ package struct FileStatus: Equatable, Sendable {
         } catch .notFound {
             return nil
         } catch {
-            throw KeychainFailure(.notAvailable, "cannot look at \(path): \(error)", path: path)
+            throw KeychainFailure(.notAvailable, "cannot examine \(path): \(error)", path: path)
         }
     }
 }

@@ -9,7 +9,7 @@ package enum FileSystem {
 
     /// The path without symbolic links; it must exist.
     package static func resolve(_ path: String) throws(Errno) -> String {
-        // With a null buffer realpath allocates the result, which is ours to free.
+        // With a null buffer realpath allocates the result, which the caller must free.
         guard let resolved = unsafe realpath(path, nil) else { throw .current }
         defer { unsafe free(resolved) }
         return unsafe String(cString: resolved)
@@ -31,7 +31,7 @@ package enum FileSystem {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The target of a symbolic link, as it is written there.
+    /// The target of a symbolic link, not resolved.
     package static func target(ofSymbolicLink path: String) throws(Errno) -> String {
         var target = [CChar](repeating: 0, count: Int(PATH_MAX))
         // As many bytes as the buffer has.
@@ -131,9 +131,9 @@ package enum FileSystem {
         try file.descriptor.truncate(toByteCount: byteCount)
     }
 
-    /// Waits until the file or directory is on the disk.
+    /// Flushes a file or directory to the disk.
     ///
-    /// Opens and closes it, which drops every lock that this process has on it: never for a database in use.
+    /// Opens and closes it, which drops every lock that this process has on it. Do not call it for a database in use.
     package static func flush(_ path: String, followsLinks: Bool = false) throws(Errno) {
         let file = try OpenFile(path, .read, followsLinks: followsLinks)
         try file.descriptor.flush()
@@ -171,10 +171,11 @@ package enum FileSystem {
     /// The failure of creating a file in a directory.
     package static func creationFailure(_ error: Errno, in directory: String) -> KeychainFailure {
         if error.isDiskFull {
-            return KeychainFailure(.notAvailable, "the disk is full: nothing was made in \(directory)", path: directory, cause: .diskFull)
+            return KeychainFailure(
+                .notAvailable, "the disk is full: nothing was created in \(directory)", path: directory, cause: .diskFull)
         }
         let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "nothing can be made in \(directory): \(error)", path: directory)
+        return KeychainFailure(status, "cannot create files in \(directory): \(error)", path: directory)
     }
 }
 
@@ -189,7 +190,7 @@ package struct FileSystemProbe: Sendable {
 
     package static let system = FileSystemProbe { directory in
         var type: UInt32 = 0
-        // `type` is ours and outlives the call.
+        // `type` is a local variable and outlives the call.
         return unsafe keychain_file_system_type(directory, &type) == 0 ? type : nil
     }
 

@@ -98,7 +98,7 @@ package enum PrivateFile {
     /// Does nothing if the two names are not names of the same file.
     package static func removeSecondName(_ second: String, of path: String, subject: String) throws(KeychainFailure) {
         guard FileSystem.isSameFile(second, path) else { return }
-        // Two changes of a directory may reach the disk in any order. The name that stays goes first, or a power cut loses both.
+        // Two changes of a directory may reach the disk in any order. Flush the remaining name first, or a power cut could lose both.
         try flushDirectory(of: path, subject: subject)
         FileSystem.tryUnlink(second)
         try flushDirectory(of: second, subject: subject)

@@ -15,7 +15,7 @@ package enum BackgroundThread {
 
     /// Runs `body` on a new thread; returns false if the system has no thread to offer.
     package static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
-        // The thread inherits the mask of the thread that starts it. Both sets are ours.
+        // The thread inherits the mask of the thread that starts it. Both sets are local variables.
         var every = sigset_t()
         var previous = sigset_t()
         unsafe sigfillset(&every)

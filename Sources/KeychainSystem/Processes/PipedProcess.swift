@@ -4,7 +4,7 @@ internal import Glibc
 
 /// A child process with pipes as its standard input and output.
 ///
-/// The child has ended, and is reaped, when this object is gone.
+/// Releasing the object ends and reaps the child.
 @safe package final class PipedProcess {
     /// The result of waiting for the child.
     package enum Wait: Equatable, Sendable {
@@ -39,7 +39,7 @@ internal import Glibc
 
     deinit {
         terminate()
-        // Here and below: the structure is ours.
+        // Here and below: only this object uses the structure.
         unsafe keychain_child_close(&child)
     }
 
@@ -48,7 +48,9 @@ internal import Glibc
 
     package var hasEnded: Bool { waitForEnd(milliseconds: 0) }
 
-    /// Whether the child was ended by a signal of ours, so that it may have left its terminal in another mode.
+    /// Whether this object ended the child with a signal.
+    ///
+    /// Such a child may have left its terminal in another mode.
     package private(set) var wasKilled = false
 
     /// Writes one line; the pipe must have room for it.

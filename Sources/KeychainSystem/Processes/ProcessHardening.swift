@@ -48,7 +48,7 @@ package enum ProcessHardening {
 
 /// The file descriptors that were open when the process started.
 ///
-/// A number that an option names may by now be a file of this process, even the keychain, which must not be read as a passcode.
+/// An option may name a number under which this process has since opened a file, such as the keychain. It must not be read as a passcode.
 package enum InheritedDescriptors {
     /// Call first, before any file is opened.
     static func record() { _ = recorded }
@@ -91,7 +91,7 @@ package struct SealedMemoryFile: Sendable {
 package enum Execution {
     /// Sets an environment variable; returns false if the system refuses.
     ///
-    /// `value` must not contain NUL. It is copied into the environment, and no other copy stays behind.
+    /// `value` must not contain NUL. It is copied into the environment; this function's own copy is wiped.
     package static func setEnvironment(_ name: String, _ value: some Collection<UInt8>) -> Bool {
         var characters = Array(value) + [0]
         defer { characters.wipe() }

@@ -6,7 +6,7 @@ internal import KeychainCore
 // Rules for asking on a terminal:
 // - The echo is off before the question appears, and input typed earlier is discarded.
 // - The mode of the terminal is restored on every exit: answer, signal, hang-up, timeout.
-// - A signal that arrives meanwhile takes its usual effect after the mode is restored. After a stop, the question appears again.
+// - A signal that arrives meanwhile has its usual effect after the mode is restored. After a stop, the question appears again.
 // - No call waits for the terminal: it is open without blocking, and its mode is changed without waiting for output.
 
 /// The reason why a question on a terminal has no answer.
@@ -26,14 +26,14 @@ package enum TerminalFailure: Error, Hashable, Sendable {
 package struct Terminal: ~Copyable {
     /// The effect of ^C during a dialog.
     package enum Interrupt: Sendable {
-        /// The dialog is canceled, and the caller decides what follows: for a library.
+        /// Cancels the dialog; the caller decides how to continue. For libraries.
         case cancels
-        /// The process receives SIGINT after the terminal is restored: for a command.
+        /// Raises SIGINT after the terminal is restored. For commands.
         case raisesSignal
     }
 
     /// How long a dialog waits for the person.
-    package enum Patience: Sendable {
+    package enum DialogTimeout: Sendable {
         case until(Deadline)
         /// The time restarts with every key.
         case idleSeconds(UInt32)
@@ -108,19 +108,19 @@ package struct Terminal: ~Copyable {
     /// Runs `body` again after a stop, or after a signal whose handler returned. With `.cancels` the process must be in the
     /// foreground: a library may not stop its program.
     package borrowing func dialog<Answer>(
-        echo: Bool = false, interrupt: Interrupt, patience: Patience,
+        echo: Bool = false, interrupt: Interrupt, timeout: DialogTimeout,
         _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
     ) throws(TerminalFailure) -> Answer {
-        let start = patience.deadline
+        let start = timeout.deadline
         guard Self.lock.acquire(until: start) else { throw .timedOut }
         defer { Self.lock.release() }
         while true {
-            if case .until(let deadline) = patience, deadline.isOver { throw .timedOut }
+            if case .until(let deadline) = timeout, deadline.isOver { throw .timedOut }
             guard interrupt == .raisesSignal || Self.isForeground(input) else {
                 throw .unavailable("the process is in the background of its terminal")
             }
             do throws(TerminalFailure) {
-                return try runOnce(echo: echo, interrupt, patience, body)
+                return try runOnce(echo: echo, interrupt, timeout, body)
             } catch .interrupted {
                 continue
             } catch {
@@ -130,7 +130,7 @@ package struct Terminal: ~Copyable {
     }
 
     private borrowing func runOnce<Answer>(
-        echo: Bool, _ interrupt: Interrupt, _ patience: Patience, _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
+        echo: Bool, _ interrupt: Interrupt, _ timeout: DialogTimeout, _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
     ) throws(TerminalFailure) -> Answer {
         let signals = keychain_terminal_signals_record(true)
         guard signals >= 0 else { throw .unavailable("signals cannot be recorded: \(Errno.current)") }
@@ -142,7 +142,7 @@ package struct Terminal: ~Copyable {
             throw .hungUp
         }
         let dialog = Dialog(
-            input: input, output: output, signals: FileDescriptor(rawValue: signals), mode: found, showsLineEnds: !echo, patience: patience)
+            input: input, output: output, signals: FileDescriptor(rawValue: signals), mode: found, showsLineEnds: !echo, timeout: timeout)
         let answer = Result { () throws(TerminalFailure) in try body(dialog) }
         // The rest of an abandoned answer would go to the shell, which shows it.
         var isAnswered = false
@@ -171,7 +171,7 @@ package struct Terminal: ~Copyable {
     /// Nil if the terminal has hung up.
     fileprivate borrowing func mode() -> termios? {
         var mode = termios()
-        // Here and below: `mode` is ours and outlives the call.
+        // Here and below: `mode` is a local variable and outlives the call.
         return unsafe tcgetattr(input.rawValue, &mode) == 0 ? mode : nil
     }
 
@@ -201,11 +201,11 @@ extension Terminal {
         fileprivate let mode: termios
         /// Whether the line break that ends a line must be shown: without echo the terminal does not show it.
         fileprivate let showsLineEnds: Bool
-        fileprivate let patience: Patience
+        fileprivate let timeout: DialogTimeout
 
         /// Shows text; best effort, because the terminal may have stopped its output.
         package borrowing func show(_ text: String) {
-            try? output.writeAll(text.utf8, until: patience.deadline)
+            try? output.writeAll(text.utf8, until: timeout.deadline)
         }
 
         /// Shows a prompt and reads a line.
@@ -235,7 +235,7 @@ extension Terminal {
         private borrowing func waitForInput() throws(TerminalFailure) {
             let ready: Set<Int>
             do throws(Errno) {
-                ready = try FileDescriptor.wait(for: [signals, input], until: patience.deadline)
+                ready = try FileDescriptor.wait(for: [signals, input], until: timeout.deadline)
             } catch {
                 throw .hungUp
             }

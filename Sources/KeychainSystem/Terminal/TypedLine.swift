@@ -2,7 +2,7 @@
 internal import Glibc
 internal import KeychainCore
 
-/// One line as it is typed, with the editing that the kernel offers in canonical mode: erase, kill, end of file.
+/// A line that is being typed, with the editing of the kernel's canonical mode: erase, kill, end of file.
 package struct TypedLine {
     package enum End: Sendable {
         case complete, canceled, tooLong
@@ -56,12 +56,12 @@ package struct TypedLine {
         }
     }
 
-    /// Appends a byte, or edits the line as the byte demands.
+    /// Appends a byte, or performs the edit that the byte stands for.
     package mutating func append(_ byte: UInt8) {
         switch byte {
         case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
             end = .complete
-        // Arrives only where the terminal makes no signal of it.
+        // Arrives only if the terminal does not turn it into a signal.
         case interrupt where interrupt != 0:
             end = .canceled
         case endOfFile:

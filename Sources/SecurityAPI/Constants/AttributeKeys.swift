@@ -42,7 +42,7 @@ public let kSecAttrTokenID: CFString = "tkid"
 ///
 /// Never accepted in a query.
 public let kSecAttrPersistentReference: CFString = "persistref"
-/// Apple's older, misspelt name of `kSecAttrPersistentReference`.
+/// Apple's older, misspelled name of `kSecAttrPersistentReference`.
 public let kSecAttrPersistantReference: CFString = kSecAttrPersistentReference
 /// The legacy access list of a macOS keychain item.
 ///

@@ -52,7 +52,7 @@ public let kSecAttrIsExtractable: CFString = "extr"
 public let kSecAttrKeyType: CFString = "type"
 /// The size of a key, in bits: a number.
 public let kSecAttrKeySizeInBits: CFString = "bsiz"
-/// The size of the part of a key that counts, in bits: a number.
+/// The effective size of a key, in bits: a number.
 public let kSecAttrEffectiveKeySize: CFString = "esiz"
 /// Whether a key can encrypt: a Boolean.
 public let kSecAttrCanEncrypt: CFString = "encr"

@@ -95,7 +95,7 @@ public let kSecValuePersistentRef: CFString = "v_PersistentRef"
 
 // The options for authenticating the user (Apple: "Search result and authentication keys").
 
-/// Work on these items alone.
+/// Use only these items.
 ///
 /// Not accepted for passwords: `errSecParam`.
 public let kSecUseItemList: CFString = "u_ItemList"

@@ -43,7 +43,7 @@ public func CFErrorCopyDescription(_ error: CFError?) -> CFString! {
 public let kCFErrorDomainOSStatus: CFErrorDomain! = NSOSStatusErrorDomain
 
 extension NSError {
-    /// A failure as Apple's functions report one: its status in the domain of `OSStatus` codes.
+    /// The failure as an `NSError`: its status in the domain of `OSStatus` codes.
     convenience init(_ failure: KeychainFailure) {
         self.init(
             domain: NSOSStatusErrorDomain, code: Int(failure.status.rawValue), userInfo: [NSLocalizedDescriptionKey: failure.reason])

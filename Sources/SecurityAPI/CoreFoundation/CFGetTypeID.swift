@@ -25,9 +25,9 @@ public func CFGetTypeID(_ object: CFTypeRef?) -> CFTypeID {
     return type?.rawValue ?? 0
 }
 
-/// The types an object around Keychain Services can have.
+/// The types of objects that Keychain Services uses.
 ///
-/// The numbers are Core Foundation's own business: only equality counts.
+/// The numbers differ from Core Foundation's: compare them only for equality.
 enum CoreFoundationType: CFTypeID {
     case string = 1
     case data
@@ -69,7 +69,7 @@ public func CFErrorGetTypeID() -> CFTypeID { CoreFoundationType.error.rawValue }
 /// - Parameters:
 ///   - first: An object, or nil.
 ///   - second: An object, or nil.
-/// - Returns: Whether both are equal; two nils are.
+/// - Returns: True if both are equal or both are nil.
 public func CFEqual(_ first: CFTypeRef?, _ second: CFTypeRef?) -> Bool {
     guard let first, let second else { return first == nil && second == nil }
     if first === second { return true }

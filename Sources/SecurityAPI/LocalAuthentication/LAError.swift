@@ -58,17 +58,19 @@ public struct LAError: Error, CustomNSError, LocalizedError, Hashable {
     /// The same as ``LAErrorDomain``.
     public static var errorDomain: String { LAErrorDomain }
 
-    /// Whether both have the same code; what else they say does not count.
+    /// Returns whether two errors have the same code.
+    ///
+    /// The user info is ignored.
     ///
     /// - Parameters:
     ///   - left: An error.
-    ///   - right: Another.
+    ///   - right: Another error.
     /// - Returns: Whether they are equal.
     public static func == (left: LAError, right: LAError) -> Bool { left.errorCode == right.errorCode }
 
     /// Hashes the code.
     ///
-    /// - Parameter hasher: What takes it.
+    /// - Parameter hasher: The hasher to use.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(errorCode)
     }
@@ -77,34 +79,34 @@ public struct LAError: Error, CustomNSError, LocalizedError, Hashable {
 /// The domain of the errors of LocalAuthentication.
 public let LAErrorDomain: String = "com.apple.LocalAuthentication"
 
-/// What the compiler casts with: `error as NSError`, and `nsError as? LAError` for one of ``LAErrorDomain``.
+/// The conversions behind casts: `error as NSError`, and `nsError as? LAError` for an error of ``LAErrorDomain``.
 extension LAError: _ObjectiveCBridgeable {
-    /// The error as Foundation knows it.
+    /// Returns the error as an `NSError`.
     ///
     /// - Returns: The error.
     public func _bridgeToObjectiveC() -> NSError { _nsError }
 
-    /// Takes an error of ``LAErrorDomain``, and leaves the result nil for any other.
+    /// Converts an error of ``LAErrorDomain``; the result stays nil for any other.
     ///
     /// - Parameters:
     ///   - source: The error.
-    ///   - result: Where it goes.
+    ///   - result: Receives the converted error.
     public static func _forceBridgeFromObjectiveC(_ source: NSError, result: inout LAError?) {
         result = source.domain == LAErrorDomain ? LAError(_nsError: source) : nil
     }
 
-    /// Takes an error of ``LAErrorDomain``.
+    /// Converts an error of ``LAErrorDomain``.
     ///
     /// - Parameters:
     ///   - source: The error.
-    ///   - result: Where it goes; nil for an error of another domain.
-    /// - Returns: Whether it was taken.
+    ///   - result: Receives the converted error; nil for an error of another domain.
+    /// - Returns: True if the error was converted.
     public static func _conditionallyBridgeFromObjectiveC(_ source: NSError, result: inout LAError?) -> Bool {
         _forceBridgeFromObjectiveC(source, result: &result)
         return result != nil
     }
 
-    /// Takes an error, whatever its domain.
+    /// Converts an error of any domain.
     ///
     /// - Parameter source: The error; nil counts as `authenticationFailed`.
     /// - Returns: The error.
@@ -114,9 +116,9 @@ extension LAError: _ObjectiveCBridgeable {
 }
 
 extension LAError {
-    /// A failure of the keychain as LocalAuthentication reports one.
+    /// A failure of the keychain as an `LAError`.
     ///
-    /// What has no code of its own is `authenticationFailed`, and its description says why. The failure itself is the underlying error.
+    /// A failure without a code of its own becomes `authenticationFailed` with a description. The failure is the underlying error.
     init(_ failure: KeychainFailure) {
         var userInfo: [String: Any] = [NSUnderlyingErrorKey: NSError(failure)]
         let code = Code(failure)
@@ -124,7 +126,7 @@ extension LAError {
         self.init(code ?? .authenticationFailed, userInfo: userInfo)
     }
 
-    /// An error of the caller's making: `authenticationFailed` with a description of what is wrong.
+    /// A mistake of the caller: `authenticationFailed` with a description of the mistake.
     init(mistake: String) {
         self.init(.authenticationFailed, userInfo: [NSLocalizedDescriptionKey: mistake])
     }

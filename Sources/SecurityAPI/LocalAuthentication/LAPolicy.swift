@@ -32,15 +32,15 @@ public enum LAAccessControlOperation: Int, Sendable {
     case createItem = 0
     /// Reading or changing an item.
     case useItem = 1
-    /// Making a key.
+    /// Creating a key.
     ///
-    /// This keychain has no keys: refused.
+    /// Rejected: this keychain has no keys.
     case createKey = 2
-    /// Signing with a key: refused, as for `createKey`.
+    /// Signing with a key. Rejected: this keychain has no keys.
     case useKeySign = 3
-    /// Decrypting with a key: refused, as for `createKey`.
+    /// Decrypting with a key. Rejected: this keychain has no keys.
     case useKeyDecrypt = 4
-    /// Agreeing on a key: refused, as for `createKey`.
+    /// Agreeing on a key. Rejected: this keychain has no keys.
     case useKeyKeyExchange = 5
 }
 

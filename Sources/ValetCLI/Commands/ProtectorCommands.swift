@@ -60,9 +60,9 @@ struct ProtectorSetCommand: ParsableCommand {
     ///
     /// Best effort: the protector is already set.
     private func warn(_ session: CommandSession) {
-        let chip: KeychainReport.Chip?
-        do throws(KeychainFailure) { chip = try session.keychain.report(asksChip: true).store?.chip } catch { return }
-        guard case .status(let status) = chip else { return }
+        let tpmState: KeychainReport.TPMState?
+        do throws(KeychainFailure) { tpmState = try session.keychain.report(queriesTPM: true).store?.tpmState } catch { return }
+        guard case .status(let status) = tpmState else { return }
         for warning in TPMDescription.warnings(status) { StandardError.write("Warning: \(warning).") }
     }
 }

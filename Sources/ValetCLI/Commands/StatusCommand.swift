@@ -17,7 +17,7 @@ struct StatusCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
         do {
-            let report = try session.perform { try session.keychain.report(asksChip: verbose) }
+            let report = try session.perform { try session.keychain.report(queriesTPM: verbose) }
             try show(KeychainDescription(report).lines(verbose: verbose))
         } catch {
             // The path helps to find the problem.
@@ -72,7 +72,7 @@ struct KeychainDescription {
             lines.append(("Memory", "the system does not allow locking keys in memory, so they may be written to swap; raise `ulimit -l`"))
         }
         if verbose {
-            lines += TPMDescription.lines(store.chip)
+            lines += TPMDescription.lines(store.tpmState)
             lines.append(
                 ("Recovery", store.hasRecoveryKey ? "set" : "none; create a recovery key with `valet recovery create`"))
             lines.append(("Store", store.id.hexadecimal))
@@ -152,8 +152,8 @@ struct KeychainDescription {
 
 /// The lines of `valet status --verbose` about the TPM.
 enum TPMDescription {
-    static func lines(_ chip: KeychainReport.Chip?) -> [(title: String, text: String)] {
-        switch chip {
+    static func lines(_ tpmState: KeychainReport.TPMState?) -> [(title: String, text: String)] {
+        switch tpmState {
         case nil: return []
         case .silent(let reason):
             return [

@@ -28,7 +28,7 @@ enum Constraint: CaseIterable, Sendable {
     var needsPasscode: Bool { self != .applicationPassword }
     var needsPassword: Bool { self == .applicationPassword || self == .presenceAndPassword }
 
-    /// What the person is asked for, in order.
+    /// The questions of the prompts, in order.
     var secrets: [InMemoryKeychain.Question.Secret] {
         (needsPasscode ? [.passcode] : []) + (needsPassword ? [.applicationPassword] : [])
     }
@@ -45,7 +45,7 @@ enum Constraint: CaseIterable, Sendable {
         Item.generic(account).with(kSecAttrAccessControl, try accessControl(kSecAttrAccessibleWhenUnlocked, flags))
     }
 
-    /// Stores that item in a keychain that has a passcode, and asks nobody for it.
+    /// Stores that item in a keychain with a passcode, without a prompt.
     func store() throws {
         let keychain = try #require(InMemoryKeychain.current)
         let questionCount = keychain.person.questions.count

@@ -5,9 +5,9 @@ import KeychainCore
 import KeychainTesting
 import Testing
 
-/// What can happen to a stored row.
+/// A kind of damage to a stored row.
 ///
-/// Each leaves the columns that a search looks at as they were.
+/// None changes the columns that a search uses.
 enum Damage: CaseIterable, Sendable {
     case attributes
     case secret
@@ -36,7 +36,7 @@ enum StoredRows {
         try #require(InMemoryKeychain.current).store
     }
 
-    /// Changes the row behind a persistent reference in the store, past every rule.
+    /// Changes the row of a persistent reference directly in the store, without any check.
     static func change(_ reference: Data?, _ change: (inout SealedRow) -> Void) throws {
         let reference = try #require(reference.flatMap { PersistentReference($0) })
         let store = try store()

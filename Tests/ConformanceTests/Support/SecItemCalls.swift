@@ -2,7 +2,7 @@
 import Foundation
 import KeychainServices
 
-/// What a call answered: its status and what it delivered.
+/// The status and the result of a call.
 struct Answer {
     let status: OSStatus
     let result: CFTypeRef?
@@ -47,7 +47,7 @@ func secret(of query: ItemDictionary) -> Data? {
     find(query.with(kSecReturnData, true)).data
 }
 
-/// How many items match.
+/// The number of items that match.
 func count(of query: ItemDictionary) -> Int {
     find(query.with([kSecReturnPersistentRef: true, kSecMatchLimit: kSecMatchLimitAll])).dataArray?.count ?? 0
 }
@@ -104,7 +104,7 @@ enum Item {
     }
 }
 
-/// What the SecItem functions take and give.
+/// The type of the dictionaries of the SecItem functions.
 typealias ItemDictionary = [CFString: Any]
 
 extension ItemDictionary {
@@ -120,7 +120,7 @@ extension ItemDictionary {
         filter { !unwanted.contains($0.key) }
     }
 
-    /// Whether both say the same, type by type.
+    /// Whether both have equal entries of the same types.
     func isEqual(to other: ItemDictionary?) -> Bool {
         guard let other else { return false }
         return (self as NSDictionary).isEqual(other as NSDictionary)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -6,10 +7,10 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-@Suite("The keys that a context holds", .onOwnThread)
+@Suite("The keys that a context holds", .blocking)
 struct ContextTests {
     @Test(
-        "A context that was satisfied serves again without asking, until the keychain locks",
+        "A satisfied context is reused without a prompt until the keychain is locked",
         arguments: [LockExtent.whenUnlocked, .everything])
     func reuse(extent: LockExtent) throws {
         try ProtectedItems.inEveryKeychain { items in
@@ -24,7 +25,7 @@ struct ContextTests {
         }
     }
 
-    @Test("What was released while the keychain was locked goes when it was unlocked since and has locked itself")
+    @Test("Keys released while locked are wiped when the keychain locks itself after a later unlock")
     func autoLock() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
@@ -42,7 +43,7 @@ struct ContextTests {
         #expect(!context.holdsReleases)
     }
 
-    @Test("Whoever changes or removes the passcode ends what was released under it", arguments: [true, false])
+    @Test("Changing or removing the passcode invalidates earlier authentications", arguments: [true, false])
     func otherPasscode(isRemoved: Bool) throws {
         try ProtectedItems.inFile { items, local in
             try items.add()
@@ -60,7 +61,7 @@ struct ContextTests {
         }
     }
 
-    @Test("Its window ends the reuse")
+    @Test("The reuse ends with its duration")
     func window() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
@@ -78,7 +79,7 @@ struct ContextTests {
         #expect(!context.holdsReleases)
     }
 
-    @Test("What serves one keychain serves no other")
+    @Test("An authentication is valid for one keychain only")
     func boundToKeychain() throws {
         try ProtectedItems.inFile { first, _ in
             try ProtectedItems.inFile { second, _ in
@@ -93,7 +94,7 @@ struct ContextTests {
         }
     }
 
-    @Test("An invalidated context serves nothing, not even items that ask for nothing")
+    @Test("An invalidated context opens no items, not even items without constraints")
     func invalidated() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -108,7 +109,7 @@ struct ContextTests {
         }
     }
 
-    @Test("An idle context lets go of what it carries within seconds after another process's lock")
+    @Test("An idle context wipes its keys within seconds after a lock by another process")
     func idle() throws {
         let context = AuthenticationContext()
         try ProtectedItems.inFile { items, local in
@@ -122,7 +123,7 @@ struct ContextTests {
         }
     }
 
-    @Test("Evaluating ahead releases what the items need, and asks once")
+    @Test("An evaluation before the access prompts once and releases the keys of the items")
     func evaluation() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -134,7 +135,7 @@ struct ContextTests {
         }
     }
 
-    @Test("Evaluating says what is wrong before anybody is asked")
+    @Test("An evaluation that cannot succeed fails before a prompt")
     func evaluationRefused() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             items.person.then(.type(ProtectedItems.passcode))
@@ -151,7 +152,7 @@ struct ContextTests {
             #expect(throws: KeychainFailure.self) { try items.keychain.requireCanAuthenticate(.userPresence, in: nil) }
             try items.setPasscode()
             try items.keychain.requireCanAuthenticate(.userPresence, in: nil)
-            // What a context has already, nobody needs to be there for.
+            // An authentication that the context already holds needs no prompt.
             let context = AuthenticationContext()
             try items.keychain.authenticate(.userPresence, of: nil, Authentication(context: context))
             #expect(!items.person.canAsk)
@@ -161,7 +162,7 @@ struct ContextTests {
         }
     }
 
-    @Test("Two threads that ask the same at once are answered by one question")
+    @Test("Two threads that make the same request concurrently share one prompt")
     func sharedQuestion() async throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
@@ -188,7 +189,7 @@ struct ApplicationPasswordTests {
         return context
     }
 
-    @Test("The right password opens them, without a question and without a passcode")
+    @Test("The correct password opens them without a prompt and without a passcode")
     func right() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             let first = try context("spaceballs")
@@ -200,7 +201,7 @@ struct ApplicationPasswordTests {
         }
     }
 
-    @Test("A wrong one is taken away and asked for again; without anybody to ask it is refused")
+    @Test("A wrong password is removed and prompted for; if no prompt can be shown, the call fails")
     func wrong() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             try items.add("safe", .applicationPassword, .whenUnlocked, authentication: Authentication(context: try context("spaceballs")))
@@ -217,7 +218,7 @@ struct ApplicationPasswordTests {
         }
     }
 
-    @Test("The same text typed on two systems is the same password")
+    @Test("A password is normalized, so the same text typed on two systems is equal")
     func normalization() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             let composed = AuthenticationContext()
@@ -229,7 +230,7 @@ struct ApplicationPasswordTests {
         }
     }
 
-    @Test("A new item's password is asked for where none is at hand, as a new one")
+    @Test("Without a password, adding an item prompts for a new one")
     func new() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             items.person.then(.type("spaceballs"))
@@ -244,7 +245,7 @@ struct ApplicationPasswordTests {
         }
     }
 
-    @Test("Passcode and password together are both needed, and each is asked for")
+    @Test("If passcode and password are both required, each is prompted for")
     func both() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add(
@@ -254,7 +255,7 @@ struct ApplicationPasswordTests {
             items.person.then(.type(ProtectedItems.passcode), .type("spaceballs"))
             #expect(try items.read() == ["12345"])
             #expect(items.person.questions.map(\.secret) == [.passcode, .applicationPassword])
-            // Nothing but its number can be told of an item that a password of somebody's protects.
+            // Of an item protected by an application password, only the number is known.
             let removal = try items.keychain.passcodeRemoval(try Passcode(text: ProtectedItems.passcode))
             #expect(removal.items.map(\.name) == [nil])
         }

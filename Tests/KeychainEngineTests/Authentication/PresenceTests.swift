@@ -6,10 +6,10 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-@Suite("Items that need the person")
+@Suite("Items that require authentication")
 struct PresenceTests {
     @Test(
-        "Adding asks nobody; each read asks once and says who wants what",
+        "Adding does not prompt; each read prompts once and shows the program and the operation",
         arguments: [AccessControl.Constraint.userPresence, .devicePasscode])
     func readAsks(constraint: AccessControl.Constraint) throws {
         try ProtectedItems.inEveryKeychain { items in
@@ -25,7 +25,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("Attributes and mere existence need the person as well, and deleting does not")
+    @Test("Reading attributes and checking existence require authentication too, deleting does not")
     func everythingAsks() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -40,7 +40,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("Three wrong passcodes are refused, each with the tries left; a right one after two wrong ones is not")
+    @Test("Three wrong passcodes fail, each prompt shows the attempts left; a correct one after two wrong ones succeeds")
     func wrongPasscode() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -53,7 +53,7 @@ struct PresenceTests {
     }
 
     @Test(
-        "What the person does instead of answering has a status of its own",
+        "Canceling, a timeout and a missing prompt each have their own status",
         arguments: [
             (ScriptedPresenceVerifier.Reaction.cancel, KeychainStatus.userCanceled), (.promptUnavailable, .interactionNotAllowed),
             (.timeOut, .interactionNotAllowed), (.fail("it died"), .interactionNotAllowed),
@@ -67,7 +67,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("Without a passcode such an item is refused and nothing is stored")
+    @Test("Without a passcode such an item is rejected and not stored")
     func withoutPasscode() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             for accessibility in [Accessibility.whenUnlocked, .whenPasscodeSetThisDeviceOnly] {
@@ -79,7 +79,7 @@ struct PresenceTests {
     }
 
     @Test(
-        "Biometry releases no key: alone or beside others that are all needed it is refused, under 'any' the passcode is the way",
+        "Required biometry is rejected; if it is one of several alternatives, the passcode is used",
         arguments: [
             (AccessControl.Constraint.biometryAny, false), (.biometryCurrentSet, false), (.companion, false),
             (.all([.biometryAny, .devicePasscode]), false), (.any([.biometryAny, .companion]), false),
@@ -99,7 +99,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("The access control comes back with the item")
+    @Test("The access control is returned with the item")
     func accessControlIsKept() throws {
         try ProtectedItems.inEveryKeychain { items in
             let constraint = AccessControl.Constraint.any([.biometryAny, .devicePasscode])
@@ -110,7 +110,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("A search over many items asks once for all of them")
+    @Test("A search for many items prompts once for all of them")
     func manyItems() throws {
         try ProtectedItems.inEveryKeychain { items in
             for account in ["a", "b", "c"] { try items.add(account, secret: account) }
@@ -139,7 +139,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("An update reads the old item first, so it asks")
+    @Test("An update reads the old item first, so it prompts")
     func update() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -151,7 +151,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("An update that may not ask and says the whole item writes it anew; one that would lose something does not")
+    @Test("Without prompts, an update that names the whole item replaces it; one that would lose attributes fails")
     func unreadUpdate() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -177,7 +177,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("An update that may not ask keeps what its query names, and does not touch an item under a password that is wrong")
+    @Test("Without prompts, an update keeps the attributes of its query, and changes no item if the password is wrong")
     func unreadUpdateLosesNothing() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -211,7 +211,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("Items of several classes of a locked keychain are released by one answer")
+    @Test("One authentication releases items of several classes of a locked keychain")
     func severalClassesWhileLocked() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add("one", .userPresence, .whenUnlockedThisDeviceOnly, secret: "one")
@@ -241,7 +241,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("Changing the protection class alone leaves the constraint in force")
+    @Test("Changing only the protection class preserves the constraint")
     func accessibilityAlone() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
@@ -253,7 +253,7 @@ struct PresenceTests {
         }
     }
 
-    @Test("New passcodes and new class keys leave such items as they are; removing the passcode removes them, by name")
+    @Test("Changing passcode and class keys preserves such items; removing the passcode lists and deletes them")
     func passcodeChanges() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()

@@ -75,7 +75,7 @@ struct ProtectedItems {
         }
     }
 
-    /// What reading answers.
+    /// Returns the result of a read.
     func readStatus(_ account: String = "safe", _ authentication: Authentication = Authentication()) -> KeychainStatus {
         status { () throws(KeychainFailure) in _ = try read(account, authentication) }
     }

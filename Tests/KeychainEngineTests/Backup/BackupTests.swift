@@ -5,11 +5,11 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// Two keychains, as on two devices, and a place for a backup that can be reached from both.
+/// Two keychains, as on two devices, and a path for a backup that both can access.
 struct TwoKeychains {
     let old: LocalKeychain
     let new: LocalKeychain
-    /// The folder of the second one.
+    /// The folder of the second keychain.
     let newHome: String
     /// Where `backUp` writes; its folder holds nothing else.
     let backupPath: String
@@ -51,14 +51,14 @@ struct TwoKeychains {
         }
     }
 
-    /// How many files the second keychain has; none before it is made, but for its policy.
+    /// The number of files of the second keychain, without its policy; none before it is created.
     var newFileCount: Int {
         get throws { try FileSnapshot(of: newHome).names.count { $0 != "policy.json" } }
     }
 }
 
 extension LocalKeychain {
-    /// Every item, as its program sees it, in the order of the accounts.
+    /// All items as their program reads them, in the order of the accounts.
     func allItems() throws -> [KeychainItem] {
         try copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
             .sorted { ($0.attributes.text(.account) ?? "") < ($1.attributes.text(.account) ?? "") }
@@ -67,7 +67,7 @@ extension LocalKeychain {
 
 @Suite("Making a portable backup")
 struct CreateBackupTests {
-    @Test("It tells how many items were saved, and what stayed behind and why")
+    @Test("The summary contains the number of saved items, and of omitted items with the reason")
     func summary() throws {
         try TwoKeychains.with { keychains throws in
             for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
@@ -79,7 +79,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("The file is for its owner alone, and nothing else is left beside it")
+    @Test("The file is accessible only to its owner, and no other file remains")
     func mode() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -89,7 +89,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("No name and no secret shows in the file")
+    @Test("The file contains no name and no secret in plain text")
     func sealed() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem(Marker.account.rawValue, Marker.value.rawValue)
@@ -112,7 +112,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("Locked, in either way, nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
+    @Test("While locked, in either state, nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
     func locked(_ extent: LockExtent) throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret", .always)
@@ -125,7 +125,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("Where there is no keychain there is nothing to save, and none is made")
+    @Test("Without a keychain there is nothing to save, and none is created")
     func nothingThere() throws {
         try TwoKeychains.with { keychains throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {
@@ -137,7 +137,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("A password must be as long as a passcode must be")
+    @Test("A password must have the minimum length of a passcode")
     func shortPassword() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -146,7 +146,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("It never takes the place of the keychain's own files, nor does a snapshot")
+    @Test("Neither a backup nor a snapshot can replace the keychain's own files")
     func ownFiles() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -168,7 +168,7 @@ struct CreateBackupTests {
 
 @Suite("A snapshot of a keychain")
 struct SnapshotTests {
-    @Test("It opens with the same key file, and has what was there when it was taken")
+    @Test("It opens with the same key file, and contains the items at the time of the snapshot")
     func opens() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("of this device", "secret", .whenUnlockedThisDeviceOnly)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Restoring a portable backup")
 struct RestoreBackupTests {
-    @Test("On a new device the items are as they were: references, attributes, dates, secrets")
+    @Test("On a new device the items have the same references, attributes, dates and secrets")
     func newDevice() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("unlocked", "1", .whenUnlocked)
@@ -28,7 +28,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("Restored once more, nothing changes")
+    @Test("Restoring a second time changes nothing")
     func again() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -39,7 +39,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("What is newer in the keychain stays, and is told; what is older is replaced and keeps its reference; what is gone comes back")
+    @Test("Newer items in the keychain are kept and reported, older ones replaced with the same reference, missing ones added")
     func newerAndOlder() throws {
         try TwoKeychains.with { keychains throws in
             for account in ["changed here", "changed there", "deleted"] { try keychains.old.addItem(account, "first") }
@@ -62,7 +62,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("A dry run tells the same and writes nothing, with a keychain or without one")
+    @Test("A dry run reports the same and writes nothing, with or without a keychain")
     func dryRun() throws {
         try TwoKeychains.with { keychains throws in
             for account in ["one", "two"] { try keychains.old.addItem(account, "first") }
@@ -82,7 +82,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("A wrong password restores nothing and makes no keychain")
+    @Test("A wrong password restores nothing and creates no keychain")
     func wrongPassword() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -94,7 +94,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("Damaged at its end, nothing of it is restored")
+    @Test("Nothing of a backup with a damaged end is restored")
     func damaged() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("first", "secret")
@@ -111,7 +111,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("Into a locked keychain nothing is restored", arguments: [LockExtent.whenUnlocked, .everything])
+    @Test("Nothing is restored into a locked keychain", arguments: [LockExtent.whenUnlocked, .everything])
     func locked(_ extent: LockExtent) throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret", .always)
@@ -128,7 +128,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("Between keychains with passcodes of their own it is the backup's password that counts")
+    @Test("Only the backup's password is needed, whatever the passcodes of the keychains")
     func passcodes() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -143,7 +143,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("What is no backup is told apart from one that is not there")
+    @Test("A file that is not a backup has another error than a missing file")
     func noBackup() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.new.addItem("account", "secret")

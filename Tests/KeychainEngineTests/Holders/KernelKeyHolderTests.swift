@@ -10,7 +10,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-/// A store's place in the kernel's keyring for one test; empty again afterwards.
+/// The keys of a store in the kernel's keyring, for one test; removed afterward.
 final class KernelKeys: Sendable {
     let storeID = StoreID(high: 0, low: .random(in: 0 ... .max))
 
@@ -38,14 +38,14 @@ final class KernelKeys: Sendable {
         return serial > 0 ? serial : nil
     }
 
-    /// Puts a key there that no holder has made.
+    /// Adds a key that no holder created.
     func plant(_ content: [UInt8], in slot: KeyHolderSlot = .unlocked) {
         // Text and bytes are copied for the call.
         let serial = unsafe keychain_keyring_add(description(of: slot), content, content.count, 0)
         #expect(serial > 0)
     }
 
-    /// The kernel's own words about the key: number, flags, uses, time left, permission, description.
+    /// The kernel's description of the key: number, flags, uses, time left, permissions, description.
     func facts(of slot: KeyHolderSlot = .unlocked) throws -> [Substring] {
         // What was replaced may still be listed for a while, so the number tells. While other tests add and remove keys, the
         // list may leave one out that is there: it is looked at again.
@@ -68,7 +68,7 @@ final class KernelKeys: Sendable {
 struct KernelKeyHolderTests {
     private let keys = KernelKeys()
 
-    @Test("A key is found under the store's and the slot's name and the keybag's generation, for its user to read and for nobody to change")
+    @Test("A key is named by store, slot and keybag generation; its user can read it, and no one can change it")
     func permission() throws {
         try keys.holder().hold([1], in: .firstUnlock, timeoutSeconds: nil)
         let facts = try keys.facts(of: .firstUnlock)
@@ -78,7 +78,7 @@ struct KernelKeyHolderTests {
         #expect(facts.contains("keychain:\(keys.storeID.hexadecimal):first-unlock:0:0:"))
     }
 
-    @Test("Its content is a format, a time, a count of locks and the secret")
+    @Test("Its payload contains format, timeout, lock epoch and secret")
     func content() throws {
         try keys.holder().hold([0xAA, 0xBB], timeoutSeconds: 0x0102, lockEpoch: LockEpoch(rawValue: 0x0304_0000_0005))
         let serial = try #require(keys.serial())
@@ -88,7 +88,7 @@ struct KernelKeyHolderTests {
         #expect(Array(content.prefix(Int(count))) == [1, 2, 1, 0, 0, 5, 0, 0, 0, 4, 3, 0, 0, 0xAA, 0xBB])
     }
 
-    @Test("A key that is replaced is gone, also where somebody has linked it elsewhere")
+    @Test("A replaced key is removed, also from other keyrings that link it")
     func replaced() throws {
         let holder = keys.holder()
         try holder.hold([1], timeoutSeconds: nil)
@@ -107,7 +107,7 @@ struct KernelKeyHolderTests {
         #expect(answer < 0)
     }
 
-    @Test("A load begins the key's time anew, once a second at most")
+    @Test("A load restarts the key's timeout, at most once per second")
     func armedByUse() throws {
         let time = ManualTime()
         let holder = keys.holder(time: time)
@@ -123,7 +123,7 @@ struct KernelKeyHolderTests {
         #expect(try keys.timeLeft().hasSuffix("h"))
     }
 
-    @Test("A short time begins anew after a fifth of it")
+    @Test("A short timeout restarts after a fifth of it")
     func armedByUseOfShortTime() throws {
         let time = ManualTime()
         let holder = keys.holder(time: time)
@@ -139,7 +139,7 @@ struct KernelKeyHolderTests {
         #expect(try !keys.timeLeft().hasSuffix("h"))
     }
 
-    @Test("The first load of a process begins the time anew, whoever held the key")
+    @Test("The first load of a process restarts the timeout, whichever process stored the key")
     func armedByAnother() throws {
         try keys.holder().hold([1], timeoutSeconds: 10_000)
         #expect(keychain_keyring_set_timeout(try #require(keys.serial()), 600) == 0)
@@ -147,7 +147,7 @@ struct KernelKeyHolderTests {
         #expect(try keys.timeLeft().hasSuffix("h"))
     }
 
-    @Test("Without a time none is set", arguments: [nil, 10_000] as [UInt32?])
+    @Test("Without a timeout none is set", arguments: [nil, 10_000] as [UInt32?])
     func replacedTime(seconds: UInt32?) throws {
         let holder = keys.holder()
         try holder.hold([1], timeoutSeconds: seconds == nil ? 10_000 : nil)
@@ -157,7 +157,7 @@ struct KernelKeyHolderTests {
     }
 
     @Test(
-        "A key that no holder has made is removed, and nothing is held",
+        "A key that no holder created is removed, and no key is returned",
         arguments: [[0], [1], Array(repeating: 1, count: 13), [0] + Array(repeating: 7, count: 40)] as [[UInt8]])
     func malformed(content: [UInt8]) throws {
         keys.plant(content)
@@ -165,7 +165,7 @@ struct KernelKeyHolderTests {
         #expect(keys.serial() == nil)
     }
 
-    @Test("A key of a newer version's making is left alone, and nothing is held until one is replaced")
+    @Test("A key of a newer version is not changed, and no key is returned until it is replaced")
     func newerFormat() throws {
         keys.plant([2] + Array(repeating: 7, count: 40))
         let holder = keys.holder()
@@ -176,7 +176,7 @@ struct KernelKeyHolderTests {
     }
 
     @Test(
-        "What was held before a lock is not given out, and removed, wherever the lock came from",
+        "Keys from before a lock are removed and not returned, whichever process locked",
         arguments: [LockExtent.whenUnlocked, .everything], [false, true])
     func locked(extent: LockExtent, isInUserNamespace: Bool) throws {
         let epoch = ManualEpoch()
@@ -191,7 +191,7 @@ struct KernelKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == [2])
     }
 
-    @Test("A count of locks that cannot be read is a failure", arguments: [false, true])
+    @Test("An unreadable lock epoch is an error", arguments: [false, true])
     func unreadableEpoch(isInUserNamespace: Bool) throws {
         let epoch = ManualEpoch()
         epoch.breakDown()
@@ -219,7 +219,7 @@ struct KernelKeyHolderTests {
         #expect(found.withLock { $0 } == Array(repeating: [1, 2], count: 65))
     }
 
-    @Test("Whoever loads while others hold and remove gets what was held, or nothing")
+    @Test("A load during concurrent stores and removals returns a stored payload or nothing")
     func contention() throws {
         let keys = keys
         let holder = keys.holder()
@@ -249,7 +249,7 @@ struct KernelKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == nil)
     }
 
-    @Test("More than one key of the kernel can take is refused, and what was there stays")
+    @Test("A payload above the kernel's limit is rejected, and the previous key is kept")
     func tooLarge() throws {
         let holder = keys.holder()
         try holder.hold([1], timeoutSeconds: nil)

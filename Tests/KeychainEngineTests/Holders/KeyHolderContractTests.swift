@@ -4,10 +4,11 @@ import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainSystem
+import KeychainTestSupport
 import Synchronization
 import Testing
 
-/// A good holder with one fault put in front of it.
+/// A correct holder with one planted fault.
 struct BrokenKeyHolder: KeyHolder {
     enum Fault: CaseIterable {
         case ignoresSlot, keepsRemoved, discardIgnoresTicket, discardDoesNothing, holdKeepsExistingSecret, dropsTimeout, neverExpires,
@@ -72,7 +73,7 @@ struct BrokenKeyHolder: KeyHolder {
     private func used(_ slot: KeyHolderSlot) -> KeyHolderSlot { fault == .ignoresSlot ? .unlocked : slot }
 }
 
-/// A store's count of locks, without the store.
+/// The lock epoch of a store, without the store.
 final class ManualEpoch: Sendable {
     private let state: Mutex<Result<LockEpoch, KeychainFailure>>
 
@@ -97,7 +98,7 @@ final class ManualEpoch: Sendable {
     }
 }
 
-/// Time that stands still until a test moves it.
+/// A clock that stands still until a test advances it.
 final class ManualTime: ContinuousTime {
     private let now = Atomic<UInt64>(1_000_000_000_000)
 
@@ -107,13 +108,13 @@ final class ManualTime: ContinuousTime {
         now.add(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
     }
 
-    /// As it is for a thread that took the time and was then kept waiting.
+    /// Moves the clock back, as seen by a thread that read the time and was then delayed.
     func turnBack(seconds: Double) {
         now.subtract(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
     }
 }
 
-@Suite("Both key holders keep every rule of a key holder")
+@Suite("Both key holders obey the contract of key holders")
 struct KeyHolderContractTests {
     private func memorySubject(_ fault: BrokenKeyHolder.Fault?? = nil) -> KeyHolderContract.Subject {
         let time = ManualTime()
@@ -132,7 +133,7 @@ struct KeyHolderContractTests {
     }
 
     @Test(
-        "The kernel's keyring", .onOwnThread, .requiresKernelKeyring,
+        "The kernel's keyring", .blocking, .requiresKernelKeyring,
         arguments: KeyHolderContract.rules, [false, true])
     func kernelKeyring(rule: KeyHolderContract, isInUserNamespace: Bool) {
         let keys = KernelKeys()
@@ -151,7 +152,7 @@ struct KeyHolderContractTests {
         #expect(rule.violations(of: subject) == [])
     }
 
-    @Test("A holder that breaks a rule is found out", arguments: BrokenKeyHolder.Fault.allCases)
+    @Test("A holder that violates a rule fails", arguments: BrokenKeyHolder.Fault.allCases)
     func broken(fault: BrokenKeyHolder.Fault) {
         #expect(KeyHolderContract.rules.contains { $0.violations(of: memorySubject(fault)) != [] })
     }
@@ -168,12 +169,12 @@ struct KeyHolderSelectionTests {
         try selection.makeHolder(storeID: .random(), epochSource: ManualEpoch().source).kind
     }
 
-    @Test("The process's memory is had everywhere")
+    @Test("Process memory is available everywhere")
     func processMemory() throws {
         #expect(try kind(of: .processMemory) == .processMemory)
     }
 
-    @Test("The kernel's keyring is chosen where it is to be had", .requiresKernelKeyring)
+    @Test("The kernel's keyring is chosen where it is available", .requiresKernelKeyring)
     func kernelKeyring() throws {
         let expected: KeyHolderKind = CurrentProcess.isInInitialUserNamespace ? .kernelKeyring : .kernelKeyringOfUserNamespace
         #expect(try kind(of: .automatic) == expected)

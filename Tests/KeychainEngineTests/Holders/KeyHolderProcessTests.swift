@@ -21,29 +21,29 @@ struct ChildHolder {
         try #require(process.linesRead.last == "ready", "\(process.linesRead)")
     }
 
-    /// What the child answers to one line.
+    /// Returns the child's reply to one line.
     func callAsFunction(_ request: String) throws -> String {
         process.send(request)
         return try #require(try process.readLine())
     }
 
-    /// Ends it as a program ends, after it has let go of everything.
+    /// Ends it normally, after it has removed its keys.
     func end() throws {
         process.closeInput()
         #expect(try process.readToEnd() == "")
         #expect(try process.waitUntilEnded() == .exited(0))
     }
 
-    /// Ends it at once: what it holds for others stays.
+    /// Kills it: keys that it holds for other processes remain.
     func kill() throws {
         process.send(signal: 9)
         #expect(try process.waitUntilEnded() == .killed(bySignal: 9))
     }
 }
 
-@Suite("Key holders of several processes", .onOwnThread)
+@Suite("Key holders of several processes", .blocking)
 struct KeyHolderProcessTests {
-    @Test("A process that may not use the keyring has its memory, and nothing else changes")
+    @Test("A process without access to the keyring uses its memory, with the same behavior otherwise")
     func refused() throws {
         let child = try ChildHolder(of: .init(high: 0, low: .random(in: 0 ... .max)), options: ["--refuse-keyring"])
         #expect(try child("kind") == "processMemory")
@@ -55,7 +55,7 @@ struct KeyHolderProcessTests {
         try child.end()
     }
 
-    @Test("Asked for by name, a keyring that is refused is a failure that says so")
+    @Test("If the keyring is requested explicitly and access is denied, the error says so")
     func refusedByName() throws {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "KeychainTestChild"), ["hold-keys", "--refuse-keyring", "1", "kernelKeyring"])
@@ -67,7 +67,7 @@ struct KeyHolderProcessTests {
     struct InKernelKeyring {
         private let keys = KernelKeys()
 
-        @Test("What one process holds another gives, replaces and removes; the first sees it at once")
+        @Test("A process can load, replace and remove the keys of another, which sees it immediately")
         func shared() throws {
             let holder = keys.holder()
             let child = try ChildHolder(of: keys.storeID)
@@ -86,7 +86,7 @@ struct KeyHolderProcessTests {
             try child.end()
         }
 
-        @Test("Where the keyring is refused after its first use, every call fails: none answers that nothing is held")
+        @Test("If access to the keyring is denied after its first use, every call fails and none reports an absent key")
         func refusedLater() throws {
             let child = try ChildHolder(of: keys.storeID)
             #expect(try child("hold unlocked text 600") == "done")
@@ -99,7 +99,7 @@ struct KeyHolderProcessTests {
             #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
         }
 
-        @Test("What a process holds outlives it")
+        @Test("Held keys outlive their process")
         func outlives() throws {
             let child = try ChildHolder(of: keys.storeID)
             #expect(try child("hold unlocked text 600") == "done")
@@ -107,7 +107,7 @@ struct KeyHolderProcessTests {
             #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
         }
 
-        @Test("A session with a keyring of its own holds, gives and removes as any other")
+        @Test("A session with its own keyring can store, load and remove keys")
         func session() throws {
             let child = try ChildHolder(of: keys.storeID, startedBy: ["keyctl", "session", "-"])
             let holder = keys.holder()
@@ -126,7 +126,7 @@ struct KeyHolderProcessTests {
         }
 
         @Test(
-            "An ordinary user does as root does, and neither sees the other's keys",
+            "Keys work for ordinary users as for root, and neither sees the other's",
             .requiresRoot, .requiresKernelKeyring)
         func ordinaryUser() throws {
             let user = ["--as-user", "61234"]
@@ -147,7 +147,7 @@ struct KeyHolderProcessTests {
         }
 
         @Test(
-            "An ordinary user's small share of the keyring bears many unlocks in a row",
+            "Many successive unlocks stay within an ordinary user's keyring quota",
             .requiresRoot, .requiresKernelKeyring)
         func quota() throws {
             let child = try ChildHolder(of: keys.storeID, options: ["--as-user", "61235"])
@@ -162,7 +162,7 @@ struct KeyHolderProcessTests {
         }
 
         @Test(
-            "In a user namespace the keyring is another one, and says so",
+            "A user namespace has its own keyring, and the holder reports it",
             .requiresUserNamespaces)
         func userNamespace() throws {
             let holder = keys.holder()
@@ -187,7 +187,7 @@ struct ForkedHolderTests {
     /// Swift hides fork, for good reasons; this test is about those.
     private typealias Fork = @convention(c) () -> pid_t
 
-    @Test("Every call to a holder is refused there, and the parent goes on")
+    @Test("Every call to a holder fails in the child, and the parent is not affected")
     func forked() throws {
         let keys = KernelKeys()
         let memory = ProcessMemoryKeyHolder(

@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainTestSupport
 import Testing
 
 @Suite("Keys in the process's memory")
@@ -18,7 +19,7 @@ struct ProcessMemoryKeyHolderTests {
 
     private var holder: ProcessMemoryKeyHolder { ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source, keys: keys) }
 
-    /// Holds something in both slots.
+    /// Stores keys in both slots.
     private func unlock(timeoutSeconds: UInt32? = nil) throws {
         for slot in KeyHolderSlot.ofClassKeys {
             try holder.hold([1, 2, 3], in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: epoch.source())
@@ -27,7 +28,7 @@ struct ProcessMemoryKeyHolderTests {
 
     private var heldSlots: [KeyHolderSlot] { KeyHolderSlot.ofClassKeys.filter { keys.isHolding($0, of: storeID) } }
 
-    @Test("After a lock elsewhere a load gives nothing, and what was there is gone from memory")
+    @Test("After a lock by another process a load returns nothing, and the keys are wiped from memory")
     func lockedElsewhere() throws {
         try unlock()
         epoch.lock(.whenUnlocked)
@@ -39,7 +40,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(heldSlots == [])
     }
 
-    @Test("What was unlocked before a lock does not count when it is held after it")
+    @Test("Keys from an unlock before a lock are not returned if they are stored after it")
     func lockedWhileUnlocking() throws {
         let before = try epoch.source()
         epoch.lock(.whenUnlocked)
@@ -47,7 +48,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == nil)
     }
 
-    @Test("While the store's count of locks cannot be read, a load fails, and gives the keys again afterwards")
+    @Test("While the lock epoch cannot be read, a load fails; afterwards it returns the keys again")
     func unreadableEpoch() throws {
         try unlock()
         let before = try epoch.source()
@@ -57,13 +58,13 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == [1, 2, 3])
     }
 
-    @Test("Where nothing is held, the store is not asked")
+    @Test("Without held keys, the store is not read")
     func nothingHeld() throws {
         epoch.breakDown()
         #expect(try holder.bytes(in: .unlocked) == nil)
     }
 
-    @Test("A load begins the time anew")
+    @Test("A load restarts the timeout")
     func armedByUse() throws {
         try unlock(timeoutSeconds: 60)
         for _ in 0..<3 {
@@ -75,7 +76,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(!keys.isHolding(.unlocked, of: storeID))
     }
 
-    @Test("A look lets go of what nobody loads: its time is up, or the store was locked")
+    @Test("The periodic check wipes keys after their timeout and after a lock of the store")
     func look() throws {
         try unlock(timeoutSeconds: 60)
         time.pass(seconds: 59)
@@ -89,7 +90,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(heldSlots == [])
     }
 
-    @Test("Whoever cannot see a lock for five seconds is locked")
+    @Test("If the lock epoch cannot be read for five seconds, the keys are removed")
     func blind() throws {
         try unlock()
         let before = try epoch.source()
@@ -111,7 +112,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(heldSlots == [])
     }
 
-    @Test("An unlock during a look is not undone by the count read before it")
+    @Test("An unlock during a check is not undone by the lock epoch that the check read before")
     func unlockDuringLook() throws {
         let (epoch, keys, storeID) = (epoch, keys, storeID)
         // Reading the count gives the one from before; then comes a lock, and after it an unlock.
@@ -130,7 +131,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == [9])
     }
 
-    @Test("Whoever looked at the clock just before a key was held or used does not take its time for up", arguments: ["look", "load"])
+    @Test("A clock read just before a key was stored or used does not expire the key", arguments: ["look", "load"])
     func clockReadBefore(operation: String) throws {
         try unlock(timeoutSeconds: 60)
         time.turnBack(seconds: 1)
@@ -138,7 +139,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
     }
 
-    @Test("One store's locks are nothing to another's keys")
+    @Test("A lock of one store does not affect the keys of another")
     func otherStore() throws {
         let other = ProcessMemoryKeyHolder(storeID: .random(), epochSource: ManualEpoch().source, keys: keys)
         try other.hold([4], timeoutSeconds: nil)
@@ -149,7 +150,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(try other.bytes(in: .unlocked) == [4])
     }
 
-    @Test("In a process that does nothing, a thread lets go of the keys after a lock")
+    @Test("In an idle process, a thread wipes the keys after a lock")
     func watched() throws {
         let keys = ProcessMemoryKeys.shared
         try ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source).hold([1], timeoutSeconds: nil)
@@ -158,7 +159,7 @@ struct ProcessMemoryKeyHolderTests {
         #expect(waitUntil { !keys.isHolding(.unlocked, of: storeID) })
     }
 
-    @Test("Every object that holds keys of the store in this process gives the same ones; another process has none")
+    @Test("All holders of a store in one process share their keys; another process has none")
     func sharedInProcess() throws {
         let child = try ChildHolder(of: storeID, "processMemory")
         let first = ProcessMemoryKeyHolder(storeID: storeID, epochSource: epoch.source)
@@ -170,7 +171,7 @@ struct ProcessMemoryKeyHolderTests {
         try child.end()
     }
 
-    @Test("The watching thread is there only while something is held")
+    @Test("The watching thread runs only while keys are held")
     func watcherEnds() throws {
         let child = try ChildHolder(of: storeID, "processMemory")
         let before = try child("threads")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
@@ -6,9 +7,9 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// A pinentry program that says and does what a test wants, in a folder of its own.
+/// A pinentry program with scripted behavior, in its own folder.
 struct MisbehavingPinentry {
-    /// How a question ended, in words that can be compared.
+    /// The outcome of a prompt, in a comparable form.
     enum Outcome: Equatable {
         case text(String)
         case empty
@@ -22,7 +23,7 @@ struct MisbehavingPinentry {
     /// See `ScriptedPinentry`, which is what it runs.
     init(_ steps: String...) throws {
         folder = try TemporaryDirectory()
-        // Nobody else's, and no longer than what the kernel keeps of a name: 15 bytes.
+        // A unique name of at most 15 bytes, the limit of the kernel for process names.
         name = "pinentry-\(UInt32.random(in: 0...999_999))"
         path = folder.path + "/" + name
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: try BuiltProgram.path(of: "KeychainTestChild"))
@@ -59,7 +60,7 @@ struct MisbehavingPinentry {
         return log.split(separator: "\n").map(String.init)
     }
 
-    /// Whether this process has a child left that is, or was, this program.
+    /// Whether this process still has a child, running or zombie, of this program.
     var isStillRunning: Bool {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return processes.contains { process in
@@ -84,9 +85,9 @@ extension PresenceQuestion {
     }
 }
 
-@Suite("Asking through a pinentry program", .onOwnThread)
+@Suite("Asking through a pinentry program", .blocking)
 struct PinentryTests {
-    @Test("It is told who asks, what for and for how long, and what it says comes back decoded")
+    @Test("The program receives the requester, the purpose and the timeout, and its answer is decoded")
     func question() throws {
         let pinentry = try MisbehavingPinentry("say OK hello", "until GETPIN", "say # a comment", "say D 12%2534%0A%c3%A9", "say OK")
         let question = PresenceQuestion.sample(cancelTitle: "Not_now", triesLeft: 2)
@@ -107,7 +108,7 @@ struct PinentryTests {
         #expect(!pinentry.isStillRunning)
     }
 
-    @Test("It inherits what it needs and nothing else: variables, descriptors")
+    @Test("The program inherits only the required variables and descriptors")
     func inheritance() throws {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say OK")
         #expect(pinentry.ask(environment: ["DISPLAY": ":nowhere", "HOME": "/h", "PATH": "/evil", "LD_PRELOAD": "/evil.so"]) == .empty)
@@ -118,14 +119,14 @@ struct PinentryTests {
     }
 
     @Test(
-        "What a program does not know how to do, the question goes without",
+        "Options that a program does not support are omitted",
         arguments: ["OPTION", "SETTIMEOUT", "SETTITLE", "SETERROR", "SETCANCEL"])
     func refusedRequest(_ request: String) throws {
         let pinentry = try MisbehavingPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(pinentry.ask(.sample(cancelTitle: "No", triesLeft: 1)) == .text("x"))
     }
 
-    @Test("A question that would not say who asks is not shown", arguments: ["SETDESC", "SETPROMPT"])
+    @Test("A prompt that cannot show the requester is not shown", arguments: ["SETDESC", "SETPROMPT"])
     func refusedDescription(_ request: String) throws {
         let pinentry = try MisbehavingPinentry("refuse \(request)", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(pinentry.ask() == .failed)
@@ -146,7 +147,7 @@ struct PinentryTests {
         #expect(!pinentry.isStillRunning)
     }
 
-    @Test("A timeout that comes when the time is over is one; before, it is how pinentry-tty says that the person typed ^C")
+    @Test("A timeout error at the timeout is one; an earlier one is how pinentry-tty reports ^C")
     func timeout() throws {
         #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say ERR 83886142 Timeout").ask() == .canceled)
         let late = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 4000", "say ERR 83886142 Timeout", "sleep 60000")
@@ -154,14 +155,14 @@ struct PinentryTests {
         #expect(!late.isStillRunning)
     }
 
-    @Test("Nobody who answers in time is a timeout, and the program is gone then, whether it wants to or not", arguments: [false, true])
+    @Test("Without an answer in time the prompt times out, and the program is killed if necessary", arguments: [false, true])
     func silence(_ ignoresSignals: Bool) throws {
         let pinentry = try MisbehavingPinentry(ignoresSignals ? "ignore-signals" : "sleep 0", "say OK", "until GETPIN", "sleep 600000")
         #expect(pinentry.ask(.sample(timeoutSeconds: 6)) == .timedOut)
         #expect(!pinentry.isStillRunning)
     }
 
-    @Test("While the question is there the program is a child of this process, and afterwards it is not")
+    @Test("The program is a child of this process during the prompt, and gone afterwards")
     func presence() throws {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 600000")
         Thread.detachNewThread { _ = pinentry.ask(.sample(timeoutSeconds: 4)) }
@@ -171,7 +172,7 @@ struct PinentryTests {
     }
 
     @Test(
-        "A program that babbles, dies or falls silent is a failure by the deadline, and nothing of it stays",
+        "A program that sends garbage, exits or stops responding fails by the deadline and is removed",
         arguments: [
             ["sleep 600000"], ["die"], ["say ERR 1 no"], ["say Hello"], ["put OK"], ["flood x"], ["flood-lines # x"], ["flood-lines x"],
             ["say OK", "die"], ["say OK", "close-output", "sleep 600000"], ["say OK", "until SETDESC", "sleep 600000"],
@@ -198,14 +199,14 @@ struct PinentryTests {
         #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say D \(line)", "say D \(line)", "say D x", "say OK").ask() == .failed)
     }
 
-    @Test("Data that belongs to no answer is nobody's passcode")
+    @Test("Data outside an answer is not used as a passcode")
     func strayData() throws {
         #expect(try MisbehavingPinentry("say D early", "say OK", "until GETPIN", "say OK").ask() == .empty)
         let early = try MisbehavingPinentry("say OK", "until SETDESC", "say D early", "say OK", "until GETPIN", "say D x", "say OK")
         #expect(early.ask() == .text("x"))
     }
 
-    @Test("An inquiry is answered, and the answer is waited for")
+    @Test("An inquiry is answered, and its result is awaited")
     func inquiry() throws {
         let quality = try MisbehavingPinentry("say OK", "until GETPIN", "say INQUIRE QUALITY x", "until END", "say D x", "say OK")
         #expect(quality.ask() == .text("x"))
@@ -244,7 +245,7 @@ struct PinentryTests {
     }
 
     @Test(
-        "What is no absolute path or no program is a failure, and can ask nobody",
+        "A path that is not absolute or not a program is an error, and no prompt can be shown",
         arguments: ["pinentry", "/nowhere/pinentry", "/etc", "/etc/passwd"])
     func noProgram(_ path: String) {
         let verifier = PinentryVerifier(path: path, environment: PromptEnvironment())
@@ -259,7 +260,7 @@ struct AssuanRequestTests {
         String(decoding: AssuanRequest.line("SETDESC", text), as: UTF8.self)
     }
 
-    @Test("What would end the line or begin an escape is escaped; everything else stays as it is")
+    @Test("Control characters and percent signs are escaped, and all other bytes are unchanged")
     func escapes() {
         #expect(Self.line() == "SETDESC\n")
         #expect(Self.line("") == "SETDESC \n")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
@@ -17,7 +18,7 @@ struct PresenceTextTests {
                 secret: secret, requester: requester, purpose: purpose, reason: reason, cancelTitle: cancelTitle, triesLeft: triesLeft))
     }
 
-    @Test("It says who asks and what for, and quotes what the program says")
+    @Test("The text contains the requester and the purpose, and quotes the program's reason")
     func description() {
         #expect(Self.text().description == "/usr/bin/mytool wants to read an item.")
         #expect(Self.text(reason: "").description == "/usr/bin/mytool wants to read an item.")
@@ -26,7 +27,7 @@ struct PresenceTextTests {
         #expect(Self.text(reason: "Open the safe").description == quoted)
     }
 
-    @Test("It asks for what is wanted, once or twice")
+    @Test("The text asks for the requested secret, once or twice")
     func prompts() {
         #expect(Self.text(.passcode).prompt == "Passcode:")
         #expect(Self.text(.applicationPassword).prompt == "Password:")
@@ -36,7 +37,7 @@ struct PresenceTextTests {
         #expect(Self.text(.newApplicationPassword).repeatPrompt == "Again:")
     }
 
-    @Test("It says how often it can be tried")
+    @Test("The text contains the number of attempts left")
     func error() {
         #expect(Self.text().error == nil)
         #expect(Self.text(triesLeft: 2).error == "Wrong passcode; 2 tries left.")
@@ -46,7 +47,7 @@ struct PresenceTextTests {
     }
 
     @Test(
-        "A program cannot end the quotation, add a line, move the cursor or turn the writing around",
+        "A program's text cannot end the quotation, add a line, move the cursor or reverse the writing direction",
         arguments: [
             ("a\"\nIt says: \"b", "a' It says: 'b"), ("a\r\u{8}\u{1B}[2Jb\u{7F}", "a [2Jb"), ("a\u{202E}b\u{2066}c", "a b c"),
             ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"), (" a \t b ", "a b"), ("a\u{0}b", "a b"), ("“a”", "'a'"),
@@ -63,7 +64,7 @@ struct PresenceTextTests {
         #expect(text.cancelTitle == "No way")
     }
 
-    @Test("What is long is cut at a character: of a path the end stays")
+    @Test("Long text is truncated at a character boundary; of a path the end is kept")
     func long() {
         let long = String(repeating: "é", count: 10_000)
         let text = Self.text(requester: "/" + long + "/mytool", purpose: long, reason: long, cancelTitle: long)
@@ -78,7 +79,7 @@ struct PresenceTextTests {
     }
 }
 
-@Suite("Questions take turns")
+@Suite("Prompts are shown one at a time")
 struct PromptTurnTests {
     private static func outcome(
         _ turn: PromptQueue<String>, _ key: String, timeoutSeconds: UInt32 = 60, _ body: () throws(KeychainFailure) -> Int
@@ -107,7 +108,7 @@ struct PromptTurnTests {
 
         func open() { isOpen.release() }
 
-        /// Opens as soon as so many calls have their part in it.
+        /// Opens as soon as the given number of calls share the question.
         func openOnThread(whenCallersOf turn: PromptQueue<String>, are participantCount: Int) {
             Thread.detachNewThread {
                 PromptTurnTests.wait(for: participantCount, in: turn)
@@ -120,9 +121,9 @@ struct PromptTurnTests {
         _ = waitUntil { turn.participantCount >= participantCount }
     }
 
-    @Test("Those who ask the same at the same time share one answer, and who comes afterwards asks anew")
+    @Test("Concurrent equal requests share one answer, and a later request prompts again")
     func shared() async {
-        let turn = PromptQueue<String>(turn: TimedLock())
+        let turn = PromptQueue<String>(promptLock: TimedLock())
         let question = Question()
         question.openOnThread(whenCallersOf: turn, are: 8)
         let outcomes = await onThreads(
@@ -132,9 +133,9 @@ struct PromptTurnTests {
         #expect(turn.participantCount == 0)
     }
 
-    @Test("A refusal is shared too")
+    @Test("A cancellation is shared too")
     func sharedRefusal() async {
-        let turn = PromptQueue<String>(turn: TimedLock())
+        let turn = PromptQueue<String>(promptLock: TimedLock())
         let question = Question()
         question.openOnThread(whenCallersOf: turn, are: 4)
         let refuse: @Sendable () -> Result<Int, KeychainFailure> = {
@@ -151,7 +152,7 @@ struct PromptTurnTests {
     @Test("Different questions, and equal ones with answers of another type, are shown one after the other")
     func queued() async {
         let lock = TimedLock()
-        let turns = [PromptQueue<String>(turn: lock), PromptQueue<String>(turn: lock)]
+        let turns = [PromptQueue<String>(promptLock: lock), PromptQueue<String>(promptLock: lock)]
         let shown = Atomic(0)
         let mostShown = Atomic(0)
         let asked = Atomic(0)
@@ -175,10 +176,10 @@ struct PromptTurnTests {
         #expect(mostShown.load(ordering: .relaxed) == 1)
     }
 
-    @Test("Whoever waits for a turn or a shared answer gives up at the deadline")
+    @Test("Waiting for a turn or a shared answer ends at the deadline")
     func deadline() {
         let lock = TimedLock()
-        let turn = PromptQueue<String>(turn: lock)
+        let turn = PromptQueue<String>(promptLock: lock)
         let question = Question()
         Thread.detachNewThread { _ = Self.outcome(turn, "first") { () throws(KeychainFailure) in question.ask() } }
         Self.wait(for: 1, in: turn)

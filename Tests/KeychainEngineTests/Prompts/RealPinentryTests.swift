@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainCore
@@ -6,13 +7,13 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking through the pinentry programs of the system", .onOwnThread)
+@Suite("Asking through the pinentry programs of the system", .blocking)
 struct RealPinentryTests {
     private static let onTerminal = "/usr/bin/pinentry-tty"
     private static let onWholeScreen = "/usr/bin/pinentry-curses"
     private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
 
-    @Test("pinentry-tty shows the question and gives what is typed, signs that need escapes included")
+    @Test("pinentry-tty shows the prompt and returns the input, including characters that need escapes")
     func terminal() throws {
         let job = try TerminalJob(pinentry: Self.onTerminal, expecting: "50% é")
         let text = try job.wait(for: "Passcode:")
@@ -23,7 +24,7 @@ struct RealPinentryTests {
         #expect(!job.remainder().contains("50%"))
     }
 
-    @Test("pinentry-tty: nothing typed is an empty answer, nobody in time a timeout, a new password typed twice")
+    @Test("pinentry-tty: empty input is an empty answer, no input a timeout, and a new password is entered twice")
     func terminalEndings() throws {
         let empty = try TerminalJob(pinentry: Self.onTerminal)
         try empty.wait(for: "Passcode:")
@@ -40,7 +41,7 @@ struct RealPinentryTests {
         #expect(try new.report() == ["can ask true", "as expected"] + Self.tidy)
     }
 
-    @Test("pinentry-tty: ^C reaches the program and whoever asks, and the terminal is put back")
+    @Test("pinentry-tty: ^C reaches the program and the prompting process, and the terminal is restored")
     func terminalInterrupt() throws {
         let job = try TerminalJob(pinentry: Self.onTerminal)
         try job.wait(for: "Passcode:")
@@ -48,7 +49,7 @@ struct RealPinentryTests {
         #expect(try job.report() == ["can ask true", "killed by 2", "terminal as before"])
     }
 
-    @Test("A signal that ends the process ends the program first, and the terminal is put back", arguments: [onTerminal, onWholeScreen])
+    @Test("A signal that ends the process ends the program first, and the terminal is restored", arguments: [onTerminal, onWholeScreen])
     func termination(_ pinentry: String) throws {
         let job = try TerminalJob(pinentry: pinentry)
         try job.wait(for: "Passcode:")
@@ -56,7 +57,7 @@ struct RealPinentryTests {
         #expect(try job.report() == ["can ask true", "killed by 15", "terminal as before"])
     }
 
-    @Test("A program that dies while the terminal is silent leaves it as it was")
+    @Test("If the program dies while echo is off, the terminal is restored")
     func death() throws {
         let job = try TerminalJob(pinentry: Self.onTerminal)
         try job.wait(for: "Passcode:")
@@ -68,7 +69,7 @@ struct RealPinentryTests {
         #expect(report.dropFirst(2) == Self.tidy[...])
     }
 
-    @Test("pinentry-curses draws the question on the terminal, gives what is typed, and clears up after itself")
+    @Test("pinentry-curses draws the prompt on the terminal, returns the input, and restores the terminal")
     func wholeScreen() throws {
         let job = try TerminalJob(pinentry: Self.onWholeScreen, expecting: "12345")
         try job.wait(for: "mytool wants to read")
@@ -79,7 +80,7 @@ struct RealPinentryTests {
         #expect(!job.remainder().contains("12345"))
     }
 
-    @Test("pinentry-curses: nobody in time is a timeout")
+    @Test("pinentry-curses: without input the prompt times out")
     func wholeScreenTimeout() throws {
         let job = try TerminalJob(pinentry: Self.onWholeScreen, timeoutSeconds: 4)
         try job.wait(for: "Passcode:")
@@ -100,14 +101,14 @@ struct RealPinentryTests {
         }
     }
 
-    @Test("In the background of its terminal the process is not stopped: no prompt can be shown", arguments: [onTerminal, onWholeScreen])
+    @Test("A process in the background of its terminal is not stopped, and no prompt can be shown", arguments: [onTerminal, onWholeScreen])
     func background(_ pinentry: String) throws {
         let report = try TerminalJob(pinentry: pinentry, inForeground: false).report()
         #expect(report.dropFirst().first?.hasPrefix("promptUnavailable") == true, "\(report)")
         #expect(Array(report.dropFirst(2)) == Self.tidy)
     }
 
-    @Test("A process that ignores its children keeps no zombie and hangs on none")
+    @Test("A process that ignores SIGCHLD keeps no zombie and does not hang")
     func ignoredChildren() throws {
         for (steps, outcome) in [
             ("say OK\nuntil GETPIN\nsay D x\nsay OK", "as expected"), ("say OK\nuntil GETPIN\nsleep 600000", "timedOut"),
@@ -126,7 +127,7 @@ struct RealPinentryTests {
     }
 }
 
-/// A program that asks on a pseudo-terminal, and the person in front of it.
+/// A program that prompts on a pseudo-terminal, and the person who answers it.
 final class TerminalJob {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -137,7 +138,7 @@ final class TerminalJob {
     private static let getNumber: UInt = 0x8004_5430
     private static let deadlineSeconds = 60.0
 
-    /// What was shown so far, without carriage returns.
+    /// The output so far, without carriage returns.
     private(set) var shown = ""
     private let screen: Int32
     private let folder: TemporaryDirectory
@@ -159,7 +160,7 @@ final class TerminalJob {
         _ = unsafe ioctl(screen, UInt(TIOCSWINSZ), &size)
         folder = try TemporaryDirectory()
         try expected.write(toFile: folder.path + "/expected", atomically: true, encoding: .utf8)
-        // Echoed, since nobody has asked yet.
+        // Echoed, because there is no prompt yet.
         if !typed.isEmpty { _ = unsafe write(screen, typed, typed.utf8.count) }
         var variables = ["KEYCHAIN_HOME": folder.path, "TERM": "vt100", "LANG": "C.UTF-8"]
         if isPinentrySet { variables["KEYCHAIN_PINENTRY"] = pinentry ?? "" }
@@ -219,7 +220,7 @@ final class TerminalJob {
     /// The next line of it.
     func nextReport() throws -> String? { try child.readLine(withinSeconds: Self.deadlineSeconds) }
 
-    /// All that is shown and was not waited for.
+    /// The output that no call has waited for.
     func remainder() -> String {
         var request = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)
         var chunk = [UInt8](repeating: 0, count: 4_096)
@@ -230,7 +231,7 @@ final class TerminalJob {
         return shown
     }
 
-    /// The process that asks.
+    /// The prompting process.
     var askingProcess: pid_t? {
         let children = "/proc/\(child.processID)/task/\(child.processID)/children"
         return (try? String(contentsOfFile: children, encoding: .utf8)).flatMap { pid_t($0.split(separator: " ").first ?? "") }

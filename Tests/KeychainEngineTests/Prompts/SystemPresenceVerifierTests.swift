@@ -7,7 +7,7 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-@Suite("Which way a person is asked")
+@Suite("Choice of the prompt")
 struct SystemPresenceVerifierTests {
     private static let display = PromptEnvironment(["DISPLAY": ":nowhere"])
 
@@ -45,7 +45,7 @@ struct SystemPresenceVerifierTests {
         #expect(second.requests == [])
     }
 
-    @Test("What the person says to a program of the list is final", arguments: [("99", MisbehavingPinentry.Outcome.canceled)])
+    @Test("The user's answer in a program of the list is final", arguments: [("99", MisbehavingPinentry.Outcome.canceled)])
     func refusal(_ number: String, outcome: MisbehavingPinentry.Outcome) throws {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say ERR \(number)")
         let verifier = SystemPresenceVerifier(.automatic, environment: Self.display, standardPaths: [pinentry.path])
@@ -67,7 +67,7 @@ struct SystemPresenceVerifierTests {
     }
 
     @Test(
-        "With a display where nothing shows, the question is asked on the terminal; not so what the person has said no to",
+        "If the display cannot be used, the prompt is shown on the terminal, but not after the user canceled",
         arguments: [("say OK\nuntil GETPIN\nsay ERR 83918950", true), ("die", true), ("say OK\nuntil GETPIN\nsay ERR 99", false)])
     func fallback(_ steps: String, isAskedAgain: Bool) throws {
         let pinentry = try MisbehavingPinentry(steps)
@@ -79,14 +79,14 @@ struct SystemPresenceVerifierTests {
         #expect(try job.report().prefix(2) == ["can ask true", isAskedAgain ? "as expected" : "canceled"])
     }
 
-    @Test("A relative KEYCHAIN_PINENTRY is a failure, not a program that happens to be found")
+    @Test("A relative KEYCHAIN_PINENTRY is an error and is not searched for in PATH")
     func relative() throws {
         let job = try TerminalJob(pinentry: "pinentry-tty")
         #expect(try job.report().contains { $0.contains("KEYCHAIN_PINENTRY") })
     }
 }
 
-@Suite("Every presence verifier keeps the rules of one", .onOwnThread)
+@Suite("Every presence verifier obeys the contract", .blocking)
 struct PresenceVerifierContractTests {
     /// Keeps the program's folder for as long as the verifier.
     private struct Odd: PresenceVerifier {
@@ -122,20 +122,20 @@ struct PresenceVerifierContractTests {
         #expect(violations == [])
     }
 
-    @Test("The script of a test")
+    @Test("Scripted answers")
     func scripted() throws {
         #expect(try PresenceVerifierContract.violations { ScriptedPresenceVerifier($0) } == [])
         #expect(try PresenceVerifierContract.violations { reaction in ScriptedPresenceVerifier(.decide { _ in reaction }) } == [])
     }
 
-    @Test("One that cuts answers off, hides a refusal or gives nothing typed as a secret is found out")
+    @Test("A verifier that truncates answers, hides a refusal, or returns empty input as a secret fails")
     func broken() throws {
         for reaction in [ScriptedPresenceVerifier.Reaction.cancel, .type("12345"), .type(""), .promptUnavailable, .timeOut] {
             #expect(try PresenceVerifierContract.violations { _ in ScriptedPresenceVerifier(reaction) } != [])
         }
     }
 
-    @Test("A script is followed in order, tells what was asked, and ends with nobody there")
+    @Test("A script answers in order, records the questions, and ends with no prompt available")
     func order() throws {
         let person = ScriptedPresenceVerifier(.type("wrong"), .cancel)
         person.then(.timeOut)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
 import Glibc
 import KeychainEngine
@@ -6,11 +7,11 @@ import KeychainSystem
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking on the terminal", .onOwnThread)
+@Suite("Asking on the terminal", .blocking)
 struct TerminalVerifierTests {
     private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
 
-    @Test("Who asks and what for is shown, what is typed is not, and the terminal is put back")
+    @Test("The requester and the purpose are shown, input is not echoed, and the terminal is restored")
     func answer() throws {
         let job = try TerminalJob(expecting: "12345 é")
         let text = try job.wait(for: "Passcode: ")
@@ -21,7 +22,7 @@ struct TerminalVerifierTests {
     }
 
     @Test(
-        "^C and ^D say no, an empty line is an empty answer, and what is too long is no answer",
+        "^C and ^D cancel, an empty line is an empty answer, and input that is too long is rejected",
         arguments: [
             ("\u{3}", "canceled"), ("abc\u{3}", "canceled"), ("\u{4}", "canceled"), ("\n", "empty"), ("abc\u{4}", "as expected"),
             (String(repeating: "x", count: 1_025), #"failed("more was typed than the 1024 bytes that are accepted")"#),
@@ -33,7 +34,7 @@ struct TerminalVerifierTests {
         #expect(try job.report() == ["can ask true", outcome] + Self.tidy)
     }
 
-    @Test("What was typed before the question was there is no answer")
+    @Test("Input typed before the prompt is discarded")
     func typedAhead() throws {
         let job = try TerminalJob(expecting: "later", typingAhead: "too early\n")
         try job.wait(for: "Passcode: ")
@@ -41,7 +42,7 @@ struct TerminalVerifierTests {
         #expect(try job.report() == ["can ask true", "as expected"] + Self.tidy)
     }
 
-    @Test("A new password is typed twice, and again when the two differ")
+    @Test("A new password is entered twice, and again if the entries differ")
     func newPassword() throws {
         let job = try TerminalJob(secret: "new", expecting: "new one")
         for (prompt, typed) in [("New password: ", "one"), ("Again: ", "another"), ("New password: ", "new one"), ("Again: ", "new one")] {
@@ -59,7 +60,7 @@ struct TerminalVerifierTests {
         #expect(try never.report() == ["can ask true", #"failed("the two entries differed every time")"#] + Self.tidy)
     }
 
-    @Test("Nobody who answers in time is a timeout, also in the middle of an answer")
+    @Test("Without an answer in time the prompt times out, also during input")
     func timeout() throws {
         let job = try TerminalJob(timeoutSeconds: 2)
         try job.wait(for: "Passcode: ")
@@ -67,7 +68,7 @@ struct TerminalVerifierTests {
         #expect(try job.report() == ["can ask true", "timedOut"] + Self.tidy)
     }
 
-    @Test("A signal that ends the process ends it, with the terminal as it was", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("A terminating signal ends the process after the terminal was restored", arguments: [SIGINT, SIGTERM, SIGHUP])
     func signal(_ number: Int32) throws {
         let job = try TerminalJob()
         try job.wait(for: "Passcode: ")
@@ -76,7 +77,7 @@ struct TerminalVerifierTests {
         #expect(try job.report() == ["can ask true", "killed by \(number)", "terminal as before"])
     }
 
-    @Test("^Z stops the process, with the terminal as it was; then the question is asked anew")
+    @Test("^Z stops the process after the terminal was restored; when it continues, the prompt is shown again")
     func stop() throws {
         let job = try TerminalJob(expecting: "12345")
         try job.wait(for: "Passcode: ")
@@ -146,7 +147,7 @@ struct TypedLineTests {
         #expect(line(Array("a".utf8) + [Self.interrupt]).end == .canceled)
     }
 
-    @Test("What is too long is refused, not cut off")
+    @Test("Input that is too long is rejected, not truncated")
     func tooLong() {
         #expect(line("abcd", limit: 3).end == .tooLong)
         #expect(line("abc\n", limit: 3).end == .complete)

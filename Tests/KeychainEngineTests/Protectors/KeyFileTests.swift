@@ -23,7 +23,7 @@ struct KeyFileTests {
 
     private func bytes(of secret: borrowing SecretBytes) -> [UInt8] { unsafe secret.withBytes { unsafe Array($0) } }
 
-    @Test("A confirmed secret is read back, from a file for its owner alone that bears the store's id")
+    @Test("A confirmed secret is read from a file accessible only to its owner and named by the store's identifier")
     func roundTrip() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(0x5a), for: storeID)
@@ -35,7 +35,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("The layout is fixed: old files stay readable")
+    @Test("The layout is fixed, so old files stay readable")
     func layout() throws {
         try withKeyFile { keyFile, _ in
             var expected = Data("KCDEVKEY".utf8)
@@ -50,7 +50,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("A secret whose maker died before confirming is found, and gets its name")
+    @Test("A secret whose creator was killed before confirming is found and confirmed")
     func unconfirmed() throws {
         try withTemporaryDirectory { directory in
             let keyFile = KeyFile(directory: directory, storePath: directory + "/keychain.db")
@@ -60,7 +60,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("It keeps its provisional name while it cannot be said that the store's name is on the disk")
+    @Test("It keeps its provisional name until the store's name was flushed")
     func storeNameNotFlushed() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)
@@ -69,7 +69,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("A provisional name that a crash left beside the final one goes at the next reading")
+    @Test("The next read removes a provisional name that a crash left next to the final one")
     func bothNames() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)
@@ -80,7 +80,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("Confirming after a reader has done so is no error")
+    @Test("Confirming is not an error if a reader has already done so")
     func confirmedTwice() throws {
         try withKeyFile { keyFile, _ in
             try keyFile.prepare(secret(1), for: storeID)
@@ -99,7 +99,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("A key file that is there is never overwritten")
+    @Test("An existing key file is never overwritten")
     func neverOverwritten() throws {
         try withKeyFile { keyFile, _ in
             try keyFile.prepare(secret(1), for: storeID)
@@ -111,7 +111,7 @@ struct KeyFileTests {
         }
     }
 
-    /// What may be wrong with a key file.
+    /// The ways in which a key file can be invalid.
     enum Defect: String, CaseIterable, CustomTestStringConvertible {
         case gone, empty, shortened, foreign, newer, ofAnotherStore, oversized, readableByGroup, writableByOthers, symbolicLink, directory
 
@@ -149,7 +149,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("A key file that cannot serve is an error that names it, and is left as it is", arguments: Defect.allCases)
+    @Test("An invalid key file is an error with its path, and is not changed", arguments: Defect.allCases)
     func defect(_ defect: Defect) throws {
         try withKeyFile { keyFile, _ in
             try keyFile.prepare(secret(1), for: storeID)
@@ -164,7 +164,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("The key file of a store that is gone is recognised by the store's path")
+    @Test("The key file of a removed store is recognized by the store's path")
     func orphan() throws {
         try withKeyFile { keyFile, directory in
             #expect(try keyFile.orphanPath() == nil)
@@ -180,7 +180,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("The store's path may lead there another way than when the store was made", arguments: ["link", "real/../real", "real/."])
+    @Test("The path of the store may differ from the one at its creation", arguments: ["link", "real/../real", "real/."])
     func orphanByAnotherWay(_ way: String) throws {
         try withTemporaryDirectory { directory in
             try FileManager.default.createDirectory(atPath: directory + "/real", withIntermediateDirectories: false)
@@ -195,14 +195,14 @@ struct KeyFileTests {
         }
     }
 
-    @Test("Where there is no key directory there is no orphan")
+    @Test("Without a key directory there is no orphan")
     func noDirectory() throws {
         try withTemporaryDirectory { directory throws in
             #expect(try KeyFile(directory: directory + "/absent", storePath: storePath).orphanPath() == nil)
         }
     }
 
-    @Test("A key file that cannot be read is not taken for none")
+    @Test("An unreadable key file is not reported as missing")
     func unreadableOrphan() throws {
         try withKeyFile { keyFile, _ in
             try keyFile.prepare(secret(1), for: storeID)

@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-/// A directory with a keychain, a credential as systemd gives one, and a chip in memory.
+/// A directory with a keychain, a systemd credential, and a TPM in memory.
 struct ProtectedHome {
     let path: String
     let chip = InMemorySealingDevice()
@@ -41,7 +41,7 @@ struct ProtectedHome {
         for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
     }
 
-    /// The names of the key files that are there.
+    /// The names of the existing key files.
     func keyFiles() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path + "/keys")) ?? []
         // All begin with the store's identifier.
@@ -63,9 +63,11 @@ extension LocalKeychain {
     }
 }
 
-@Suite("Moving a keychain to another protector")
+@Suite("Changing the protector of a keychain")
 struct ProtectorMoveTests {
-    @Test("From key file to each other one and back, every item stays, and the old key file is gone", arguments: [false, true])
+    @Test(
+        "Changing from key file to each other protector and back preserves all items and removes the old key file",
+        arguments: [false, true])
     func roundTrip(withPasscode: Bool) throws {
         for kind in [DeviceProtectorKind.systemdCredential, .tpm2] {
             try ProtectedHome.with { home in
@@ -94,7 +96,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("The lock stays as it was: unlocked, locked, and for how long")
+    @Test("The lock state and the time of automatic locking are preserved")
     func lockStays() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -126,7 +128,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("To the protector that it has is refused, and to a credential or chip that is absent too; nothing changes")
+    @Test("Changing to the current protector, or to a missing credential or TPM, is rejected and changes nothing")
     func refused() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -140,7 +142,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("Where there is no keychain yet none is made")
+    @Test("Without a keychain, none is created")
     func nothingThere() throws {
         try ProtectedHome.with { home in
             #expect(throws: KeychainFailure(.notAvailable, "")) { _ = try home.keychain().protect(.tpm2) }
@@ -148,7 +150,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("Another program with the keychain open goes on reading and writing")
+    @Test("Another program that has the keychain open continues to read and write")
     func otherProgram() throws {
         try ProtectedHome.with { home in
             let (one, other) = (try home.keychain(), try home.keychain())
@@ -163,7 +165,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("What a move has left behind opens nothing, is reported, and goes with the same command")
+    @Test("A leftover of an earlier change opens nothing, is reported, and is removed by the same command")
     func leftover() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -180,7 +182,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("A leftover key file does not stand in the way of coming back")
+    @Test("A leftover key file does not prevent a change back")
     func leftoverAndBack() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -197,7 +199,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("A move whose last step is missing is finished by whoever opens the keychain")
+    @Test("The next opening completes a change whose last step is missing")
     func finishedByOpening() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .systemdCredential)
@@ -240,7 +242,7 @@ struct RecoveryKeyUseTests {
         }
     }
 
-    @Test("A key file that is damaged is set aside, not overwritten")
+    @Test("A damaged key file is set aside, not overwritten")
     func damagedKeyFile() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -257,7 +259,7 @@ struct RecoveryKeyUseTests {
         }
     }
 
-    @Test("It restores access when the chip was cleared or replaced, and nothing was deleted meanwhile", arguments: [false, true])
+    @Test("It restores access after the TPM was cleared or replaced, and no item was deleted meanwhile", arguments: [false, true])
     func clearedChip(withPasscode: Bool) throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -279,7 +281,7 @@ struct RecoveryKeyUseTests {
         }
     }
 
-    @Test("There is one only: another replaces it if that is meant, and then the first opens nothing")
+    @Test("A second recovery key replaces the first only on request, and the first then opens nothing")
     func replaced() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -289,13 +291,13 @@ struct RecoveryKeyUseTests {
             let second = try keychain.createRecoveryKey(passcode: nil, replacing: true)
             #expect(throws: KeychainFailure(.authFailed, "")) { _ = try keychain.recoveryNeedsPasscode(first.secret) }
             #expect(try !keychain.recoveryNeedsPasscode(second.secret))
-            // Nothing is made anew where there is one.
+            // An existing key file is not created again.
             #expect(try keychain.protect(.tpm2, creatingRecoveryKey: true) == nil)
             #expect(try !keychain.recoveryNeedsPasscode(second.secret))
         }
     }
 
-    @Test("Made without the passcode that is set, or used where nothing is lost, or mistyped, it is refused")
+    @Test("It is rejected if created without the set passcode, used when nothing is lost, or mistyped")
     func refused() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()

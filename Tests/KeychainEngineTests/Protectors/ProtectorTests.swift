@@ -7,7 +7,7 @@ import KeychainTestSupport
 import KeychainTesting
 import Testing
 
-/// A good protector with one fault put in front of it.
+/// A correct protector with one planted fault.
 private struct BrokenProtector: DeviceProtector {
     enum Fault: CaseIterable {
         case shortensSecret, givesAnotherEachTime, givesNoRandomOne, saysNotFound, namesNothing, servesEveryStore, hidesLocation
@@ -33,7 +33,7 @@ private struct BrokenProtector: DeviceProtector {
     }
 }
 
-@Suite("Every protector keeps the promises of a protector")
+@Suite("Every protector obeys the contract of protectors")
 struct DeviceProtectorContractTests {
     private let storeID = StoreID.random()
     private let otherStoreID = StoreID.random()
@@ -73,7 +73,7 @@ struct DeviceProtectorContractTests {
             + DeviceProtectorContract.violationsWithoutSecret(protector, storeID: storeID)
     }
 
-    @Test("A protector that breaks a promise is found out", arguments: BrokenProtector.Fault.allCases)
+    @Test("A protector that violates the contract fails", arguments: BrokenProtector.Fault.allCases)
     private func broken(fault: BrokenProtector.Fault) throws {
         #expect(try violations(fault) != [])
     }
@@ -100,7 +100,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("Thirty-two bytes are the device secret, as they are")
+    @Test("A credential of 32 bytes is the device secret, unchanged")
     func reads() throws {
         let content = Data((0..<32).map { UInt8($0) })
         try withCredential(content) { credential, path in
@@ -111,7 +111,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("Any other length is refused", arguments: [0, 1, 31, 33, 64])
+    @Test("A credential of any other length is rejected", arguments: [0, 1, 31, 33, 64])
     func wrongLength(_ byteCount: Int) throws {
         try withCredential(Data(repeating: 0x5a, count: byteCount)) { credential, path in
             let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
@@ -120,7 +120,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("One that is not there is named")
+    @Test("The error for a missing credential contains its name")
     func missing() throws {
         try withCredential(nil) { credential, path throws in
             #expect(try credential.isPresent() == false)
@@ -130,7 +130,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("One that cannot be looked for is not taken for none", arguments: ["loop", "file"])
+    @Test("A credential that cannot be looked up is not reported as missing", arguments: ["loop", "file"])
     func cannotLook(_ name: String) throws {
         try withTemporaryDirectory { directory in
             try FileManager.default.createSymbolicLink(atPath: directory + "/loop", withDestinationPath: "loop")
@@ -142,7 +142,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("A process that was given no credentials is told so")
+    @Test("A process without a credentials directory gets an error that says so")
     func noDirectory() throws {
         let credential = SystemdCredential(credentialsDirectory: nil)
         #expect(try credential.isPresent() == false)
@@ -153,14 +153,14 @@ struct SystemdCredentialTests {
     }
 }
 
-@Suite("A keychain whose protector is a chip")
+@Suite("A keychain whose protector is a TPM")
 struct ChipProtectorTests {
-    @Test("While the secret is still held, the report tells that the chip was cleared: now the keychain can be moved")
+    @Test("While the secret is cached, the report shows that the TPM was cleared, and the protector can be changed")
     func clearedWhileOpen() throws {
         try ProtectedHome.with { home in
             try home.keychain(newWith: .tpm2).addItem("there", "one")
             func isPresent() throws -> Bool? {
-                switch try home.keychain().report(asksChip: true).store?.chip {
+                switch try home.keychain().report(queriesTPM: true).store?.tpmState {
                 case .status: true
                 case .other: false
                 case .silent, nil: nil
@@ -174,7 +174,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("It is made without a key file, and what the chip gave is held: nobody asks it twice, locked or not")
+    @Test("It is created without a key file, and the unsealed secret is cached, locked or not")
     func held() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)
@@ -193,7 +193,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("What is held and opens the keybag no longer is discarded, and the chip asked")
+    @Test("A cached secret that no longer opens the keybag is discarded, and the TPM is used")
     func heldOfAnotherKeybag() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)
@@ -208,7 +208,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("Nothing of it is held once the keychain has another protector")
+    @Test("The cached secret is removed when the keychain gets another protector")
     func notHeldAfterMove() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)
@@ -221,7 +221,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("A wrong passcode is counted by the chip; locked out, a prompt's passcode and an unlock say when to try again")
+    @Test("The TPM counts wrong passcodes; during its lockout, prompts and unlocks report when to try again")
     func lockedOut() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)
@@ -233,7 +233,7 @@ struct ChipProtectorTests {
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.unlock(with: "Druidia") }
             #expect(failure?.status == .authFailed && failure?.refusal == .lockedOut(seconds: 600))
-            guard case .status(let status) = try keychain.report(asksChip: true).store?.chip else {
+            guard case .status(let status) = try keychain.report(queriesTPM: true).store?.tpmState else {
                 Issue.record("no status")
                 return
             }
@@ -241,7 +241,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("The passcode can be changed, set anew and removed, and a costlier policy raises its cost")
+    @Test("The passcode can be changed, removed and set again, and a policy with a higher cost raises its cost")
     func passcodeChanges() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)

@@ -8,7 +8,7 @@ import KeychainTesting
 import Synchronization
 import Testing
 
-/// A good keychain with one fault put in front of it.
+/// A correct keychain with one planted fault.
 final class BrokenSession: Keychain, KeychainSessionProviding {
     enum Fault: CaseIterable, Sendable {
         case isAlwaysUnlocked, staysLocked, locksTooMuch, locksTooLittle, forgetsLocks, unlocksAtNothing
@@ -136,7 +136,7 @@ extension SessionStatus {
     }
 }
 
-@Suite("Every keychain keeps the rules of a keychain with a lock")
+@Suite("Every keychain obeys the contract of a keychain with a lock")
 struct KeychainSessionContractTests {
     @Test("The keychain in a file, with keys in memory", arguments: KeychainSessionContract.rules)
     func fileKeychain(rule: KeychainSessionContract) throws {
@@ -156,7 +156,7 @@ struct KeychainSessionContractTests {
         }
     }
 
-    @Test("The keychain in a file, with keys in the kernel's keyring", .onOwnThread, arguments: KeychainSessionContract.rules)
+    @Test("The keychain in a file, with keys in the kernel's keyring", .blocking, arguments: KeychainSessionContract.rules)
     func fileKeychainWithKernelKeyring(rule: KeychainSessionContract) throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: .automatic)
@@ -186,7 +186,7 @@ struct KeychainSessionContractTests {
         #expect(rule.violations(of: try memorySubject(nil)) == [])
     }
 
-    @Test("A keychain that breaks a rule is found out", arguments: BrokenSession.Fault.allCases)
+    @Test("A keychain that violates a rule fails", arguments: BrokenSession.Fault.allCases)
     func broken(fault: BrokenSession.Fault) throws {
         let violations = try KeychainSessionContract.rules.flatMap { $0.violations(of: try memorySubject(fault)) }
         #expect(violations != [])
@@ -213,12 +213,12 @@ struct AutoLockTests {
         }
     }
 
-    @Test("Reading the state does not keep the keychain unlocked by the kernel's keyring", .onOwnThread)
+    @Test("Reading the state does not keep the keychain unlocked by the kernel's keyring", .blocking)
     func inspectionWithKernelKeyring() throws {
         try withLocalKeychain(holder: .automatic) { keychain, _ in
             try keychain.addItem("a", "1")
             try keychain.set("swordfish", autoLock: .after(seconds: 1))
-            // Every millisecond, so that the time would never be over if reading the state restarted it.
+            // Every millisecond, so that the timeout would never end if reading the state restarted it.
             #expect(try waitUntil { try keychain.sessionStatus().state == .locked })
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try keychain.secret(of: "a") }
         }

@@ -39,7 +39,7 @@ struct PasscodeTests {
             })
     }
 
-    @Test("Items from before a passcode are under it afterwards, in each state", arguments: [KeyHolderSelection.automatic, .processMemory])
+    @Test("A passcode also protects earlier items, in each lock state", arguments: [KeyHolderSelection.automatic, .processMemory])
     func setAndLock(holder: KeyHolderSelection) throws {
         try withLocalKeychain(holder: holder) { keychain, _ in
             try fill(keychain)
@@ -57,7 +57,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("Setting a passcode leaves no row and no key of an older generation")
+    @Test("After setting a passcode, no row and no key of an older generation remains")
     func rewrapping() throws {
         try withLocalKeychain { keychain, _ in
             for number in 0..<300 { try keychain.addItem("\(number)", "secret \(number)") }
@@ -85,7 +85,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("Removing the passcode deletes what was agreed on, and everything else is readable without one")
+    @Test("Removing the passcode deletes the confirmed items, and all others are readable without one")
     func remove() throws {
         try withLocalKeychain { keychain, _ in
             try fill(keychain)
@@ -101,7 +101,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("An item that came after the question keeps the passcode from being removed")
+    @Test("An item added after the confirmation prevents the removal of the passcode")
     func removalIsAgreedOn() throws {
         try withLocalKeychain { keychain, _ in
             try keychain.set("swordfish")
@@ -114,7 +114,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("Another process's object sees what was set, locked, unlocked and removed at its next call")
+    @Test("Another process sees every change of passcode and lock at its next call")
     func twoObjects() throws {
         try withLocalKeychain { first, home in
             let second = try LocalKeychain.withCheapPasscode(home: home)
@@ -136,7 +136,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("A passcode that the policy refuses, or that is no text, changes nothing")
+    @Test("A passcode that the policy rejects, or that is not UTF-8, changes nothing")
     func refused() throws {
         try withLocalKeychain { keychain, _ in
             try keychain.addItem("a", "1")
@@ -150,7 +150,7 @@ struct PasscodeTests {
         }
     }
 
-    @Test("Text is the same passcode however its characters were composed")
+    @Test("A passcode is normalized, so composed and decomposed text are equal")
     func normalization() throws {
         try withLocalKeychain { keychain, _ in
             try keychain.set("Sch\u{F6}n!")

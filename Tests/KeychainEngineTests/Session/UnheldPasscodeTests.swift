@@ -28,7 +28,7 @@ struct UnheldPasscodeTests {
         func discard(_ slot: KeyHolderSlot, ticket: UInt64) {}
     }
 
-    @Test("It is neither set nor changed, and the failure says what helps")
+    @Test("It is neither set nor changed, and the error states a remedy")
     func passcode() throws {
         let memory = try InMemoryKeychain()
         let sound = memory.keychain

@@ -6,7 +6,7 @@
 import Foundation
 import KeychainServices
 
-// Constants under shorter names, implicitly unwrapped: as the wrappers do that resemble UserDefaults.
+// Implicitly unwrapped constants with shorter names, as in wrappers that resemble UserDefaults.
 private let SecMatchLimit: String! = kSecMatchLimit as String
 private let SecReturnData: String! = kSecReturnData as String
 private let SecReturnPersistentRef: String! = kSecReturnPersistentRef as String
@@ -19,7 +19,7 @@ private let SecAttrGeneric: String! = kSecAttrGeneric as String
 private let SecAttrAccount: String! = kSecAttrAccount as String
 private let SecAttrSynchronizable: String! = kSecAttrSynchronizable as String
 
-/// A wrapper with the face of UserDefaults: keys are stored as data, dictionaries are `[String: Any]`.
+/// A wrapper with the interface of UserDefaults: keys are stored as data, dictionaries are `[String: Any]`.
 open class DefaultsStyleKeychain {
     public let serviceName: String
 

@@ -6,7 +6,7 @@
 import Foundation
 import KeychainServices
 
-/// A wrapper that came from Objective-C: mutable Foundation dictionaries, `NSError`, class methods.
+/// A wrapper ported from Objective-C: mutable Foundation dictionaries, `NSError`, class methods.
 public final class FoundationStyleKeychain: NSObject {
     public static let errorDomain = "FoundationStyleKeychain"
 

@@ -6,7 +6,7 @@
 import Foundation
 import KeychainServices
 
-// Constants as `String(kSec…)`, an options structure and a status enumeration: as the wrappers do that cover all of the API.
+// Constants as `String(kSec…)`, an options structure and a status enumeration, as in wrappers of the whole API.
 private let Class = String(kSecClass)
 private let AttributeAccessible = String(kSecAttrAccessible)
 private let AttributeAccessControl = String(kSecAttrAccessControl)

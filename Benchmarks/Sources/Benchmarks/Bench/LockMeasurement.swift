@@ -3,7 +3,7 @@ import BenchmarkReport
 import Foundation
 import KeychainServices
 
-/// Measures what a passcode costs.
+/// Measures the cost of a passcode.
 ///
 /// Runs in a process of its own, whose keychain is in a temporary folder.
 struct LockMeasurement {
@@ -17,7 +17,7 @@ struct LockMeasurement {
     let sampleCount: Int
 
     func run() throws -> Report {
-        // The same item in two classes: the keys of one come from the key holder, those of the other from the keybag.
+        // The same item in two classes: the key holder has the keys of one, the keybag those of the other.
         for index in 0..<Self.itemCount {
             try Self.add("device-bound-\(index)", kSecAttrAccessibleAlways)
             try Self.add("under-passcode-\(index)", kSecAttrAccessibleWhenUnlocked)
@@ -51,7 +51,7 @@ struct LockMeasurement {
         return Report(itemCount: 2 * Self.itemCount, summaries: summaries, peakMemory: 0)
     }
 
-    /// Items that need the person, for whom a script types the passcode at once.
+    /// Items that require authentication; a script enters the passcode immediately.
     private func measureProtectedItems() throws -> [Summary] {
         guard
             let control = SecAccessControlCreateWithFlags(
@@ -73,7 +73,7 @@ struct LockMeasurement {
         return [adding.summary(.addProtected), asking.summary(.readAsking), reusing.summary(.readWithContext)]
     }
 
-    /// How many nanoseconds the first read of this process takes: opening the keychain, asking the key holder, reading.
+    /// The duration of the first read in this process, in nanoseconds: it opens the keychain and requests the keys.
     static func firstRead() throws -> UInt64 {
         var samples = Samples()
         try samples.measure { try read("under-passcode-1") }

@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// One run over everything.
+/// A run of all measurements.
 struct MeasuredRun {
     private let options: Options
     private let folder: ThrowAwayFolder
@@ -53,7 +53,7 @@ struct MeasuredRun {
         return try JSONDecoder().decode(Report.self, from: command.output(timeoutSeconds: 600))
     }
 
-    /// A person who types the passcode at once: a script that speaks pinentry's protocol.
+    /// Creates a script that speaks pinentry's protocol and enters the passcode immediately.
     private func scriptedPinentry(directory: String) throws -> String {
         let path = directory + "/pinentry"
         let script = """
@@ -92,7 +92,7 @@ struct MeasuredRun {
         return Report(itemCount: Peer.itemCount, summaries: summaries + [tool.summary(.secretToolProcess)], peakMemory: 0)
     }
 
-    /// The whole process, from start to end, reading one item of a thousand.
+    /// Measures a whole process that reads one of a thousand items.
     private func measureReading(_ peer: any CommandPeer) throws -> Samples {
         try Peer.attempt {
             try Samples.measure(peer.sampleCount) { try peer.command(.get, $0)?.run() }

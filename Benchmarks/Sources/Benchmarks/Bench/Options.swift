@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the command line asks for.
+/// The command-line options of the benchmark.
 struct Options {
     static let usage = """
         usage: Benchmarks [--items N] [--samples N] [--no-peers]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// What is measured.
+/// The measured figures.
 enum Figure: String, Codable {
     case rawLookup = "raw SQLite lookup by primary key"
     case bareAppend = "bare 100-byte append + fdatasync"
@@ -26,7 +26,7 @@ enum Figure: String, Codable {
     case libsecretNew = "libsecret store, new key"
 }
 
-/// Median and 99th percentile of one figure, in microseconds.
+/// The median and the 99th percentile of one figure, in microseconds.
 struct Summary: Codable {
     let figure: Figure
     let median: Double
@@ -34,11 +34,11 @@ struct Summary: Codable {
     let count: Int
 }
 
-/// What one measuring process found with a keychain of one size.
+/// The results of one measuring process with a keychain of one size.
 struct Report: Codable {
     let itemCount: Int
     let summaries: [Summary]
-    /// The most memory that the process ever had in use, in MiB.
+    /// The peak memory of the process, in MiB.
     let peakMemory: Double
 
     func median(_ figure: Figure) -> Double? { summaries.first { $0.figure == figure }?.median }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The figures, and what they are beside the goals.
+/// The table of the figures and the goals.
 struct Table {
     var skipped: [String] = []
 

@@ -3,7 +3,7 @@ import BenchmarkReport
 import Foundation
 import Valet
 
-/// Measures Valet on a keychain that has been filled.
+/// Measures Valet on a filled keychain.
 ///
 /// Runs in a process of its own, whose keychain is in a temporary folder.
 struct ValetMeasurement {
@@ -13,9 +13,11 @@ struct ValetMeasurement {
         subject = try FilledValet(itemCount: itemCount)
     }
 
-    /// Measures everything; writes what the limits need into `directory`.
+    /// Measures everything.
     ///
-    /// A limit and what is held against it take turns, so that a change in the machine's load touches both.
+    /// The files for the limits are in `directory`.
+    ///
+    /// A limit and the operation compared with it are measured in turns, so that a change of the load affects both.
     func run(directory: String, sampleCount: Int) throws -> Report {
         let (valet, itemCount) = (subject.valet, subject.itemCount)
         var summaries: [Summary] = []
@@ -25,7 +27,7 @@ struct ValetMeasurement {
         var (raw, read) = (Samples(), Samples())
         let blockSize = 100
         for start in stride(from: 0, to: sampleCount, by: blockSize) {
-            // The first runs of a block find the caches filled with the other's data and are not counted.
+            // The first runs of a block only warm the caches after the other operation, and are not counted.
             raw.append(try Samples.measure(blockSize) { try rawLookup.lookUp((start + $0) &* 7_919 % itemCount) })
             read.append(try Samples.measure(blockSize) { _ = try valet.string(forKey: keys[start + $0]) })
         }

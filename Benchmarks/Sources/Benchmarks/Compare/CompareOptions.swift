@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// What the command line asks of a comparison.
+/// The command-line options of a comparison.
 struct CompareOptions {
     static let usage = """
         usage: Benchmarks compare [--full | --quick] [--samples N] [--no-peers] [--output FOLDER]

@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// One comparison: Valet and the limits with keychains of each size, then the others.
+/// A comparison: Valet and the limits with keychains of each size, then the peers.
 final class CompareRun {
     private let options: CompareOptions
     private let folder: ThrowAwayFolder
@@ -62,11 +62,11 @@ final class CompareRun {
             let kibibytes = try JSONDecoder().decode(Int.self, from: command.output(timeoutSeconds: 600))
             findings.memory.append(MemoryRow(.valet, operation, itemCount: itemCount, kibibytes: kibibytes))
         }
-        // The one of the usual size is still wanted by the command.
+        // The command is measured later on the keychain of the usual size.
         if itemCount != Peer.itemCount { try FileManager.default.removeItem(atPath: directory) }
     }
 
-    /// Commands of everybody take turns; so all services are up before the first is measured.
+    /// The commands of all peers are measured in turns, so all services are started first.
     private func measureOthers() throws {
         var commands: [any CommandPeer] = []
         attempt(.valetCommand) { try commands.append(ValetCommand(keychainHome: "\(folder.path)/\(Peer.itemCount)/keychain")) }
@@ -96,7 +96,9 @@ final class CompareRun {
         findings.absences += found.absences
     }
 
-    /// All who use the Secret Service; those that come later find the items that libsecret has made.
+    /// Measures all peers that use the Secret Service.
+    ///
+    /// The later ones use the items that libsecret stored.
     private func measureLibsecret(_ session: SecretServiceSession, _ commands: inout [any CommandPeer]) {
         Program.progress("libsecret with \(Peer.itemCount) items ...")
         guard let output = attempt(.libsecret, { try LibsecretPeer(session: session, directory: folder.path).run() }) else { return }
@@ -119,7 +121,7 @@ final class CompareRun {
         }
     }
 
-    /// Notes who is absent, and why.
+    /// Records that a peer is absent, and the reason.
     @discardableResult
     private func attempt<Result>(_ contestant: Contestant, _ body: () throws -> Result) -> Result? {
         do {

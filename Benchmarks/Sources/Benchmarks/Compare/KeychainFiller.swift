@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Makes keychains of growing sizes.
+/// Creates keychains of increasing sizes.
 ///
-/// Filling waits for the disk at each item, so it is done in memory, where that costs nothing; the closed files are then copied.
+/// Adding an item waits for a flush, so the keychain is filled in a file system in memory, and its closed files are then copied.
 struct KeychainFiller {
     private let folder: ThrowAwayFolder
     private var itemCount = 0
@@ -15,16 +15,16 @@ struct KeychainFiller {
 
     func remove() { folder.remove() }
 
-    /// Makes a keychain with `itemCount` items at `home`.
+    /// Creates a keychain with `itemCount` items at `home`.
     ///
-    /// Each call asks for no fewer than the one before.
+    /// `itemCount` must not decrease from call to call.
     mutating func makeKeychain(itemCount: Int, home: String) throws {
         let environment = Program.environment(keychainHome: folder.path)
         let command = Command(Program.path, ["fill", String(self.itemCount), String(itemCount)], environment: environment)
         _ = try command.output(timeoutSeconds: 7_200)
         self.itemCount = itemCount
         try FileManager.default.copyItem(atPath: folder.path, toPath: home)
-        // Otherwise the system would write the copy out while others wait for their flush.
+        // Otherwise the system would write the copy to disk during a measurement, and delay its flushes.
         sync()
     }
 }

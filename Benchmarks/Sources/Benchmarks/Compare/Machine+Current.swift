@@ -3,7 +3,9 @@ import BenchmarkReport
 import Foundation
 
 extension Machine {
-    /// This machine; `folder` is where everyone keeps what is measured.
+    /// Returns a description of this machine.
+    ///
+    /// `folder` is the folder that contains all measured data.
     static func current(folder: String) -> Machine {
         let memory = value("MemTotal", in: "/proc/meminfo").flatMap { Double($0.split(separator: " ").first ?? "") } ?? 0
         return Machine(
@@ -13,11 +15,11 @@ extension Machine {
             fileSystem: fileSystem(of: folder) ?? "unknown file system")
     }
 
-    /// The type of the file system on which `folder` is: that of the longest mount point above it.
+    /// Returns the type of the file system of `folder`: the one with the longest mount point above it.
     private static func fileSystem(of folder: String) -> String? {
         let path = URL(filePath: folder).resolvingSymlinksInPath().path + "/"
         let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
-        // A later mount hides an earlier one at the same place, so of equal lengths the last counts.
+        // A later mount hides an earlier one at the same path, so of equal paths the last counts.
         var best: (length: Int, type: String)?
         for line in mounts.split(separator: "\n") {
             let fields = line.split(separator: " ")
@@ -29,7 +31,7 @@ extension Machine {
         return best?.type
     }
 
-    /// What stands behind the first `name` of a file of names and values.
+    /// Returns the value after the first `name` in a file of names and values.
     private static func value(_ name: String, in path: String, separator: Character = ":") -> String? {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
         for line in text.split(separator: "\n") {

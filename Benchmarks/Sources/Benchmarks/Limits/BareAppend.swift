@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The limit of writing: one hundred bytes at the end of a file, and waiting until they are on the disk.
+/// The limit of writing: appending 100 bytes to a file and flushing them.
 final class BareAppend {
     struct Failure: Error {
         let errorNumber: Int32

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import CRawSQLite
 
-/// SQLite alone, with rows of the size of ours under a 16-byte primary key.
+/// SQLite alone, with rows of the keychain's size and a 16-byte primary key.
 @safe final class RawDatabase {
     struct Failure: Error {
         let code: Int32
     }
 
-    /// The bytes that one of our rows seals.
+    /// The number of encrypted bytes in a row of the keychain.
     static let rowByteCount = 400
 
-    /// SQLite copies what is bound at once.
+    /// SQLite copies bound values immediately.
     private static let transient = unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    // Neither the connection nor a statement is handed out; deinit closes all.
+    // The connection and the statements stay private; deinit closes them.
     private var connection: OpaquePointer?
     private var insertion: OpaquePointer?
     private var lookup: OpaquePointer?
@@ -38,7 +38,7 @@ import CRawSQLite
         try execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// Outside a transaction it returns when the row is on the disk.
+    /// Outside a transaction it returns after the row was flushed.
     func insert(_ index: Int) throws {
         try unsafe bindKey(index, insertion)
         try unsafe row.withUnsafeBytes { bytes in
@@ -65,7 +65,7 @@ import CRawSQLite
         }
     }
 
-    /// Spread over the whole range, as digests are.
+    /// Distributed over the whole range, like digests.
     private static func key(_ index: Int) -> (UInt64, UInt64) {
         let first = UInt64(truncatingIfNeeded: index &+ 1) &* 0x9e37_79b9_7f4a_7c15
         return (first.byteSwapped ^ first, first &* 0xbf58_476d_1ce4_e5b9)

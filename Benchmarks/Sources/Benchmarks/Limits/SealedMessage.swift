@@ -2,7 +2,7 @@
 import Crypto
 import Foundation
 
-/// The limit of encrypting: AES-256-GCM alone, over as many bytes as one of our rows seals.
+/// The limit of encryption: AES-256-GCM alone, with as many bytes as a row of the keychain.
 struct SealedMessage {
     private let message = Data(repeating: 0x5a, count: RawDatabase.rowByteCount)
     private let key = SymmetricKey(size: .bits256)

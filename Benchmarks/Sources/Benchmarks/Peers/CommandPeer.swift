@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// A program that is started anew for each operation, as people and scripts do.
+/// A program that runs once per operation, as for people and scripts.
 protocol CommandPeer {
     var contestant: Contestant { get }
-    /// How often each operation is measured. Few where one takes long.
+    /// The number of samples of each operation; small for slow ones.
     var sampleCount: Int { get }
 
-    /// The command that does `operation`, or nil when there is none.
+    /// Returns the command that performs `operation`; nil if there is none.
     ///
-    /// `setNew` and `remove` of the same `index` belong together.
+    /// `remove` removes the item that `setNew` with the same `index` adds.
     func command(_ operation: KeychainOperation, _ index: Int) -> Command?
 }

@@ -2,10 +2,10 @@
 import BenchmarkReport
 import Foundation
 
-/// Whole processes of all contestants, in turns.
+/// Measures the commands of all contestants as whole processes, in turns.
 struct CommandRounds {
     let peers: [any CommandPeer]
-    /// A folder that is there for the run.
+    /// The temporary folder of the run.
     let directory: String
 
     struct Findings {
@@ -14,14 +14,14 @@ struct CommandRounds {
         var absences: [Comparison.Absence] = []
     }
 
-    /// In the order in which they can follow each other: what is made is removed.
+    /// In an order in which each operation prepares the next: a new item is later removed.
     private static let operations = [KeychainOperation.setNew, .get, .overwrite, .remove, .allKeys]
 
     func run() throws -> Findings {
         var findings = Findings()
         var samples: [Contestant: [KeychainOperation: Samples]] = [:]
         var failed: Set<Contestant> = []
-        // The first round warms up and is not counted.
+        // The first round only warms the caches and is not counted.
         for round in 0...(peers.map(\.sampleCount).max() ?? 0) {
             for operation in Self.operations {
                 for peer in peers where round <= peer.sampleCount && !failed.contains(peer.contestant) {

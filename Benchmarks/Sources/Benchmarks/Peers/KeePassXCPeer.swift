@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// KeePassXC's command line, with a database that has a password and the key derivation that the command chooses by itself.
+/// KeePassXC's command line, with a database that has a password and the default key derivation.
 struct KeePassXCPeer: CommandPeer {
     let contestant = Contestant.keePassXC
     let sampleCount = 10
@@ -39,7 +39,9 @@ struct KeePassXCPeer: CommandPeer {
             input: password + "\n" + input)
     }
 
-    /// A thousand entries, whose value is no secret: it stands in this source.
+    /// A thousand entries.
+    ///
+    /// Their value is part of this source, so it is not secret.
     private static func export() -> String {
         let entries = (0..<Peer.itemCount).map { index in
             "<Entry><String><Key>Title</Key><Value>\(FilledValet.key(index))</Value></String>"

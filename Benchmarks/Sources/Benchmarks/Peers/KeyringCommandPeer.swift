@@ -12,7 +12,7 @@ struct KeyringCommandPeer: CommandPeer {
         case .get: make("get", FilledValet.key(index))
         case .setNew: make("set", "command-\(index)", input: FilledValet.value + "\n")
         case .remove: make("del", "command-\(index)")
-        // It overwrites what it has made itself, and lists nothing.
+        // It overwrites only its own items, and cannot list keys.
         case .contains, .overwrite, .allKeys: nil
         }
     }

@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// libsecret, measured by a small C program that is built for it.
+/// libsecret, measured by a small C program.
 struct LibsecretPeer {
     struct SampleCounts {
         var reads = 300

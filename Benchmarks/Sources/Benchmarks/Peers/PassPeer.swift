@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// `pass`, with a key made for it, which has no passphrase.
+/// `pass`, with a new key without a passphrase.
 final class PassPeer: CommandPeer {
     let contestant = Contestant.pass
     let sampleCount = 15
@@ -21,14 +21,14 @@ final class PassPeer: CommandPeer {
             try run("pass", ["init", Peer.service])
             try run("pass", ["insert", "-m", "-f", FilledValet.key(0)], input: FilledValet.value + "\n")
         }
-        // An entry is a file, and encrypting a thousand of them by one command each would take minutes.
+        // Each entry is a file. A thousand commands that each encrypt one would take minutes.
         for index in 1..<Peer.itemCount {
             try FileManager.default.copyItem(
                 atPath: "\(store)/\(FilledValet.key(0)).gpg", toPath: "\(store)/\(FilledValet.key(index)).gpg")
         }
     }
 
-    /// Ends the agent that gpg has started, and removes its sockets where they are not below the folder.
+    /// Ends the agent that gpg has started, and removes its sockets outside the folder.
     func end() {
         try? Command("gpgconf", ["--kill", "all"], environment: environment).run()
         try? Command("gpgconf", ["--remove-socketdir"], environment: environment).run()
@@ -42,7 +42,7 @@ final class PassPeer: CommandPeer {
         case .setNew: make(["insert", "-m", "new-\(index)"], input: FilledValet.value + "\n")
         case .overwrite: make(["insert", "-m", "-f", FilledValet.key(index)], input: FilledValet.value + "\n")
         case .remove: make(["rm", "-f", "new-\(index)"])
-        // Its list is drawn as a tree by `tree`, where that is installed.
+        // Its list requires the program `tree`.
         case .allKeys: Command.find("tree") == nil ? nil : make(["ls"])
         case .contains: nil
         }

@@ -2,9 +2,11 @@
 import BenchmarkReport
 import Foundation
 
-/// What others have in common: each keeps everything below a throw-away folder, and may be absent.
+/// Shared code of the peers.
+///
+/// Each peer keeps its data in a temporary folder, and may be absent.
 enum Peer {
-    /// Why a contestant cannot be measured here.
+    /// The reason why a contestant cannot be measured on this machine.
     struct Unavailable: Error {
         let reason: String
     }
@@ -12,14 +14,14 @@ enum Peer {
     static let itemCount = 1_000
     static let service = FilledValet.identifier
 
-    /// Throws when one of `programs` is not there.
+    /// Throws if one of `programs` is not installed.
     static func require(_ programs: [String], packages: String) throws {
         for program in programs where Command.find(program) == nil {
             throw Unavailable(reason: "\(program) is not installed (Debian: \(packages); Scripts/install-peers.sh)")
         }
     }
 
-    /// An environment in which a program finds nothing of the person who runs this.
+    /// Returns an environment without the files and settings of the user.
     static func environment(home: String, _ more: [String: String] = [:]) -> [String: String] {
         [
             "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8",
@@ -28,13 +30,13 @@ enum Peer {
         ].merging(more) { _, new in new }
     }
 
-    /// Our sources for peers, which are built or run where they are measured.
+    /// Returns the path of a measuring program in C or Python.
     static func source(_ name: String) -> String {
         URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Peers/\(name)").path
     }
 
-    /// Says what failed instead of failing the whole run.
+    /// Converts an error to `Unavailable`, so that it does not fail the whole run.
     static func attempt<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

@@ -2,14 +2,14 @@
 import BenchmarkReport
 import Foundation
 
-/// python-keyring over the same Secret Service.
+/// python-keyring with the same Secret Service.
 struct PythonKeyringPeer {
     let python: String
     let environment: [String: String]
 
     init(session: SecretServiceSession) throws {
         environment = session.environment.merging(["PYTHON_KEYRING_BACKEND": "keyring.backends.SecretService.Keyring"]) { _, new in new }
-        // The one on the path may not be the one for which the distribution's packages are.
+        // The distribution's packages may be for another interpreter than the first in PATH.
         var found: String?
         for candidate in [Command.find("python3"), "/usr/bin/python3"].compactMap(\.self) where found == nil {
             let probe = Command(candidate, ["-c", "import keyring, secretstorage"], environment: environment)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// gnome-keyring in a D-Bus session and a home of its own, so that nobody's keyring is touched.
+/// gnome-keyring in its own D-Bus session and home folder, so that it never uses the user's keyring.
 final class SecretServiceSession {
     let environment: [String: String]
     private let session: CompanionProcess
@@ -10,7 +10,7 @@ final class SecretServiceSession {
     init(home: String) throws {
         try Peer.require(["dbus-run-session", "gnome-keyring-daemon"], packages: "gnome-keyring dbus")
         var environment = Peer.environment(home: home)
-        // The password comes with the first line. The daemon leaves its session with the bus, and that with the shell, which
+        // The first line is the password. The daemon exits with the bus, and the bus with the shell, which
         // waits for the end of its input.
         let script = """
             read -r password

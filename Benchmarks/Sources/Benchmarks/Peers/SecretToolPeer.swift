@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// libsecret's command, on the items that libsecret was measured with.
+/// libsecret's command, with the items from the measurement of libsecret.
 struct SecretToolPeer: CommandPeer {
     let contestant = Contestant.secretTool
     let sampleCount = 50
@@ -18,7 +18,7 @@ struct SecretToolPeer: CommandPeer {
         case .setNew: make("store", "--label=benchmark", "new-\(index)", input: FilledValet.value)
         case .overwrite: make("store", "--label=benchmark", FilledValet.key(index), input: FilledValet.value)
         case .remove: make("clear", "new-\(index)")
-        // Its search prints every secret too, which is another thing than listing.
+        // Its search also prints every secret, so it is not comparable with listing.
         case .contains, .allKeys: nil
         }
     }

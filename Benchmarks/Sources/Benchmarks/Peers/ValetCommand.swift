@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// Our own command, on the keychain that Valet was measured with.
+/// The command `valet`, with the keychain from the measurement of Valet.
 struct ValetCommand: CommandPeer {
     let contestant = Contestant.valetCommand
     let sampleCount = 50
@@ -16,7 +16,7 @@ struct ValetCommand: CommandPeer {
         guard FileManager.default.isExecutableFile(atPath: program) else {
             throw Peer.Unavailable(reason: "\(program) is not there: run `make release`")
         }
-        // The items belong to the program that made them, which is this one.
+        // The items belong to this program, which created them.
         environment = [
             "KEYCHAIN_HOME": keychainHome, "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
             "VALET_IDENTIFIER": FilledValet.identifier, "VALET_ACCESSIBILITY": "when-unlocked",

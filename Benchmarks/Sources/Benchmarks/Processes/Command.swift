@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A program to start.
+/// A program to run, with its arguments.
 struct Command {
     struct Failure: Error {
         let program: String
@@ -11,9 +11,9 @@ struct Command {
     let program: String
     let arguments: [String]
     let environment: [String: String]
-    /// What it reads.
+    /// The standard input.
     ///
-    /// At most what a pipe holds, so that nobody need wait for it to be read.
+    /// At most the capacity of a pipe, so that writing it never blocks.
     let input: String
 
     init(_ program: String, _ arguments: [String], environment: [String: String], input: String = "") {
@@ -23,19 +23,21 @@ struct Command {
         self.input = input
     }
 
-    /// Runs it as cheaply as the system can, its words thrown away, and throws if it fails or takes too long.
+    /// Runs the program with the least overhead and without its output.
+    ///
+    /// Throws if it fails or times out.
     func run(timeoutSeconds: Double = 60) throws {
         let nowhere = unsafe open("/dev/null", O_WRONLY | O_CLOEXEC)
         defer { close(nowhere) }
         try finish(SpawnedProcess(self, output: nowhere, error: nowhere), timeoutSeconds) { "" }
     }
 
-    /// Runs it and returns what it writes.
+    /// Runs the program and returns its output.
     func output(timeoutSeconds: Double) throws -> Data {
         let (output, error) = (try ScratchFile(), try ScratchFile())
         try finish(SpawnedProcess(self, output: output.descriptor, error: error.descriptor), timeoutSeconds) {
             let lines = (try? error.contents()).map { String(decoding: $0, as: UTF8.self).split(separator: "\n") } ?? []
-            // Compilers say most in the line with their first error, everyone else in the last.
+            // The most useful line is the first error of a compiler, and the last line of other programs.
             return (lines.first { $0.contains("error:") } ?? lines.last).map { ": " + $0 } ?? ""
         }
         return try output.contents()
@@ -46,7 +48,7 @@ struct Command {
         guard ending == .code(0) else { throw Failure(program: program, reason: ending.description + complaint()) }
     }
 
-    /// Where the program is, as a shell would find it.
+    /// Returns the path of a program, found in PATH as by a shell.
     static func find(_ program: String) -> String? {
         (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").map { "\($0)/\(program)" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }

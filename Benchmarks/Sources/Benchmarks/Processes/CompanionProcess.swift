@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A program that runs beside what is measured, says with one line that it is ready, and ends when its input does.
+/// A background program during a measurement.
+///
+/// It writes one line when it is ready, and exits at the end of its input.
 final class CompanionProcess {
     private let command: Command
     private let process: SpawnedProcess
@@ -20,13 +22,13 @@ final class CompanionProcess {
 
     deinit { close(outputEnd) }
 
-    /// The line with which it says that it is ready.
+    /// Reads the line that the program writes when it is ready.
     func readLine(timeoutSeconds: Double = 60) throws -> String {
         var bytes: [UInt8] = []
         var byte: UInt8 = 0
         while true {
             var waited = pollfd(fd: outputEnd, events: Int16(POLLIN), revents: 0)
-            // One byte at a time: it is one short line, and no more than it is taken.
+            // One byte at a time, so that only this line is consumed.
             guard unsafe poll(&waited, 1, Int32(timeoutSeconds * 1_000)) == 1, unsafe read(outputEnd, &byte, 1) == 1 else {
                 throw Command.Failure(program: command.program, reason: "did not become ready")
             }
@@ -35,7 +37,7 @@ final class CompanionProcess {
         }
     }
 
-    /// Ends it and waits, but not for ever.
+    /// Ends the program and waits for it, for a limited time.
     func end(timeoutSeconds: Double = 10) {
         guard inputEnd >= 0 else { return }
         close(inputEnd)

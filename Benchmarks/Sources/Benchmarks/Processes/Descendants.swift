@@ -2,16 +2,16 @@
 import CBenchmarkShims
 import Foundation
 
-/// The processes that this one started, and those that they left behind.
+/// The child processes of this process, and orphans of those.
 enum Descendants {
-    /// From now on a daemon that is left behind becomes a child of this process.
+    /// Makes orphaned daemons children of this process from now on.
     static func adopt() { _ = benchmark_adopt_orphans() }
 
-    /// Kills every child that is still there, and those that become children by that.
+    /// Kills every remaining child, and the orphans that become children as a result.
     ///
-    /// Called when all that is still wanted has been waited for.
+    /// Call it after waiting for all processes whose results are needed.
     static func end() {
-        // Bounded, should a child be stuck in the kernel; the children of a killed child come in the next round.
+        // Bounded, because a child may be stuck in the kernel. The next round kills the children of killed children.
         for _ in 0..<100 {
             let children = children()
             if children.isEmpty { return }

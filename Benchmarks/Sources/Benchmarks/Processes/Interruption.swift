@@ -2,16 +2,16 @@
 import Foundation
 import Synchronization
 
-/// What remains to be done when somebody ends the run early.
+/// The cleanup after an interruption of the run.
 enum Interruption {
-    /// The signals that people and systems send to end a program.
+    /// The signals that terminate a program.
     static let signals = [SIGINT, SIGTERM, SIGHUP]
 
     private static let isUnderway = Atomic(false)
 
     private static let folders = Mutex<[String]>([])
 
-    // Dispatch lets sources be used from any thread; nobody does anything with these but keep them.
+    // Dispatch sources can be used from any thread; these are only retained.
     nonisolated(unsafe) private static let sources: [any DispatchSourceSignal] = signals.map { number in
         signal(number, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: number)
@@ -25,15 +25,15 @@ enum Interruption {
         return source
     }
 
-    /// Has `folder` removed, and all child processes ended, on interruption.
+    /// Removes `folder` and kills all child processes when the run is interrupted.
     static func remember(_ folder: String) {
         _ = unsafe sources
         folders.withLock { $0.append(folder) }
     }
 
-    /// Does not return once the end has begun.
+    /// Does not return after the cleanup has begun.
     ///
-    /// Otherwise the run would take the end of its child processes for a finding, and go on to write into what is being removed.
+    /// Otherwise the run would report killed child processes as failures, and write into the folder that is being removed.
     static func holdIfUnderway() {
         while isUnderway.load(ordering: .sequentiallyConsistent) { sleep(1) }
     }

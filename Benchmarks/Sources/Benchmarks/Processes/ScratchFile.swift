@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A file without a name, which takes what a program writes: unlike a pipe it is never full, and never keeps a reader waiting.
+/// An unnamed file for the output of a program.
+///
+/// Unlike a pipe, it is never full and never blocks a reader.
 @safe final class ScratchFile {
     // Closed by deinit, never handed out.
     private let file: UnsafeMutablePointer<FILE>

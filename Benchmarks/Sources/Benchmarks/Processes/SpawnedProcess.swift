@@ -2,7 +2,9 @@
 import CBenchmarkShims
 import Glibc
 
-/// A program that was started, and must be waited for.
+/// A started program.
+///
+/// The caller must wait for it.
 struct SpawnedProcess {
     enum Ending: Equatable, CustomStringConvertible {
         case code(Int32)
@@ -21,7 +23,9 @@ struct SpawnedProcess {
     private let command: Command
     private let processID: pid_t
 
-    /// Starts `command`; it writes to these descriptors and reads its input, or from `standardInput`.
+    /// Starts `command` with these descriptors.
+    ///
+    /// Its standard input is `standardInput` or, without one, the input of the command.
     init(_ command: Command, standardInput: Int32? = nil, output: Int32, error: Int32) throws {
         Interruption.holdIfUnderway()
         let (readEnd, writeEnd) = try Self.pipe()
@@ -39,14 +43,14 @@ struct SpawnedProcess {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
-        // What this process ignores, its children do not.
+        // The child must not inherit the ignored signals of this process.
         var heeded = sigset_t()
         unsafe sigemptyset(&heeded)
         for signal in Interruption.signals + [SIGPIPE] { unsafe sigaddset(&heeded, signal) }
         unsafe posix_spawnattr_setsigdefault(&attributes, &heeded)
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
 
-        // Copies that live until the end of the call, ended by the null pointer that posix_spawn asks for.
+        // Copies that are valid until the end of the call, with the terminating null pointer that posix_spawn requires.
         let arguments = unsafe ([command.program] + command.arguments).map { unsafe strdup($0) }
         let environment = unsafe command.environment.map { unsafe strdup("\($0.key)=\($0.value)") }
         defer { _ = unsafe (arguments + environment).map { unsafe free($0) } }
@@ -57,7 +61,7 @@ struct SpawnedProcess {
         self.processID = processID
     }
 
-    /// Waits for its end, and kills it at the deadline.
+    /// Waits for the process to exit, and kills it at the deadline.
     func wait(timeoutSeconds: Double) throws -> Ending {
         var status: Int32 = 0
         let code = unsafe benchmark_wait(processID, Int32(timeoutSeconds * 1_000), &status)
@@ -68,7 +72,7 @@ struct SpawnedProcess {
         return status & 0x7f == 0 ? .code(status >> 8 & 0xff) : .signal(status & 0x7f)
     }
 
-    /// A pipe of which no program that is started inherits an end by chance.
+    /// A pipe whose ends are not inherited by other child processes.
     static func pipe() throws -> (readEnd: Int32, writeEnd: Int32) {
         var descriptors: [Int32] = [-1, -1]
         guard unsafe Glibc.pipe(&descriptors) == 0 else { throw Command.Failure(program: "pipe", reason: "error \(errno)") }

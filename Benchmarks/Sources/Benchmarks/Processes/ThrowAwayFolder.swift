@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A folder that is there for one run, also when that is interrupted.
+/// A temporary folder for one run, removed also after an interruption.
 struct ThrowAwayFolder {
     let path: String
 
-    /// Makes a folder in `parent`, with a short name: sockets below it must fit into 107 bytes.
+    /// Creates a folder in `parent`, with a short name, because the path of a socket is limited to 107 bytes.
     init(in parent: String = FileManager.default.temporaryDirectory.path) throws {
         var template = Array((parent.hasSuffix("/") ? "\(parent)keychain-XXXXXX" : "\(parent)/keychain-XXXXXX").utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
@@ -17,7 +17,7 @@ struct ThrowAwayFolder {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// A folder below it.
+    /// Creates a folder in this one.
     func makeFolder(_ name: String) throws -> String {
         let folder = path + "/" + name
         try FileManager.default.createDirectory(

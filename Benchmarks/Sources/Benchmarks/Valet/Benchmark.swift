@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// Something to measure with a keychain of each size, in a process of its own.
+/// A measurement with a keychain of each size, in its own process.
 ///
-/// A new one becomes part of every run when it stands in `BenchmarkList.all`. It leaves the keychain with the items that it found.
+/// `BenchmarkList.all` lists the benchmarks of a run. A benchmark must leave the items of the keychain unchanged.
 protocol Benchmark {
-    /// Names it in an argument list.
+    /// The name in an argument list.
     static var name: String { get }
 
     init()
@@ -13,19 +13,19 @@ protocol Benchmark {
     func run(_ setting: BenchmarkSetting) throws -> [Row]
 }
 
-/// What a benchmark works with.
+/// The environment of a benchmark.
 struct BenchmarkSetting {
     let subject: FilledValet
-    /// How often each cheap operation is measured.
+    /// The number of samples of a cheap operation.
     ///
-    /// Those that wait for the disk are measured less often.
+    /// Operations that wait for the disk have fewer samples.
     let sampleCount: Int
-    /// A folder beside the keychain, on the same file system.
+    /// A folder on the file system of the keychain.
     let directory: String
 
     var itemCount: Int { subject.itemCount }
     var writeSampleCount: Int { max(100, sampleCount / 10) }
-    /// Listing takes longer the more there is.
+    /// The duration of a listing increases with the number of items.
     var listingSampleCount: Int { itemCount <= 10_000 ? 20 : itemCount <= 100_000 ? 5 : 3 }
 }
 

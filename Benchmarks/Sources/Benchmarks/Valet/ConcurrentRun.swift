@@ -3,7 +3,7 @@ import BenchmarkReport
 import Foundation
 import Synchronization
 
-/// What several threads did at once.
+/// A run of one operation in several concurrent threads.
 struct ConcurrentRun {
     struct TooLate: Error {}
 
@@ -15,7 +15,9 @@ struct ConcurrentRun {
     let samples: Samples
     let operationsPerSecond: Double
 
-    /// Starts the threads, lets all of them go at once, and waits for the last; each does `operation` so many times.
+    /// Starts the threads, releases them together, and waits for all.
+    ///
+    /// Each performs `operation` the given number of times.
     init(
         threadCount: Int, operationCount: Int, timeoutSeconds: Double = 300,
         _ operation: @escaping @Sendable (_ thread: Int, _ index: Int) throws -> Void

@@ -19,17 +19,17 @@ struct FilledValet: Sendable {
 
     static func key(_ index: Int) -> String { "account-\(index)" }
 
-    /// Any of the items, those of neighbouring numbers far from each other.
+    /// Returns the key of an item; consecutive numbers give keys far from each other.
     func spreadKey(_ index: Int) -> String { Self.key((index &* 7_919) % itemCount) }
 
-    /// Adds what is missing when `presentCount` items are there.
+    /// Adds the missing items if `presentCount` items exist.
     func fill(presentCount: Int) throws {
         for index in presentCount..<max(presentCount, itemCount) { try valet.setString(Self.value, forKey: Self.key(index)) }
     }
 
-    /// Does `operation` once.
+    /// Performs `operation` once.
     ///
-    /// What is set anew is named by `scope` and `index`, and `remove` removes that.
+    /// The key of a new item consists of `scope` and `index`; `remove` removes that item.
     func perform(_ operation: KeychainOperation, _ index: Int, scope: String = "") throws {
         switch operation {
         case .get: _ = try valet.string(forKey: spreadKey(index))

@@ -2,12 +2,12 @@
 import BenchmarkReport
 import Foundation
 
-/// A process that does one operation for a while and says how much memory it took.
+/// A process that repeats one operation and reports its peak memory.
 enum MemoryProbe {
     static func run(_ operation: KeychainOperation, itemCount: Int) throws -> Int {
         let subject = try FilledValet(itemCount: itemCount)
         for index in 0..<(operation == .allKeys ? 3 : 200) {
-            // Removing needs something to remove.
+            // Removing requires items.
             if operation == .remove { try subject.perform(.setNew, index) }
             try subject.perform(operation, index)
         }
@@ -16,7 +16,7 @@ enum MemoryProbe {
         return peak
     }
 
-    /// The most memory that this process ever had in use.
+    /// The peak memory of this process.
     static func peakKibibytes() throws -> Int {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

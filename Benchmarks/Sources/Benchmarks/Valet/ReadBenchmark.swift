@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// Reading, beside SQLite's lookup and the opening and sealing of as many bytes.
+/// Reading, compared with SQLite's lookup and with decrypting and encrypting as many bytes.
 ///
-/// They take turns, so that a change in the machine's load touches all of them.
+/// They are measured in turns, so that a change of the load affects all of them.
 struct ReadBenchmark: Benchmark {
     static let name = "read"
     private static let blockSize = 100
@@ -15,7 +15,7 @@ struct ReadBenchmark: Benchmark {
         let message = try SealedMessage()
         var (raw, open, seal, get, contains) = (Samples(), Samples(), Samples(), Samples(), Samples())
         for start in stride(from: 0, to: setting.sampleCount, by: Self.blockSize) {
-            // The first runs of a block find the caches filled with the others' data and are not counted.
+            // The first runs of a block only warm the caches after the other operations, and are not counted.
             raw.append(try Samples.measure(Self.blockSize) { try database.lookUp((start + $0) &* 7_919 % itemCount) })
             get.append(try Samples.measure(Self.blockSize) { try subject.perform(.get, start + $0) })
             open.append(try Samples.measure(Self.blockSize) { _ in try message.open() })

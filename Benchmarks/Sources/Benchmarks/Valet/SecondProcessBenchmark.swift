@@ -2,7 +2,7 @@
 import BenchmarkReport
 import Foundation
 
-/// Every operation while a second process reads, or writes, the same keychain without a pause.
+/// Every operation while a second process continuously reads or writes the same keychain.
 struct SecondProcessBenchmark: Benchmark {
     static let name = "second-process"
 
@@ -26,21 +26,21 @@ struct SecondProcessBenchmark: Benchmark {
     private func count(_ operation: KeychainOperation, _ setting: BenchmarkSetting) -> Int {
         switch operation {
         case .get, .contains: setting.sampleCount / 2
-        // As many new keys as are removed then.
+        // As many new keys as are removed later.
         case .setNew, .overwrite, .remove: setting.writeSampleCount / 2
         case .allKeys: max(3, setting.listingSampleCount / 2)
         }
     }
 }
 
-/// The process beside the measured one.
+/// The second process, which runs during the measurement.
 enum SecondProcess: String, CaseIterable {
     case reader
     case writer
 
     var circumstance: Circumstance { self == .reader ? .besideReader : .besideWriter }
 
-    /// Works until its input ends, or for an hour: then nobody is there any more.
+    /// Runs until its input ends, and at most an hour, in case the measuring process is gone.
     func run(itemCount: Int) throws {
         let subject = try FilledValet(itemCount: itemCount)
         let operation = self == .reader ? KeychainOperation.get : .overwrite

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// Eight threads doing the same at once, in turns with one.
+/// Each operation in eight concurrent threads, in turns with one thread.
 struct ThreadBenchmark: Benchmark {
     static let name = "threads"
     private static let threadCount = 8
@@ -9,7 +9,7 @@ struct ThreadBenchmark: Benchmark {
 
     func run(_ setting: BenchmarkSetting) throws -> [Row] {
         var rows: [Row] = []
-        // New keys are removed by the operation after, and listing finds as many as there were.
+        // The next operation removes the new keys, so that listing finds the original number of items.
         var (latencies, rates, singleRates) = (
             [KeychainOperation: Samples](), [KeychainOperation: [Double]](), [KeychainOperation: [Double]]()
         )
@@ -42,12 +42,12 @@ struct ThreadBenchmark: Benchmark {
         return rows
     }
 
-    /// How many operations each thread does in a round, or nil for none.
+    /// The number of operations of each thread in a round; nil to skip the operation.
     private func operationCount(_ operation: KeychainOperation, _ setting: BenchmarkSetting, _ round: Int) -> Int? {
         switch operation {
         case .get, .contains: max(50, setting.sampleCount / (2 * Self.roundCount))
         case .setNew, .overwrite, .remove: max(10, setting.writeSampleCount / (2 * Self.roundCount))
-        // Eight lists of a million keys are no longer a keychain's work.
+        // Eight concurrent lists of a million keys are not a realistic load.
         case .allKeys: setting.itemCount <= 10_000 ? 2 : setting.itemCount <= 100_000 && round == 0 ? 1 : nil
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchmarkReport
 
-/// Writing, beside SQLite's durable insert and a bare append that is flushed; all of them in turns.
+/// Writing, compared with SQLite's durable insert and a flushed append, all in turns.
 struct WriteBenchmark: Benchmark {
     static let name = "write"
     private static let warmUpCount = 20
