@@ -58,7 +58,7 @@ struct LocalAuthenticationIdiomTests {
             try await context.evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "Unlock the safe")
             Issue.record("the user cannot authenticate in this test")
         } catch LAError.userCancel, LAError.appCancel {
-            Issue.record("the evaluation succeeded without a prompt")
+            Issue.record("no prompt was shown that could be canceled")
         } catch let error as LAError {
             switch error.code {
             case .userFallback: Issue.record("there is no fallback")

@@ -21,6 +21,9 @@ void keychain_stack_wipe(void);
 /* Wipes 8 KiB: enough for one cipher call, and cheap enough for each one. */
 void keychain_stack_wipe_near(void);
 
+/* Clears the vector registers, in which memcpy leaves part of what it has copied. A new thread inherits them from the thread that creates it. */
+void keychain_vector_registers_clear(void);
+
 /* Fills the buffer from the kernel's random generator, waiting until it is seeded. Returns false if getrandom is not available. */
 bool keychain_random_bytes(void *buffer, size_t byte_count);
 

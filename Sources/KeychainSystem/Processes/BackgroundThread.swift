@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 internal import Glibc
 
 /// A detached thread that handles no signals: signals belong to the program.
@@ -24,6 +25,9 @@ package enum BackgroundThread {
         var thread = pthread_t()
         // The thread releases this reference.
         let context = unsafe Unmanaged.passRetained(Body(body))
+        // The new thread inherits the vector registers, in which copying a secret leaves part of it. The dynamic linker saves them on the
+        // new thread's stack when it resolves a symbol, and nothing would wipe them there.
+        keychain_vector_registers_clear()
         let result = unsafe pthread_create(
             &thread, nil,
             { context in
