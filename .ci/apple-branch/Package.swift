@@ -6,8 +6,8 @@ import PackageDescription
 // The sources are the repository's own, over the symbolic link `Sources`. Modules named Security and LocalAuthentication stand in for
 // Apple's: they re-export SecurityAPI. What this proves is the imports of that branch, not Apple's stricter coercions.
 //
-// The engine has a stand-in too. Nothing here runs it, and the real one would build all of swift-crypto for that. The two files of it that
-// SecurityAPI also needs are linked to.
+// The engine has a stand-in too. Nothing here runs it, and the real one would build all of swift-crypto for that. The file of it that
+// SecurityAPI also needs is a symbolic link.
 
 let package = Package(
     name: "apple-branch",

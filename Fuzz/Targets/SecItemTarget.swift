@@ -96,7 +96,7 @@ struct SecItemTarget: FuzzTarget {
             reference: PersistentReference(itemClass: request.itemClass, id: ItemID(high: 1, low: 2)), attributes: attributes,
             accessControl: accessControl, secret: request.secret)
         for parts in [[.attributes, .data], [.attributes, .reference, .persistentReference]] as [ResultParts] {
-            var renderer = ItemRenderer(parts: parts, verb: .copyMatching)
+            let renderer = ItemRenderer(parts: parts, verb: .copyMatching)
             guard var dictionary = renderer.render(item) as? [String: Any] else { return expect(false, "an item is returned as nothing") }
             dictionary[kSecClass] = request.itemClass.rawValue
             if !accessControl.isUnconstrained { dictionary[kSecAttrAccessible] = nil }

@@ -12,7 +12,7 @@ guard securityStandsIn, localAuthenticationStandsIn else { exit(1) }
 let query = [kSecClass as String: kSecClassGenericPassword] as CFDictionary
 guard SecItemCopyMatching(query, nil) == errSecNotAvailable else { exit(1) }
 
-// And so do those of LocalAuthentication. Nobody is authenticated: there is no keychain to prove anything to.
+// So do those of LocalAuthentication. No authentication succeeds, because there is no keychain.
 let context = LAContext()
 guard context.setCredential(Data("12345".utf8), type: .applicationPassword), context.isCredentialSet(.applicationPassword) else { exit(1) }
 do {

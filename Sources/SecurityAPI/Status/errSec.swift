@@ -35,7 +35,7 @@ public let errSecUserCanceled: OSStatus = -128
 /// The request is not valid in this place or at this time.
 public let errSecBadReq: OSStatus = -909
 
-/// A part of the keychain failed within itself.
+/// Internal error.
 public let errSecInternalComponent: OSStatus = -2070
 
 /// The failure has no better code.
