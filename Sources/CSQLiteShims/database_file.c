@@ -82,12 +82,14 @@ static void classify_header(keychain_checksummed_file *file, const uint8_t *head
     file->state = is_store ? KEYCHAIN_PAGES_CHECKED : KEYCHAIN_PAGES_FOREIGN;
 }
 
-/* Classifies the file on the first call. An empty file stays unknown, so the next call tries again. */
+/* Classifies the file on the first call. A file without its first page stays unknown, so the next call tries again: it is empty, or SQLite,
+   whose cache was full, has written other pages of a new database first. */
 static int detect_state(sqlite3_file *file) {
+    static const uint8_t absent[16];
     if (ours(file)->state != KEYCHAIN_PAGES_UNKNOWN) return SQLITE_OK;
     uint8_t header[100];
     int code = read_below(file, header, sizeof header, 0);
-    if (code == SQLITE_OK) classify_header(ours(file), header);
+    if (code == SQLITE_OK && memcmp(header, absent, sizeof absent) != 0) classify_header(ours(file), header);
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
