@@ -27,8 +27,10 @@ final class TemporaryMount: Sendable {
 
     deinit { _ = Self.run("/bin/umount", "--lazy", directory.path) }
 
+    /// Repeats the remount if the file system is busy: a process that another test starts holds this one's files open until its exec.
     func makeReadOnly() throws {
-        guard Self.run("/bin/mount", "-o", "remount,ro", directory.path) else { throw CocoaError(.fileWriteUnknown) }
+        for _ in 0..<100 where Self.run("/bin/mount", "-o", "remount,ro", directory.path) { return }
+        throw CocoaError(.fileWriteUnknown)
     }
 
     func makeWritable() throws {
