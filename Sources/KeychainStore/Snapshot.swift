@@ -12,7 +12,7 @@ extension SQLiteItemStore {
     /// Throws `.duplicateItem` if the file exists and `replacingExisting` is false, `.readOnly` or `.notAvailable` if the file cannot be
     /// written, and `.notAvailable` for a path that belongs to a store in use.
     package func snapshot(to path: String, replacingExisting: Bool = false) throws(KeychainFailure) {
-        let file = try AtomicFile(path)
+        let file = try AtomicFile(path, companionSuffixes: FileLocation.companionSuffixes)
         let outcome = try withReader { session throws(KeychainFailure) in
             guard session.pathStillMatchesFile else {
                 session.health.markBroken()

@@ -41,7 +41,8 @@ struct StoreCreator {
             throw KeychainFailure(.notAvailable, "\(directory) is gone", path: directory, subject: .store)
         }
         try StoreFile.checkDirectory(location.directory, fileSystem: options.fileSystem)
-        return try AtomicFile(location, acceptsFixedMode: false).publish { temporary throws(KeychainFailure) in
+        return try AtomicFile(location, acceptsFixedMode: false, companionSuffixes: FileLocation.companionSuffixes).publish {
+            temporary throws(KeychainFailure) in
             try build(temporary)
         }
     }
