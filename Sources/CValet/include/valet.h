@@ -617,7 +617,8 @@ uint64_t valet_enclave_hash(valet_enclave *handle);
 /** As `valet_describe()`. */
 valet_status valet_enclave_describe(valet_enclave *handle, char **text, size_t *text_length);
 
-/** As `valet_can_access()`: whether values can be stored now, and read after authentication. Shows no prompt. */
+/** As `valet_can_access()`, for the class that requires a passcode. Shows no prompt, and does not check whether the person can
+ *  satisfy the access control. */
 bool valet_enclave_can_access(valet_enclave *handle);
 
 /** As `valet_set()`. Shows no prompt. */

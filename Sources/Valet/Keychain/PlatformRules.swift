@@ -61,9 +61,6 @@ enum PlatformRules {
 
     /// Sets the text of the prompt.
     static func promptEntries(_ prompt: String) -> [String: Any] { prompt.isEmpty ? [:] : ["u_OpPrompt": prompt] }
-
-    /// Returns true: these platforms have no API to find out.
-    static func hasBiometry() -> Bool { true }
     #else
     /// Makes a call fail instead of prompting the user.
     static func withoutPromptEntries() -> [String: Any] {
@@ -77,12 +74,6 @@ enum PlatformRules {
         let context = LAContext()
         if !prompt.isEmpty { context.localizedReason = prompt }
         return [kSecUseAuthenticationContext as String: context]
-    }
-
-    /// Returns whether biometric authentication is available now.
-    static func hasBiometry() -> Bool {
-        // The error pointer is nil.
-        unsafe LAContext().canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
     }
     #endif
 }

@@ -48,9 +48,6 @@ extension SecureEnclaveAccessControl {
         case .devicePasscode: .devicePasscode
         }
     }
-
-    /// Whether only biometric authentication is accepted.
-    var needsBiometry: Bool { self == .biometricAny || self == .biometricCurrentSet }
 }
 
 /// The namespace of a valet with access control, and its canary.
@@ -58,18 +55,16 @@ struct SecureEnclaveKeychain: Sendable {
     let values: NamespaceKeychain
     /// The namespace of the canary: an item of the same class without access control, so that reading it does not prompt the user.
     private let canary: NamespaceKeychain
-    private let accessControl: SecureEnclaveAccessControl
 
-    init(name: ValetName, namespace: KeychainNamespace, accessControl: SecureEnclaveAccessControl) {
+    init(name: ValetName, namespace: KeychainNamespace) {
         values = NamespaceKeychain(namespace: namespace)
         canary = NamespaceKeychain(
             namespace: KeychainNamespace(name: name, kind: .local, protection: Accessibility.whenPasscodeSetThisDeviceOnly))
-        self.accessControl = accessControl
     }
 
-    /// Returns whether values can be stored now, and read if the user authenticates.
+    /// Returns whether items of the valet's protection class can be written and read.
     func isAccessible() -> Bool {
-        (!accessControl.needsBiometry || PlatformRules.hasBiometry()) && canary.isAccessible()
+        canary.isAccessible()
     }
 
     /// Returns a migration of items into the valet.

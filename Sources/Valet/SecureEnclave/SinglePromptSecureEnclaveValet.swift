@@ -24,7 +24,7 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     init(name: ValetName, accessControl: SecureEnclaveAccessControl, namespace: KeychainNamespace) {
         self.accessControl = accessControl
         identifier = name.identifier
-        keychain = SecureEnclaveKeychain(name: name, namespace: namespace, accessControl: accessControl)
+        keychain = SecureEnclaveKeychain(name: name, namespace: namespace)
     }
 
     // MARK: Identity
@@ -62,11 +62,11 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
 
     // MARK: Values
 
-    /// Returns whether values can be stored now, and read if the user authenticates.
+    /// Returns whether the keychain can be used now.
     ///
     /// Writes and reads an item without access control to find out, so it never prompts the user. Returns false while the device is
-    /// locked, if no passcode is set, if the entitlements do not list the valet's access group, and if the access control requires
-    /// biometric authentication and the device has none.
+    /// locked, if no passcode is set, and if the entitlements do not list the valet's access group. Does not check whether the user can
+    /// satisfy ``accessControl``: without biometric authentication, storing fails in a valet that requires it.
     ///
     /// - Returns: True if the keychain is accessible.
     public func canAccessKeychain() -> Bool {

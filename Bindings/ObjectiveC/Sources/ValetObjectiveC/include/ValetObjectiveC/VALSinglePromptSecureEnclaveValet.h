@@ -63,7 +63,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 // MARK: Reading and writing
 
-/// Whether values can be stored now, and read after authentication. Shows no prompt.
+/// Whether the keychain can be used now. Shows no prompt, and does not check whether the person can satisfy the access control.
 ///
 /// @return YES if the keychain is accessible and a passcode is set.
 - (BOOL)canAccessKeychain;
