@@ -44,6 +44,20 @@ public protocol CreateableSecureStorable: SecureStorable {
     ///
     /// Optional: the default is `SecItemUpdate`.
     var performUpdateRequestClosure: PerformUpdateRequestClosureType { get }
+    /// Stores a new item.
+    ///
+    /// Optional: the default adds the item with ``performCreateRequestClosure``.
+    ///
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/duplicate`` if the item exists or ``LocksmithError/unarchivable`` for
+    ///   data that cannot be stored.
+    func createInSecureStore() throws
+    /// Stores the item, or replaces it if it exists.
+    ///
+    /// Optional: the default uses ``performUpdateRequestClosure``, and ``performCreateRequestClosure`` if there is no item to update.
+    ///
+    /// - Throws: A ``LocksmithError``. The previous item is then still stored, except after a disk error while the change was flushed: then
+    ///   the outcome is unknown.
+    func updateInSecureStore() throws
 }
 
 extension CreateableSecureStorable {
@@ -92,6 +106,20 @@ public protocol ReadableSecureStorable: SecureStorable {
     ///
     /// Optional: the default is `SecItemCopyMatching`. The result is a dictionary of attributes with the value.
     var performReadRequestClosure: PerformRequestClosureType { get }
+    /// Reads the item; returns nil if it is missing or cannot be read.
+    ///
+    /// Optional: the default calls ``tryReadFromSecureStore()``, which distinguishes the two.
+    ///
+    /// - Returns: The item, or nil.
+    func readFromSecureStore() -> (any SecureStorableResultType)?
+    /// Reads the item, and throws if it cannot be read.
+    ///
+    /// Optional: the default uses ``performReadRequestClosure``.
+    ///
+    /// - Returns: The item; nil if there is none.
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if the item is locked, or
+    ///   ``LocksmithError/decode`` if it is damaged or its value is not an archive of a dictionary.
+    func tryReadFromSecureStore() throws -> (any SecureStorableResultType)?
 }
 
 extension ReadableSecureStorable {
@@ -177,6 +205,12 @@ public protocol DeleteableSecureStorable: SecureStorable {
     ///
     /// Optional: the default is `SecItemDelete`.
     var performDeleteRequestClosure: PerformRequestClosureType { get }
+    /// Deletes the item.
+    ///
+    /// Optional: the default uses ``performDeleteRequestClosure``.
+    ///
+    /// - Throws: A ``LocksmithError``, for example ``LocksmithError/notFound`` if there is none.
+    func deleteFromSecureStore() throws
 }
 
 extension DeleteableSecureStorable {

@@ -118,6 +118,8 @@ struct GenericPasswordResult: GenericPasswordSecureStorableResultType, @unchecke
     let data: [String: Any]?
     let account: String
     let service: String
+    /// The attribute in the type of Locksmith 4.0.
+    var generic: NSData? { data(kSecAttrGeneric).map { NSData(data: $0) } }
 
     /// - Throws: ``LocksmithError/decode`` if an attribute has another type in the response.
     init(of password: some GenericPasswordSecureStorable, _ found: FoundItem) throws(LocksmithError) {

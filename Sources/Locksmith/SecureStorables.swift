@@ -51,16 +51,27 @@ public protocol IsNegativeAssignableSecureStorable: SecureStorable {
     var isNegative: Bool? { get }
 }
 
+/// An item whose generic attribute has the type that it had in Locksmith 4.0.
+///
+/// ``GenericPasswordSecureStorable`` inherits the requirement, so a type can declare `generic` as `NSData?` or as `Data?`. The requirement
+/// is in a protocol of its own because one protocol cannot declare the same property with two types.
+public protocol NSDataGenericSecureStorable: SecureStorable {
+    /// Bytes that the program defines, stored as an attribute and not as a secret.
+    ///
+    /// Optional.
+    var generic: NSData? { get }
+}
+
 /// A generic password: one without a server.
 public protocol GenericPasswordSecureStorable: AccountBasedSecureStorable, DescribableSecureStorable, CommentableSecureStorable,
     CreatorDesignatableSecureStorable, LabellableSecureStorable, TypeDesignatableSecureStorable, IsInvisibleAssignableSecureStorable,
-    IsNegativeAssignableSecureStorable
+    IsNegativeAssignableSecureStorable, NSDataGenericSecureStorable
 {
     /// The service, which with the account forms the primary key.
     var service: String { get }
     /// Bytes that the program defines, stored as an attribute and not as a secret.
     ///
-    /// Optional.
+    /// Optional. A type can declare it as `Data?`, or as `NSData?` as in Locksmith 4.0.
     var generic: Data? { get }
 }
 
@@ -124,9 +135,14 @@ extension IsNegativeAssignableSecureStorable {
     public var isNegative: Bool? { nil }
 }
 
+extension NSDataGenericSecureStorable {
+    /// Nil: none, or declared as `Data?`.
+    public var generic: NSData? { nil }
+}
+
 extension GenericPasswordSecureStorable {
-    /// Nil: none.
-    public var generic: Data? { nil }
+    /// The bytes of a property `generic` that is declared as `NSData?`; nil if there is none.
+    public var generic: Data? { (generic as NSData?).map { Data(referencing: $0) } }
 }
 
 extension InternetPasswordSecureStorable {

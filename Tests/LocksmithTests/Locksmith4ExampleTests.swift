@@ -68,6 +68,32 @@ struct Locksmith4ExampleTests {
         #expect(result?.isInvisible == true && result?.isNegative == false && result?.label == "label" && result?.type == 2)
     }
 
+    @Test("The generic attribute can be declared as NSData, and is stored, searched for, and read as such")
+    func genericAsNSData() throws {
+        struct Constant: GenericPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable {
+            let account = "_matthewpalmer"
+            let service = "Notes"
+            let generic: NSData? = NSData(data: Data([1, 2]))
+            var data: [String: Any] { return ["text": "constant"] }
+        }
+        final class Computed: GenericPasswordSecureStorable, ReadableSecureStorable {
+            let account = "_matthewpalmer"
+            let service = "Notes"
+            var generic: NSData? { return NSMutableData(data: Data([1, 3])) }
+        }
+        try Constant().createInSecureStore()
+        #expect(try RawItems.only()[kSecAttrGeneric as String] as? Data == Data([1, 2]))
+        let result = try #require(Constant().readFromSecureStore())
+        let asNSData: NSData? = result.generic
+        let asData: Data? = result.generic
+        #expect(asNSData == NSData(data: Data([1, 2])) && asData == Data([1, 2]))
+        #expect(Constant().asReadableSecureStoragePropertyDictionary[kSecAttrGeneric as String] as? Data == Data([1, 2]))
+        #expect(Computed().asReadableSecureStoragePropertyDictionary[kSecAttrGeneric as String] as? Data == Data([1, 3]))
+        #expect(Computed().readFromSecureStore() == nil, "No item has this attribute")
+        try Constant().deleteFromSecureStore()
+        #expect(try RawItems.all().isEmpty)
+    }
+
     @Test("Quick start with a service")
     func services() throws {
         try Locksmith.saveData(data: ["some key": "some value"], forUserAccount: "myUserAccount", inService: "myService")

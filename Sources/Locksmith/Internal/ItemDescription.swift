@@ -55,7 +55,7 @@ struct ItemDescription {
 
     private static func others(of password: some GenericPasswordSecureStorable) -> [String: Any?] {
         common(to: password).merging([
-            kSecAttrGeneric as String: password.generic,
+            kSecAttrGeneric as String: password.generic as Data?,
             kSecAttrLabel as String: password.label,
         ]) { $1 }
     }
@@ -132,9 +132,10 @@ struct ItemDescription {
     ) throws(LocksmithError) {
         let addition = additionRequest(value)
         let changes = addition.filter { identity[$0.key] == nil }
-        // One round is enough unless another process adds or removes the same item between two calls.
+        // One round is enough unless another thread or process adds or removes the same item between two calls. Only closures whose
+        // results contradict each other reach the limit.
         var isDamaged = false
-        for _ in 0..<8 {
+        for _ in 0..<1_000 {
             switch SecItemClient.change(identity, to: changes, with: update) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but adding an item replaces it; the keychain moves the damaged one to quarantine.
