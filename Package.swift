@@ -136,7 +136,9 @@ let package = Package(
             name: "KeychainTestingTests",
             dependencies: ["KeychainTesting", "KeychainTestingTraits", "KeychainServices", "Valet"]
         ),
-        .testTarget(name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]),
+        .testTarget(
+            name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainCore", "KeychainTesting", "KeychainTestingTraits"]
+        ),
         .testTarget(
             name: "LocksmithTests", dependencies: ["Locksmith", "Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
         ),

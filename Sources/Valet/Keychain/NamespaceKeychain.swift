@@ -91,8 +91,8 @@ struct NamespaceKeychain: Sendable {
         var change = try newProtection()
         change[kSecValueData as String] = object
         let newItem = try self.newItem(forKey: key, value: object)
-        // One round is enough unless another process adds or removes the same item between two calls.
-        for _ in 0..<8 {
+        // One round is enough unless another thread or process adds or removes the same item between two calls.
+        for _ in 0..<Self.roundLimit {
             var isLockedOrPrompts = false
             switch SecItemClient.update(item, to: change) {
             case errSecSuccess: return
@@ -105,13 +105,37 @@ struct NamespaceKeychain: Sendable {
             case errSecSuccess: return
             // Adding found the existing item, so the class is not locked: the update failed because it would have prompted.
             case errSecDuplicateItem where isLockedOrPrompts: try removeObject(forKey: key)
-            case errSecDuplicateItem: continue
+            case errSecDuplicateItem: try requireOwnItem(forKey: key)
             case let status: throw KeychainError(statusOfWriting: status)
             }
         }
-        // The item exists in an explicitly named valet of another accessibility, which this one does not search.
         throw .couldNotAccessKeychain
     }
+
+    /// Throws if the item that a new one would duplicate belongs to an explicitly named valet of another accessibility.
+    ///
+    /// Such an item has the same primary key, but this valet does not find it. If there is no item, or if it belongs to this valet, another
+    /// thread or process has added or removed it meanwhile, and the caller tries again.
+    private func requireOwnItem(forKey key: String) throws(KeychainError) {
+        // Valets with access control search without accessibility, so they find every item with the key.
+        guard !requiresAuthentication else { return }
+        var query = items.forAccount(key)
+        query[kSecAttrAccessible as String] = nil
+        query[kSecReturnAttributes as String] = true
+        switch SecItemClient.copyAttributes(matching: query) {
+        case (errSecSuccess, let attributes?):
+            let accessibility = attributes[kSecAttrAccessible as String] as? String
+            guard accessibility == namespace.accessibilityAttribute else { throw .couldNotAccessKeychain }
+        case (errSecItemNotFound, _): return
+        case (errSecSuccess, nil): throw .couldNotAccessKeychain
+        case (let status, _): throw KeychainError(statusOfWriting: status)
+        }
+    }
+
+    /// The number of rounds after which writing gives up.
+    ///
+    /// Each round after the first needs two changes of the same item by others. Only a keychain that contradicts itself reaches the limit.
+    private static let roundLimit = 1_000
 
     /// Returns the attributes and the value to add an item with.
     func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
