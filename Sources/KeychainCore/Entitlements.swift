@@ -114,12 +114,7 @@ extension Entitlements {
     }
 
     func requireStorable(_ control: AccessControl, isSynchronizable: Bool) throws(KeychainFailure) {
-        if isSynchronizable {
-            try requireSynchronizationAllowed()
-            guard !control.accessibility.isThisDeviceOnly else {
-                throw KeychainFailure(.parameter, "an item that must stay on this device cannot be synchronizable")
-            }
-        }
+        if isSynchronizable { try requireSynchronizationAllowed() }
         // Parsing a dictionary refuses this already; checked here for other callers.
         guard !isSynchronizable || control.isUnconstrained else {
             throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")

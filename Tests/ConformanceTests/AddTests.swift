@@ -92,14 +92,24 @@ struct AddTests {
     }
 
     @Test(
-        "An item for this device only cannot be synchronizable",
+        "A synchronizable item for this device only is stored, and is found and deleted as synchronizable",
         arguments: [
             kSecAttrAccessibleWhenUnlockedThisDeviceOnly, kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
-            kSecAttrAccessibleAlwaysThisDeviceOnly, kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly,
+            kSecAttrAccessibleAlwaysThisDeviceOnly,
         ])
-    func deviceOnly(accessibility: CFString) {
+    func deviceOnly(accessibility: CFString) throws {
         let item = Item.generic().with([kSecAttrAccessible: accessibility, kSecAttrSynchronizable: true])
-        #expect(add(item).status == errSecParam)
+        let synchronizable = Item.genericQuery().with(kSecAttrSynchronizable, true)
+        #expect(add(item).status == errSecSuccess)
+        #expect(add(item).status == errSecDuplicateItem)
+        #expect(find(Item.genericQuery()).status == errSecItemNotFound)
+        #expect(secret(of: synchronizable) == Item.secret)
+        let found = try #require(attributes(of: synchronizable))
+        #expect(found[kSecAttrAccessible] as? String == accessibility as String)
+        #expect(PlainValue(found[kSecAttrSynchronizable]) == .number(1))
+        #expect(add(Item.generic()).status == errSecSuccess)
+        #expect(delete(synchronizable) == errSecSuccess)
+        #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
     @Test("An item that requires a passcode cannot be added while none is set")

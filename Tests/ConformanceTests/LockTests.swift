@@ -325,6 +325,17 @@ struct LockCases {
         #expect(add(item).status == errSecSuccess)
     }
 
+    @Test("A synchronizable item that requires a passcode is stored only while one is set")
+    func synchronizableWithPasscode() throws {
+        let item = Item.generic().with([
+            kSecAttrAccessible: kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly, kSecAttrSynchronizable: true,
+        ])
+        #expect(add(item).status == errSecAuthFailed)
+        try KeychainSession.current().setPasscode("swordfish")
+        #expect(add(item).status == errSecSuccess)
+        #expect(secret(of: Item.genericQuery().with(kSecAttrSynchronizable, true)) == Item.secret)
+    }
+
     @Test("Case 76: without confirmation of the deletion, the passcode is kept")
     func keptPasscode() throws {
         let session = try KeychainSession.current()

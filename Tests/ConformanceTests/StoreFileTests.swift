@@ -199,16 +199,19 @@ struct BackupCases {
         }
     }
 
-    @Test("Case 81: an item for this device only is absent after a restore, and can be added")
-    func thisDeviceOnly() throws {
+    @Test("Case 81: an item for this device only is absent after a restore, and can be added", arguments: [false, true])
+    func thisDeviceOnly(isSynchronizable: Bool) throws {
         try KeychainFolder.with { old in
             try KeychainFolder.with { new in
-                let item = Item.generic("local").with(kSecAttrAccessible, kSecAttrAccessibleWhenUnlockedThisDeviceOnly)
+                let item = Item.generic("local").with([
+                    kSecAttrAccessible: kSecAttrAccessibleWhenUnlockedThisDeviceOnly, kSecAttrSynchronizable: isSynchronizable,
+                ])
                 old.inFreshProcess { #expect(add(item).status == errSecSuccess && add(Item.generic()).status == errSecSuccess) }
                 let (saved, _) = try carry(from: old, to: new)
                 #expect(saved.thisDeviceOnlyCount == 1)
                 new.inFreshProcess {
-                    #expect(find(Item.genericQuery("local")).status == errSecItemNotFound)
+                    let either = Item.genericQuery("local").with(kSecAttrSynchronizable, kSecAttrSynchronizableAny)
+                    #expect(find(either).status == errSecItemNotFound)
                     #expect(add(item).status == errSecSuccess)
                 }
             }

@@ -130,13 +130,26 @@ struct UpdateTests {
         #expect(find(query).status == errSecSuccess)
     }
 
-    @Test("An item for this device only cannot become synchronizable, nor the other way round")
-    func deviceOnly() {
-        add(Item.generic("device").with(kSecAttrAccessible, kSecAttrAccessibleWhenUnlockedThisDeviceOnly))
-        #expect(update(Item.genericQuery("device"), [kSecAttrSynchronizable: true]) == errSecParam)
-        add(Item.generic("synchronizable").with(kSecAttrSynchronizable, true))
-        let query = Item.genericQuery("synchronizable").with(kSecAttrSynchronizable, true)
-        #expect(update(query, [kSecAttrAccessible: kSecAttrAccessibleWhenUnlockedThisDeviceOnly]) == errSecParam)
+    @Test("An item for this device only can become synchronizable, and the other way round")
+    func deviceOnly() throws {
+        let synchronizable: ItemDictionary = [kSecAttrSynchronizable: true]
+        let deviceOnly: ItemDictionary = [kSecAttrAccessible: kSecAttrAccessibleWhenUnlockedThisDeviceOnly]
+        add(Item.generic("device").with(deviceOnly))
+        #expect(update(Item.genericQuery("device"), synchronizable) == errSecSuccess)
+        add(Item.generic("synchronizable").with(synchronizable))
+        #expect(update(Item.genericQuery("synchronizable").with(synchronizable), deviceOnly) == errSecSuccess)
+        add(Item.generic("both"))
+        #expect(update(Item.genericQuery("both"), deviceOnly.with(synchronizable)) == errSecSuccess)
+        #expect(tombstones == 0)
+        for account in ["device", "synchronizable", "both"] {
+            #expect(find(Item.genericQuery(account)).status == errSecItemNotFound)
+            let query = Item.genericQuery(account).with(synchronizable)
+            #expect(secret(of: query) == Item.secret)
+            let found = try #require(attributes(of: query))
+            #expect(found[kSecAttrAccessible] as? String == kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String)
+        }
+        #expect(update(Item.genericQuery("both").with(synchronizable), [kSecAttrSynchronizable: false]) == errSecSuccess)
+        #expect(secret(of: Item.genericQuery("both")) == Item.secret)
     }
 
     @Test("An update without changes succeeds, with a later modification date")

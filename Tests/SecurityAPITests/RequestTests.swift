@@ -58,11 +58,12 @@ struct AddRequestTests {
             try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).attributes.flag(.synchronizable) == false)
     }
 
-    @Test("An item that never leaves the device cannot be synchronizable", arguments: Accessibility.allCases)
-    func thisDeviceOnly(accessibility: Accessibility) throws {
+    @Test("An item of every class can be synchronizable, but not one with access control", arguments: Accessibility.allCases)
+    func synchronizableClasses(accessibility: Accessibility) throws {
         let dictionary = genericPassword([kSecAttrSynchronizable: true, kSecAttrAccessible: accessibility.rawValue])
-        #expect(Verb.add.status(dictionary) == (accessibility.isThisDeviceOnly ? errSecParam : errSecSuccess))
-        #expect(Verb.add.status(genericPassword([kSecAttrAccessible: accessibility.rawValue])) == errSecSuccess)
+        let request = try request(dictionary)
+        #expect(request.attributes.flag(.synchronizable) == true)
+        #expect(request.accessControl == AccessControl(accessibility))
         let object = try makeAccessControl(accessibility.rawValue, [])
         #expect(Verb.add.status(genericPassword([kSecAttrSynchronizable: true, kSecAttrAccessControl: object])) == errSecParam)
     }
@@ -258,7 +259,9 @@ struct UpdateRequestTests {
         #expect(
             status([kSecAttrAccessControl: object, kSecAttrAccessible: kSecAttrAccessibleWhenUnlocked]) == errSecParam)
         #expect(status([kSecAttrAccessControl: object, kSecAttrSynchronizable: true]) == errSecParam)
-        #expect(status([kSecAttrAccessible: kSecAttrAccessibleAlwaysThisDeviceOnly, kSecAttrSynchronizable: true]) == errSecParam)
+        let both = try self.request([kSecAttrAccessible: kSecAttrAccessibleAlwaysThisDeviceOnly, kSecAttrSynchronizable: true])
+        #expect(both.accessibility == .alwaysThisDeviceOnly)
+        #expect(both.changes.flag(.synchronizable) == true)
     }
 
     @Test("Attributes that the keychain sets itself are ignored")

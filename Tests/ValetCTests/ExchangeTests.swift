@@ -206,6 +206,33 @@ struct ExchangeTests {
         let read = CStringCalls.text { unsafe valet_get_string(handle, "2 bytes", Self.end, $0, $1) }
         #expect(read.text == "value of 2")
     }
+
+    @Test("A synchronizable item for this device only moves into a valet")
+    func synchronizableForThisDeviceOnly() throws {
+        let item: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: "Other", kSecAttrAccount as String: "Skroob",
+            kSecAttrSynchronizable as String: true, kSecAttrAccessible as String: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+            kSecValueData as String: Data("12345".utf8),
+        ]
+        #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        let handle = try unsafe CStringCalls.handle { unsafe valet_create("Druidia", Self.end, Self.unlocked, $0) }
+        defer { unsafe valet_free(handle) }
+        let status = unsafe "genp".withCString { genericPassword in
+            unsafe "class".withCString { className in
+                unsafe "sync".withCString { synchronizable in
+                    let (text, boolean) = (valet_value_type(valet_value_text), valet_value_type(valet_value_boolean))
+                    let query = unsafe [
+                        valet_query_entry(name: className, type: text, bytes: genericPassword, length: 4, number: 0, seconds: 0),
+                        valet_query_entry(name: synchronizable, type: boolean, bytes: nil, length: 0, number: 1, seconds: 0),
+                    ]
+                    return unsafe valet_migrate_matching(handle, query, 2, true)
+                }
+            }
+        }
+        #expect(Int(status) == valet_success)
+        let read = CStringCalls.text { unsafe valet_get_string(handle, "Skroob", Self.end, $0, $1) }
+        #expect(read.text == "12345")
+    }
 }
 #endif
 

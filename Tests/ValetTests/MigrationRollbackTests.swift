@@ -89,6 +89,25 @@ struct MigrationRollbackTests {
         #expect(try RawItems.all().count == 1)
     }
 
+    @Test("A restored synchronizable original for this device only keeps both properties")
+    func deviceOnlyOriginalRestored() throws {
+        let protection: [String: AnyHashable] = [
+            kSecAttrSynchronizable as String: true, kSecAttrAccessible as String: kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String,
+        ]
+        #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("12345"), protection) == errSecSuccess)
+        var journal = MigrationJournal(destination: try valet("destination").keychain)
+        for item in try MigrationQuery(query(service: "old", protection)).readItems() {
+            try journal.write(PlannedCopy(original: item, key: "Skroob", value: bytes("12345")), removingOriginal: true)
+        }
+        try journal.removeOriginals()
+        #expect(try RawItems.only()[kSecAttrService as String] as? String != "old")
+        journal.undo()
+        let restored = try RawItems.only()
+        #expect(restored[kSecAttrSynchronizable as String] as? Bool == true)
+        #expect(restored[kSecAttrAccessible as String] as? String == kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String)
+        #expect(restored[kSecValueData as String] as? Data == bytes("12345"))
+    }
+
     @Test("An original that another program removed is not a failure")
     func originalGone() throws {
         let destination = try valet("destination")

@@ -67,6 +67,18 @@ struct MigrationTests {
         #expect(try cloud.allKeys().isEmpty)
     }
 
+    @Test("A synchronizable item for this device only moves into a valet")
+    func synchronizableForThisDeviceOnly() throws {
+        let protection: [String: AnyHashable] = [
+            kSecAttrSynchronizable as String: true, kSecAttrAccessible as String: kSecAttrAccessibleWhenUnlockedThisDeviceOnly as String,
+        ]
+        #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("12345"), protection) == errSecSuccess)
+        let valet = try valet()
+        try valet.migrateObjects(matching: query(service: "old", protection), removeOnCompletion: true)
+        #expect(try valet.string(forKey: "Skroob") == "12345")
+        #expect(try RawItems.all().count == 1)
+    }
+
     @Test("A limit in the query limits the number of migrated items")
     func limit() throws {
         let valet = try valet()

@@ -30,7 +30,7 @@ package enum Accessibility: String, CaseIterable, Sendable {
         self = match
     }
 
-    /// Whether an item of this class must never leave the device; such an item cannot be synchronizable.
+    /// Whether an item of this class must never leave the device, even if it is synchronizable.
     package var isThisDeviceOnly: Bool {
         switch self {
         case .whenUnlocked, .afterFirstUnlock, .always: false

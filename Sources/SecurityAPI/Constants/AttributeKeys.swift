@@ -14,9 +14,9 @@ public let kSecAttrAccessControl: CFString = "accc"
 ///
 /// Part of the primary key.
 public let kSecAttrAccessGroup: CFString = "agrp"
-/// Whether the item may be synchronized with the user's other devices: a Boolean.
+/// Whether the item is synchronizable with the user's other devices: a Boolean.
 ///
-/// Part of the primary key.
+/// Part of the primary key. A synchronizable item whose accessibility ends in `ThisDeviceOnly` never leaves the device.
 public let kSecAttrSynchronizable: CFString = "sync"
 /// A value of `kSecAttrSynchronizable`: find the item whether it is synchronizable or not.
 public let kSecAttrSynchronizableAny: CFString = "syna"

@@ -20,7 +20,7 @@ struct ParsedUpdateDictionary {
         try fault.throwIfAny()
         try ProtectionRules.check(accessibility, accessControl)
         if attributes.flag(.synchronizable) == true {
-            try ProtectionRules.checkSynchronizable(accessibility, accessControl)
+            try ProtectionRules.checkSynchronizable(accessControl)
         }
     }
 
@@ -68,14 +68,10 @@ enum ProtectionRules {
         }
     }
 
-    /// Rejects synchronizable items that never leave the device or have constraints.
-    static func checkSynchronizable(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
+    /// Rejects a synchronizable item with an object created by `SecAccessControlCreateWithFlags`.
+    static func checkSynchronizable(_ accessControl: SecAccessControl?) throws(KeychainFailure) {
         guard accessControl?.carriesConstraints != true else {
             throw KeychainFailure(.parameter, "kSecAttrAccessControl and kSecAttrSynchronizable exclude each other")
-        }
-        guard let accessibility = accessibility ?? accessControl?.accessControl.accessibility else { return }
-        guard !accessibility.isThisDeviceOnly else {
-            throw KeychainFailure(.parameter, "an item for this device only cannot be synchronizable")
         }
     }
 

@@ -38,7 +38,7 @@ extension AddRequest {
         }
         guard dictionary.tombstone != true else { throw KeychainFailure(.parameter, "a tombstone cannot be added") }
         if dictionary.synchronizable == .yes {
-            try ProtectionRules.checkSynchronizable(dictionary.accessibility, dictionary.accessControl)
+            try ProtectionRules.checkSynchronizable(dictionary.accessControl)
         }
         self.init(
             itemClass: dictionary.itemClass, attributes: dictionary.attributes, secret: dictionary.secret,
