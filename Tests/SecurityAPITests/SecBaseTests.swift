@@ -6,29 +6,25 @@ import Testing
 
 @Suite("Statuses")
 struct StatusTests {
-    @Test(
-        "The codes are the same as on Apple platforms",
-        arguments: zip(
-            [
-                errSecSuccess, errSecUnimplemented, errSecDiskFull, errSecIO, errSecParam, errSecAllocate, errSecUserCanceled,
-                errSecMissingEntitlement, errSecRestrictedAPI, errSecNotAvailable, errSecReadOnly, errSecAuthFailed, errSecDuplicateItem,
-                errSecItemNotFound, errSecNoSuchAttr, errSecNoSuchClass, errSecInteractionNotAllowed, errSecDecode, errSecInternalComponent,
-                errSecCoreFoundationUnknown, errSecInDarkWake, errSecQuotaExceeded, errSecServiceNotAvailable, errSecNoAccessForItem,
-            ],
-            [
-                0, -4, -34, -36, -50, -108, -128, -34018, -34020, -25291, -25292, -25293, -25299, -25300, -25303, -25306, -25308, -26275,
-                -2070, -4960, -25320, -67596, -67585, -25243,
-            ] as [OSStatus]))
-    func codes(status: OSStatus, code: OSStatus) {
-        #expect(status == code)
+    @Test("The codes are the same as on Apple platforms", arguments: appleStatuses)
+    func codes(name: String, status: OSStatus, number: OSStatus) {
+        #expect(status == number)
     }
 
     @Test("Every status has a distinct message")
     func messages() {
-        let messages = statusMessages.keys.map { SecCopyErrorMessageString($0, nil) }
-        #expect(Set(messages).count == statusMessages.count)
-        #expect(messages.allSatisfy { $0?.isEmpty == false })
-        #expect(statusMessages[errSecItemNotFound] != nil)
+        let messages = appleStatuses.map { SecCopyErrorMessageString($0.status, nil) ?? "" }
+        #expect(Set(messages).count == appleStatuses.count)
+        for (status, message) in zip(appleStatuses, messages) {
+            #expect(!message.isEmpty && message != "OSStatus \(status.number)", "\(status.name)")
+        }
+    }
+
+    @Test("The tables of messages have no status in common, and none that Apple lacks")
+    func tables() {
+        let listed = statusMessages.flatMap(\.keys)
+        #expect(listed.count == Set(listed).count)
+        #expect(Set(listed) == Set(appleStatuses.map(\.number)))
     }
 
     @Test("The message of an unknown status contains its number", arguments: [1, -1, .min, .max] as [OSStatus])

@@ -10,11 +10,20 @@
 ///   - reserved: Always nil.
 /// - Returns: The description; for an unknown status, the word `OSStatus` and the number.
 public func SecCopyErrorMessageString(_ status: OSStatus, _ reserved: UnsafeMutableRawPointer?) -> CFString? {
-    statusMessages[status] ?? "OSStatus \(status)"
+    for messages in statusMessages {
+        if let message = messages[status] { return message }
+    }
+    return "OSStatus \(status)"
 }
 
 /// The descriptions, each one sentence.
-let statusMessages: [OSStatus: String] = [
+let statusMessages = [
+    keychainStatusMessages, certificateStatusMessages, moduleStatusMessages, parameterStatusMessages, requestStatusMessages,
+    timestampStatusMessages,
+]
+
+/// The descriptions of the statuses in errSec.swift.
+private let keychainStatusMessages: [OSStatus: String] = [
     errSecSuccess: "The call did what it was asked.",
     errSecUnimplemented: "The keychain has no such function, or not for this item class.",
     errSecDiskFull: "The disk is full.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The status codes of Keychain Services (Apple: "Security Framework Result Codes", SecBase.h).
+// The status codes of Keychain Services (Apple: "Security Framework Result Codes", SecBase.h). Files named errSec+… have the statuses of
+// other parts of Apple's framework.
 
 /// No error: the same as `errSecSuccess`, which many programs compare with by this older name.
 public let noErr: OSStatus = 0
