@@ -72,6 +72,20 @@ struct ReadmeExamples {
         #expect(result as? Data == Data("12345".utf8))
     }
 
+    @Test("A mutable dictionary is passed directly", .inMemoryKeychain)
+    func mutableDictionary() {
+        let item: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword, kSecAttrAccount as String: "Skroob", kSecValueData as String: Data(),
+        ]
+        #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess)
+        let query = NSMutableDictionary()
+        query[kSecClass as String] = kSecClassGenericPassword
+        query[kSecAttrAccount as String] = "Skroob"
+        query[kSecReturnData as String] = kCFBooleanTrue
+        let status = SecItemCopyMatching(query, nil)
+        #expect(status == errSecSuccess)
+    }
+
     @Test("A program unlocks, if there is a passcode", .inMemoryKeychain, arguments: [false, true])
     func unlocking(isPasscodeSet: Bool) throws {
         let passcode = "swordfish"
@@ -254,6 +268,7 @@ struct ReadmeTests {
         ("README.md", 3), ("Sources/Valet/Valet.docc/Valet.md", 4), ("Sources/Valet/Valet.docc/Secure-Enclave-Valets.md", 1),
         ("Sources/KeychainServices/KeychainServices.docc/KeychainServices.md", 1),
         ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
+        ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 6), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
     ]
 

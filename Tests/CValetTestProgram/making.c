@@ -22,7 +22,7 @@ static void check_refusals(void) {
         CHECK_STATUS(valet_create_icloud(NUL("Druidia"), none[i], &handle), valet_error_unknown_constant);
         CHECK_STATUS(valet_create_explicit(NUL("Druidia"), none[i], &handle), valet_error_unknown_constant);
     }
-    /* Values that never leave the device cannot be synchronizable. */
+    /* An iCloud valet has no accessibility for this device only. */
     CHECK_STATUS(
         valet_create_icloud(NUL("Druidia"), valet_accessibility_when_unlocked_this_device_only, &handle), valet_error_unknown_constant);
     CHECK_STATUS(valet_create_shared(APP_ID, NUL(""), NUL("Druidia"), NULL, 0, when, &handle), valet_error_empty_identifier);

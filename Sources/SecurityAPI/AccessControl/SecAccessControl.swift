@@ -102,6 +102,7 @@ public func SecAccessControlCreateWithFlags(
 ///   - flags: The constraints.
 ///   - error: Receives an error. The caller owns it.
 /// - Returns: The object, nil after an error.
+@_disfavoredOverload
 public func SecAccessControlCreateWithFlags(
     _ allocator: CFAllocator?, _ protection: CFTypeRef, _ flags: SecAccessControlCreateFlags,
     _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?

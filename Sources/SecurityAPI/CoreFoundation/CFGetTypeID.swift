@@ -38,6 +38,10 @@ enum CoreFoundationType: CFTypeID {
     case date
     case error
     case accessControl
+    case key
+    case certificate
+    case identity
+    case trust
 }
 
 /// The type number of strings.

@@ -24,8 +24,8 @@ public typealias CFHashCode = UInt
 public typealias CFTypeRef = AnyObject
 /// A string.
 public typealias CFString = String
-/// Bytes.
-public typealias CFData = Data
+/// Bytes, as an object: `CFDataGetBytePtr(_:)` returns a pointer into it.
+public typealias CFData = NSData
 /// A date.
 public typealias CFDate = Date
 /// A number.

@@ -8,6 +8,8 @@ internal import KeychainCore
 internal import KeychainEngine
 internal import Logging
 
+// The overloads for NSDictionary are disfavored, so that a function name without arguments (`let add = SecItemAdd`) is not ambiguous.
+
 /// Adds an item.
 ///
 /// - Parameters:
@@ -31,7 +33,7 @@ public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointe
 ///   - attributes: The item. For a key that is not a string the status is `errSecParam`.
 ///   - result: Receives the result. May be nil.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemAdd(_ attributes: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe addItem(attributes, ResultPointer(result))
 }
@@ -70,7 +72,7 @@ public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePo
 ///   - query: The items to find. For a key that is not a string the status is `errSecParam`.
 ///   - result: Receives the result. May be nil.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemCopyMatching(_ query: NSDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     unsafe copyMatchingItems(query, ResultPointer(result))
 }
@@ -108,7 +110,7 @@ public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDiction
 ///   - query: The items to update. For a key that is not a string the status is `errSecParam`.
 ///   - attributesToUpdate: The new values. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -119,7 +121,7 @@ public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: NSDiction
 ///   - query: The items to update. For a key that is not a string the status is `errSecParam`.
 ///   - attributesToUpdate: The new values.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -130,7 +132,7 @@ public func SecItemUpdate(_ query: NSDictionary, _ attributesToUpdate: CFDiction
 ///   - query: The items to update.
 ///   - attributesToUpdate: The new values. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: NSDictionary) -> OSStatus {
     updateItems(query, attributesToUpdate)
 }
@@ -158,7 +160,7 @@ public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
 ///
 /// - Parameter query: The items to delete. For a key that is not a string the status is `errSecParam`.
 /// - Returns: The status.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func SecItemDelete(_ query: NSDictionary) -> OSStatus {
     deleteItems(query)
 }
