@@ -3,6 +3,8 @@
    On-disk-format.md specifies the checksum. */
 #include "database_file.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* MARK: The checksum */
@@ -162,10 +164,33 @@ static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
     return code;
 }
 
+/* The number of pages after the first one that are examined. In a store nearly all are valid. */
+enum { WITNESS_COUNT = 64 };
+
+/* Reads without a lock. A page that a checkpoint is writing looks damaged for a moment, so the first page is read several times. */
+static int find_damage_of_first(sqlite3_file *file, bool *is_damaged) {
+    uint8_t page[PAGE];
+    *is_damaged = false;
+    for (int attempt = 0; attempt < 4; attempt++) {
+        if (attempt > 0) (void)sqlite3_sleep(1);
+        int code = read_below(file, page, PAGE, 0);
+        if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+        if (is_valid(page, 0)) return SQLITE_OK;
+    }
+    for (int witness = 1; witness <= WITNESS_COUNT; witness++) {
+        int code = read_below(file, page, PAGE, (sqlite3_int64)witness * PAGE);
+        if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+        *is_damaged = is_valid(page, (sqlite3_int64)witness * PAGE);
+        if (*is_damaged) break;
+    }
+    return SQLITE_OK;
+}
+
 static int control_file(sqlite3_file *file, int operation, void *argument) {
     switch (operation) {
     case KEYCHAIN_FILE_CONTROL_CHECK: ours(file)->state = KEYCHAIN_PAGES_CHECKED; return SQLITE_OK;
     case KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED: return find_next_damaged(file, argument);
+    case KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED: return find_damage_of_first(file, argument);
     default: return below(file)->xFileControl(real(file), operation, argument);
     }
 }
@@ -183,6 +208,91 @@ static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     return below(file)->xShmLock(real(file), first, count, flags);
 }
 
+/* MARK: Files that lost their names */
+
+static keychain_file_identity shared_memory_identity(const char *name) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s-shm", name);
+    bool fits = length > 0 && (size_t)length < sizeof path;
+    return fits ? keychain_file_identity_of(path) : (keychain_file_identity){.is_known = false};
+}
+
+int keychain_checksummed_file_lost(const keychain_checksummed_file *file) {
+    int lost = 0;
+    if (!keychain_file_identities_match(keychain_file_identity_of(file->name), file->identity)) lost |= KEYCHAIN_DATABASE_LOST;
+    if (file->wal && !keychain_file_identities_match(keychain_file_identity_of(file->wal->name), file->wal->identity)) {
+        lost |= KEYCHAIN_WAL_LOST;
+    }
+    bool is_mapped = file->shared_memory.is_known;
+    if (is_mapped && !keychain_file_identities_match(shared_memory_identity(file->name), file->shared_memory)) lost |= KEYCHAIN_SHM_LOST;
+    return lost;
+}
+
+/* With an open -wal file SQLite takes this lock only to close the last connection. It would then copy the -wal file into the database and
+   remove both files beside it by name, although the names may belong to another database by now. If the lock is refused, it does neither. */
+static int lock_file(sqlite3_file *file, int level) {
+    int code = below(file)->xLock(real(file), level);
+    if (code != SQLITE_OK || level != SQLITE_LOCK_EXCLUSIVE || !ours(file)->wal) return code;
+    if (keychain_checksummed_file_lost(ours(file)) == 0) return SQLITE_OK;
+    (void)below(file)->xUnlock(real(file), SQLITE_LOCK_SHARED);
+    return SQLITE_BUSY;
+}
+
+/* Guards the list of files with a mapping, and is held while the base VFS maps and unmaps: it shares one mapping between all connections of the
+   process to the same file. */
+static pthread_mutex_t sharing_lock = PTHREAD_MUTEX_INITIALIZER;
+static keychain_checksummed_file *first_sharing;
+
+static bool is_mapped(int code) { return code == SQLITE_OK || code == SQLITE_READONLY; }
+
+/* Maps for the first time, and determines which -shm file is mapped: the one that another connection of this process has mapped, or the one
+   that has the name before and after the call. */
+static int begin_sharing(sqlite3_file *file, int region, int byte_count, int extends, void volatile **memory) {
+    const keychain_checksummed_file *other = first_sharing;
+    while (other && !keychain_file_identities_match(other->identity, ours(file)->identity)) other = other->next_sharing;
+    int code = SQLITE_PROTOCOL;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        keychain_file_identity before = shared_memory_identity(ours(file)->name);
+        code = below(file)->xShmMap(real(file), region, byte_count, extends, memory);
+        if (!is_mapped(code)) return code;
+        keychain_file_identity mapped = other ? other->shared_memory : shared_memory_identity(ours(file)->name);
+        if (other || keychain_file_identities_match(before, mapped)) {
+            ours(file)->shared_memory = mapped;
+            ours(file)->next_sharing = first_sharing;
+            first_sharing = ours(file);
+            return code;
+        }
+        (void)below(file)->xShmUnmap(real(file), 0);
+        code = SQLITE_PROTOCOL;
+    }
+    return code;
+}
+
+static int map_shared(sqlite3_file *file, int region, int byte_count, int extends, void volatile **memory) {
+    int code;
+    if (ours(file)->shared_memory.is_known) {
+        code = below(file)->xShmMap(real(file), region, byte_count, extends, memory);
+    } else {
+        pthread_mutex_lock(&sharing_lock);
+        code = begin_sharing(file, region, byte_count, extends, memory);
+        pthread_mutex_unlock(&sharing_lock);
+    }
+    if (region == 0 && is_mapped(code)) ours(file)->index = *memory;
+    return code;
+}
+
+static int unmap_shared(sqlite3_file *file, int removes) {
+    pthread_mutex_lock(&sharing_lock);
+    keychain_checksummed_file **link = &first_sharing;
+    while (*link && *link != ours(file)) link = &(*link)->next_sharing;
+    if (*link) *link = ours(file)->next_sharing;
+    ours(file)->index = NULL;
+    ours(file)->shared_memory.is_known = false;
+    int code = below(file)->xShmUnmap(real(file), removes);
+    pthread_mutex_unlock(&sharing_lock);
+    return code;
+}
+
 /* MARK: Calls passed to the base VFS unchanged */
 
 static int close_file(sqlite3_file *file) {
@@ -194,16 +304,11 @@ static int close_file(sqlite3_file *file) {
 static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) { return below(file)->xTruncate(real(file), byte_count); }
 static int sync_file(sqlite3_file *file, int flags) { return below(file)->xSync(real(file), flags); }
 static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
-static int lock_file(sqlite3_file *file, int level) { return below(file)->xLock(real(file), level); }
 static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }
 static int check_lock(sqlite3_file *file, int *is_held) { return below(file)->xCheckReservedLock(real(file), is_held); }
 static int sector_size(sqlite3_file *file) { return below(file)->xSectorSize(real(file)); }
 
-static int map_shared(sqlite3_file *file, int region, int byte_count, int extends, void volatile **memory) {
-    return below(file)->xShmMap(real(file), region, byte_count, extends, memory);
-}
 static void barrier_shared(sqlite3_file *file) { below(file)->xShmBarrier(real(file)); }
-static int unmap_shared(sqlite3_file *file, int removes) { return below(file)->xShmUnmap(real(file), removes); }
 
 #define COMMON                                                                                                                    \
     .xClose = close_file, .xRead = read_file, .xWrite = write_file, .xTruncate = truncate_file, .xSync = sync_file,               \
@@ -215,14 +320,14 @@ static const sqlite3_io_methods without_shared_memory = {.iVersion = 1, COMMON};
 static const sqlite3_io_methods with_shared_memory = {
     .iVersion = 2, COMMON, .xShmMap = map_shared, .xShmLock = lock_shared, .xShmBarrier = barrier_shared, .xShmUnmap = unmap_shared};
 
-bool keychain_checksummed_file_is_ours(const sqlite3_file *file) {
-    return file && (file->pMethods == &with_shared_memory || file->pMethods == &without_shared_memory);
+keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file) {
+    bool is_ours = file && (file->pMethods == &with_shared_memory || file->pMethods == &without_shared_memory);
+    return is_ours ? ours(file) : NULL;
 }
 
-void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real_file) {
+void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real_file, const char *name, keychain_file_identity identity) {
     bool shares = real_file->pMethods->iVersion >= 2 && real_file->pMethods->xShmMap != NULL;
-    file->base.pMethods = shares ? &with_shared_memory : &without_shared_memory;
-    file->real = real_file;
-    file->state = KEYCHAIN_PAGES_UNKNOWN;
-    file->wal = NULL;
+    *file = (keychain_checksummed_file){
+        .base = {.pMethods = shares ? &with_shared_memory : &without_shared_memory}, .real = real_file, .state = KEYCHAIN_PAGES_UNKNOWN,
+        .name = name, .identity = identity};
 }

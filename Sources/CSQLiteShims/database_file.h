@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "file_identity.h"
 #include "page_checksums.h"
 #include "wal_file.h"
 
@@ -17,26 +18,40 @@ enum keychain_page_state {
     KEYCHAIN_PAGES_CHECKED
 };
 
-typedef struct {
+typedef struct keychain_checksummed_file {
     sqlite3_file base;
     /* The base VFS's file, which follows this one in memory. */
     sqlite3_file *real;
     enum keychain_page_state state;
+    /* SQLite's name of the file, which stays valid while the file is open, and the file that was opened. */
+    const char *name;
+    keychain_file_identity identity;
     /* The database's -wal file while it is open, or NULL. */
     keychain_wal_file *wal;
+    /* The -shm file that is mapped. The connections of a process to one file share the mapping. */
+    keychain_file_identity shared_memory;
+    /* The first part of the mapping, which begins with the header of the index of the -wal file; NULL: not mapped. */
+    const volatile uint8_t *index;
+    /* The next file of this process with a mapping. */
+    struct keychain_checksummed_file *next_sharing;
 } keychain_checksummed_file;
 
 /* Operations of xFileControl. SQLite reserves only the numbers up to 100. */
 enum {
     KEYCHAIN_FILE_CONTROL_CHECK = 0x4B434801,
     /* Takes a page number; sets it to the number of the next page with a wrong checksum, or to 0. */
-    KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED
+    KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED,
+    /* Sets a bool: whether the first page has a wrong checksum and one of the next pages a correct one. */
+    KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED
 };
 
-/* Whether the file was wrapped by keychain_checksummed_file_wrap. */
-bool keychain_checksummed_file_is_ours(const sqlite3_file *file);
+/* Returns the file if it was wrapped by keychain_checksummed_file_wrap, and otherwise NULL. */
+keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file);
 
 /* Wraps a file of the base VFS that is open. */
-void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real);
+void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity);
+
+/* The open files whose names no longer lead to them: a combination of enum keychain_lost_file. */
+int keychain_checksummed_file_lost(const keychain_checksummed_file *file);
 
 #endif

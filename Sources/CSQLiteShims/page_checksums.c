@@ -23,23 +23,41 @@ typedef union {
 
 static sqlite3_vfs *below(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
-static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, int flags) {
+static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, int flags) {
     if (flags & SQLITE_OPEN_MAIN_DB) {
-        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real);
+        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real, name, identity);
         return;
     }
-    sqlite3_file *main_file = sqlite3_database_file_object(name);
-    bool is_ours = keychain_checksummed_file_is_ours(main_file);
-    keychain_wal_file_wrap((keychain_wal_file *)file, real, is_ours ? &((keychain_checksummed_file *)main_file)->wal : NULL);
+    keychain_checksummed_file *database = keychain_checksummed_file_of(sqlite3_database_file_object(name));
+    keychain_wal_file_wrap((keychain_wal_file *)file, real, name, identity, database);
+}
+
+/* Opens a file, and determines which file was opened: the one that has the name before and after the call. So a file that did not exist is
+   opened twice. */
+static int open_identified(
+    sqlite3_vfs *base, const char *name, sqlite3_file *real, int flags, int *opened_flags, keychain_file_identity *identity) {
+    for (int attempt = 0; attempt < 10; attempt++) {
+        keychain_file_identity before = keychain_file_identity_of(name);
+        memset(real, 0, (size_t)base->szOsFile);
+        int code = base->xOpen(base, name, real, flags, opened_flags);
+        if (code != SQLITE_OK) return code;
+        *identity = keychain_file_identity_of(name);
+        if (keychain_file_identities_match(before, *identity)) return SQLITE_OK;
+        (void)real->pMethods->xClose(real);
+        real->pMethods = NULL;
+    }
+    return SQLITE_CANTOPEN;
 }
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *opened_flags) {
     if (!(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL))) return below(vfs)->xOpen(below(vfs), name, file, flags, opened_flags);
     sqlite3_file *real = (sqlite3_file *)((char *)file + HEAD_BYTE_COUNT);
     memset(file, 0, (size_t)vfs->szOsFile);
-    int code = below(vfs)->xOpen(below(vfs), name, real, flags, opened_flags);
+    if (!name) return SQLITE_CANTOPEN;
+    keychain_file_identity identity = {.is_known = false};
+    int code = open_identified(below(vfs), name, real, flags, opened_flags, &identity);
     /* SQLite closes a file that has methods, even if opening it failed. */
-    if (real->pMethods) wrap(file, real, name, flags);
+    if (real->pMethods) wrap(file, real, name, identity, flags);
     return code;
 }
 
@@ -103,6 +121,19 @@ int keychain_page_checksums_check(sqlite3 *database) {
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_CHECK, NULL);
 }
 
+int keychain_first_page_is_damaged(sqlite3 *database, bool *is_damaged) {
+    *is_damaged = false;
+    return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED, is_damaged);
+}
+
+int keychain_lost_files(sqlite3 *database, int *lost) {
+    sqlite3_file *file = NULL;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    const keychain_checksummed_file *main_file = keychain_checksummed_file_of(file);
+    *lost = main_file ? keychain_checksummed_file_lost(main_file) : 0;
+    return code;
+}
+
 static int64_t big_endian(const uint8_t *bytes) {
     return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | bytes[3];
 }
@@ -150,6 +181,31 @@ int keychain_wal_damage(sqlite3 *database, int64_t *unreachable_count, int64_t *
         *unreachable_count = 0;
     }
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+/* Offsets in the index of the -wal file. Source: SQLite, "WAL-mode File Format", section 2.1. */
+enum { INDEX_LAST_FRAME = 16, INDEX_SALTS = 32, INDEX_BYTE_COUNT = 48 };
+
+int keychain_wal_committed_byte_count(sqlite3 *database, int64_t *byte_count) {
+    sqlite3_file *wal, *file = NULL;
+    *byte_count = 0;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    const keychain_checksummed_file *main_file = keychain_checksummed_file_of(file);
+    if (code == SQLITE_OK) code = find_wal(database, &wal);
+    if (code != SQLITE_OK) return code;
+    if (!wal || !main_file || !main_file->index) return SQLITE_MISUSE;
+    uint8_t index[INDEX_BYTE_COUNT], header[KEYCHAIN_WAL_HEADER_BYTE_COUNT];
+    for (int byte = 0; byte < INDEX_BYTE_COUNT; byte++) index[byte] = main_file->index[byte];
+    uint32_t last_frame;
+    memcpy(&last_frame, index + INDEX_LAST_FRAME, sizeof last_frame);
+    if (last_frame == 0) return SQLITE_OK;
+    sqlite3_int64 end = keychain_frame_offset((sqlite3_int64)last_frame + 1), present = 0;
+    code = wal->pMethods->xRead(wal, header, sizeof header, 0);
+    if (code == SQLITE_OK) code = wal->pMethods->xFileSize(wal, &present);
+    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) return code;
+    if (present < end || memcmp(header + 16, index + INDEX_SALTS, 8) != 0) return KEYCHAIN_WAL_IS_LOST;
+    *byte_count = end;
+    return SQLITE_OK;
 }
 
 int keychain_page_checksums_next_damaged(sqlite3 *database, int64_t after, int64_t *page) {

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "database_file.h"
+
 /* MARK: Frames */
 
 /* The number, counted from 1, of the frame that begins `inset` bytes before `offset`; 0: none. */
@@ -80,15 +82,32 @@ static int read_wal(sqlite3_file *wal, void *buffer, int byte_count, sqlite3_int
     return wal->pMethods->xRead(wal, buffer, byte_count, offset);
 }
 
-/* Reads and verifies the page in the frame of that number. SQLITE_IOERR_DATA: it is damaged. No thread may be writing the frame before it. */
-static int read_verified_page(sqlite3_file *wal, sqlite3_int64 number, uint8_t *page) {
-    uint8_t sum[8], frame[KEYCHAIN_FRAME_BYTE_COUNT];
+/* Whether the index in the -shm file, which begins at `index`, is that of a -wal file with these salts. Source: SQLite, "WAL-mode File Format",
+   section 2.1. */
+static bool index_has_salts(const volatile uint8_t *index, const uint8_t *salts) {
+    for (int byte = 0; byte < 8; byte++) {
+        if (index[32 + byte] != salts[byte]) return false;
+    }
+    return true;
+}
+
+/* Reads and verifies the page in the frame of that number. SQLITE_IOERR_DATA: it is damaged. No thread may be writing the frame before it.
+   `index`: the -shm file, or NULL. It may not change its salts while SQLite reads a frame, so if the file has other salts or ends before the
+   frame, it is another one. */
+static int read_verified_page(sqlite3_file *wal, const volatile uint8_t *index, sqlite3_int64 number, uint8_t *page) {
+    uint8_t salts[8], sum[8], frame[KEYCHAIN_FRAME_BYTE_COUNT];
     sqlite3_int64 offset = keychain_frame_offset(number);
     /* The checksum of the frame before ends its header; for the first frame it ends the header of the file. */
     sqlite3_int64 checksum_offset = number == 1 ? KEYCHAIN_WAL_HEADER_BYTE_COUNT - 8 : offset - KEYCHAIN_FRAME_BYTE_COUNT + 16;
     int code = read_wal(wal, sum, sizeof sum, checksum_offset);
     if (code == SQLITE_OK) code = read_wal(wal, frame, sizeof frame, offset);
+    if (code == SQLITE_IOERR_SHORT_READ) return KEYCHAIN_WAL_IS_LOST;
     if (code != SQLITE_OK) return code;
+    if (index && !index_has_salts(index, frame + 8)) {
+        code = read_wal(wal, salts, sizeof salts, 16);
+        if (code != SQLITE_OK) return code;
+        return index_has_salts(index, salts) ? SQLITE_IOERR_DATA : KEYCHAIN_WAL_IS_LOST;
+    }
     memcpy(page, frame + KEYCHAIN_FRAME_HEADER_BYTE_COUNT, KEYCHAIN_PAGE_BYTE_COUNT);
     return follows(stored_checksum(sum), frame) ? SQLITE_OK : SQLITE_IOERR_DATA;
 }
@@ -155,6 +174,23 @@ static void scan_frame(wal_scan *scan, const uint8_t *frame) {
     if (scan->step_count >= 2) scan->unreachable_count += was_proved ? commit_count : scan->commit_count;
 }
 
+/* Durable transactions follow damage closely. So the search for them ends after this many bytes without one, and after this many zeros, which
+   may be a hole in a file of any size. SQLite may also have left frames there: of an earlier round, or of a transaction that was interrupted. */
+enum { SEARCH_BYTE_LIMIT = 256 << 20, ZERO_BYTE_LIMIT = 4 << 20 };
+
+static bool is_zero(const uint8_t *frame) { return frame[0] == 0 && memcmp(frame, frame + 1, KEYCHAIN_FRAME_BYTE_COUNT - 1) == 0; }
+
+/* Counts the bytes since the last frame that is sound or belongs to a durable transaction. */
+typedef struct {
+    int64_t byte_count, zero_byte_count;
+} wal_search;
+
+static bool must_continue(wal_search *search, const wal_scan *scan, const uint8_t *frame) {
+    search->byte_count = scan->is_sound || scan->step_count >= 2 ? 0 : search->byte_count + KEYCHAIN_FRAME_BYTE_COUNT;
+    search->zero_byte_count = search->byte_count > 0 && is_zero(frame) ? search->zero_byte_count + KEYCHAIN_FRAME_BYTE_COUNT : 0;
+    return search->byte_count < SEARCH_BYTE_LIMIT && search->zero_byte_count < ZERO_BYTE_LIMIT;
+}
+
 static int scan_frames(sqlite3_file *wal, const uint8_t *header, uint8_t *frame, int64_t *count, int64_t *sound_byte_count) {
     wal_scan scan = {.header = header};
     sqlite3_int64 byte_count = 0;
@@ -167,10 +203,14 @@ static int scan_frames(sqlite3_file *wal, const uint8_t *header, uint8_t *frame,
     scan.computed = add((wal_checksum){0, 0}, header, 24, scan.is_swapped);
     /* The header is made durable before the first frame is written. */
     scan.step_count = scan.header_is_sound ? 0 : 1;
-    for (sqlite3_int64 number = 1; code == SQLITE_OK && keychain_frame_offset(number + 1) <= byte_count; number++) {
+    wal_search search = {0, 0};
+    bool continues = true;
+    for (sqlite3_int64 number = 1; continues && code == SQLITE_OK && keychain_frame_offset(number + 1) <= byte_count; number++) {
         code = read_wal(wal, frame, KEYCHAIN_FRAME_BYTE_COUNT, keychain_frame_offset(number));
-        if (code == SQLITE_OK) scan_frame(&scan, frame);
+        if (code != SQLITE_OK) break;
+        scan_frame(&scan, frame);
         if (scan.is_sound) *sound_byte_count = keychain_frame_offset(number + 1);
+        continues = must_continue(&search, &scan, frame);
     }
     *count = scan.unreachable_count;
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
@@ -207,7 +247,8 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
     if (number == 0 || (first_uncommitted != 0 && number >= first_uncommitted)) {
         return below(file)->xRead(real(file), buffer, byte_count, offset);
     }
-    return read_verified_page(real(file), number, buffer);
+    const keychain_checksummed_file *database = ours(file)->database;
+    return read_verified_page(real(file), database ? database->index : NULL, number, buffer);
 }
 
 static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
@@ -227,7 +268,7 @@ void keychain_wal_file_end_transaction(keychain_wal_file *file) { file->first_un
 /* MARK: Calls passed to the base VFS unchanged */
 
 static int close_file(sqlite3_file *file) {
-    if (ours(file)->registration) *ours(file)->registration = NULL;
+    if (ours(file)->database) ours(file)->database->wal = NULL;
     int code = below(file)->xClose(real(file));
     file->pMethods = NULL;
     return code;
@@ -252,10 +293,10 @@ static const sqlite3_io_methods methods = {
 
 sqlite3_file *keychain_wal_file_base(sqlite3_file *file) { return file->pMethods == &methods ? real(file) : file; }
 
-void keychain_wal_file_wrap(keychain_wal_file *file, sqlite3_file *real_file, keychain_wal_file **registration) {
-    file->base.pMethods = &methods;
-    file->real = real_file;
-    file->registration = registration;
-    file->first_uncommitted_frame = 0;
-    if (registration) *registration = file;
+void keychain_wal_file_wrap(
+    keychain_wal_file *file, sqlite3_file *real_file, const char *name, keychain_file_identity identity,
+    keychain_checksummed_file *database) {
+    *file = (keychain_wal_file){
+        .base = {.pMethods = &methods}, .real = real_file, .name = name, .identity = identity, .database = database};
+    if (database) database->wal = file;
 }

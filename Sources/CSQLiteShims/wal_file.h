@@ -8,21 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "file_identity.h"
 #include "page_checksums.h"
 
-typedef struct keychain_wal_file {
+struct keychain_checksummed_file;
+
+typedef struct {
     sqlite3_file base;
     /* The base VFS's file, which follows this one in memory. */
     sqlite3_file *real;
-    /* The main file's pointer to this file, to be cleared on close; or NULL. */
-    struct keychain_wal_file **registration;
+    /* SQLite's name of the file, which stays valid while the file is open, and the file that was opened. */
+    const char *name;
+    keychain_file_identity identity;
+    /* The database, or NULL. It is closed after this file. */
+    struct keychain_checksummed_file *database;
     /* The first frame of the transaction being written through this file, counted from 1; 0: none. SQLite computes the checksums of these
        frames only when it commits, so they cannot be verified earlier. */
     sqlite3_int64 first_uncommitted_frame;
 } keychain_wal_file;
 
-/* Wraps a file of the base VFS that is open. */
-void keychain_wal_file_wrap(keychain_wal_file *file, sqlite3_file *real, keychain_wal_file **registration);
+/* Wraps a file of the base VFS that is open, and registers it with its database. */
+void keychain_wal_file_wrap(
+    keychain_wal_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity,
+    struct keychain_checksummed_file *database);
 
 /* Notes the end of the write transaction, whether it was committed or rolled back. */
 void keychain_wal_file_end_transaction(keychain_wal_file *file);

@@ -81,13 +81,7 @@ extension SQLiteItemStore {
                     session.rollBack()
                     return false
                 }
-                // A file without a name is deleted when it is closed, so its content is not durable.
-                guard session.pathStillMatchesFile else {
-                    session.health.markBroken()
-                    throw KeychainFailure(
-                        .notAvailable, "the store's file was removed or replaced while it was open; nothing was changed",
-                        subject: .store, requiresReopening: true)
-                }
+                guard session.lostFiles.isEmpty else { throw abandonLostFiles(of: session) }
                 var pacing = session.pacing
                 try pacing.note(group) { () throws(KeychainFailure) in try session.commit() }
                 session.pacing = pacing

@@ -6,7 +6,7 @@ internal import Synchronization
 /// A store in one SQLite file, shared by any number of threads and processes.
 ///
 /// Reads run concurrently, each on a connection of a pool. Writes run one at a time on a connection of their own, and concurrent writes
-/// share one flush. If the file is replaced or removed, writes notice before they commit, and reads within a second.
+/// share one flush. If one of the store's files is replaced or removed, writes notice before they are acknowledged, and reads within a second.
 ///
 /// ## Retries
 ///
@@ -29,7 +29,7 @@ internal import Synchronization
 /// Nothing else retries: a broken connection is closed, and the next call opens another.
 package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
-    private let opener: StoreOpener
+    fileprivate let opener: StoreOpener
     let writerQueue = WriterQueue()
     private let pool: Mutex<ConnectionPool>
 
@@ -48,10 +48,13 @@ package final class SQLiteItemStore: ItemStore {
         storeID = try session.storeID()
         let scrubPending = try session.scrubPending() != nil
         pool = Mutex(ConnectionPool(first: session))
+        OpenStores.insert(self)
         guard scrubPending else { return }
         // Best effort: a later write or open retries.
         try? withWriter { session in finishScrub(on: session) }
     }
+
+    deinit { OpenStores.remove(self) }
 
     /// Closes idle connections now and the rest when their calls end.
     ///
@@ -108,12 +111,18 @@ package final class SQLiteItemStore: ItemStore {
         try refuseForkedChild()
         let session = try checkOutReader()
         defer { returnReader(session) }
-        let result = try body(session)
-        if let file = session.immutableFile, !file.isUnchanged {
-            closeConnections()
-            throw KeychainFailure(.notAvailable, "the store was changed while it was read without locks; try again", subject: .store)
+        do throws(KeychainFailure) {
+            let result = try body(session)
+            if let file = session.immutableFile, !file.isUnchanged {
+                closeConnections()
+                throw KeychainFailure(.notAvailable, "the store was changed while it was read without locks; try again", subject: .store)
+            }
+            return result
+        } catch {
+            // With a lost file, other processes change what this connection reads without its knowledge.
+            guard session.health.isBroken, session.immutableFile == nil, !session.lostFiles.isEmpty else { throw error }
+            throw abandonLostFiles(of: session)
         }
-        return result
     }
 
     private func checkOutReader() throws(KeychainFailure) -> StoreSession {
@@ -126,7 +135,8 @@ package final class SQLiteItemStore: ItemStore {
             session.startReading()
             return session
         case .unchecked(let session):
-            guard session.pathStillMatchesFile else {
+            guard session.lostFiles.isEmpty else {
+                guard session.immutableFile != nil else { throw abandonLostFiles(of: session) }
                 return try openSession(.reader, poolGeneration: closeConnections(ifGeneration: session.poolGeneration))
             }
             session.startReading()
@@ -141,6 +151,18 @@ package final class SQLiteItemStore: ItemStore {
     }
 
     // MARK: Connections
+
+    /// Closes the connections of all stores of this process at this path, after a file that `session` has open was removed or replaced.
+    ///
+    /// All of them share its -shm file, which stays in use until the last one is closed. Returns the failure to throw.
+    func abandonLostFiles(of session: StoreSession) -> KeychainFailure {
+        _ = session.restoreLostWAL()
+        session.health.markBroken()
+        for store in OpenStores.stores(at: opener.path) { store.closeConnections() }
+        return KeychainFailure(
+            .notAvailable, "the store's files were removed or replaced while it was open; nothing was changed", subject: .store,
+            requiresReopening: true)
+    }
 
     /// Returns the writer's connection, which is opened if necessary.
     ///
@@ -195,6 +217,28 @@ package final class SQLiteItemStore: ItemStore {
         // The connections are closed here, outside the lock.
         withExtendedLifetime(closed) {}
         return generation
+    }
+}
+
+/// The open stores of this process.
+private enum OpenStores {
+    private struct Entry {
+        weak var store: SQLiteItemStore?
+    }
+
+    private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    static func insert(_ store: SQLiteItemStore) {
+        entries.withLock { $0[ObjectIdentifier(store)] = Entry(store: store) }
+    }
+
+    static func remove(_ store: SQLiteItemStore) {
+        entries.withLock { $0[ObjectIdentifier(store)] = nil }
+    }
+
+    /// The references are released outside the lock: the last release of a store removes it from this list.
+    static func stores(at path: String) -> [SQLiteItemStore] {
+        entries.withLock { $0.values.compactMap(\.store) }.filter { $0.opener.path == path }
     }
 }
 

@@ -14,11 +14,7 @@ extension SQLiteItemStore {
     package func snapshot(to path: String, replacingExisting: Bool = false) throws(KeychainFailure) {
         let file = try AtomicFile(path, companionSuffixes: FileLocation.companionSuffixes)
         let outcome = try withReader { session throws(KeychainFailure) in
-            guard session.pathStillMatchesFile else {
-                session.health.markBroken()
-                throw KeychainFailure(
-                    .notAvailable, "the store's file was removed or replaced while it was open", subject: .store, requiresReopening: true)
-            }
+            guard session.lostFiles.isEmpty else { throw abandonLostFiles(of: session) }
             try requireSafeSnapshotPath(file.path, sourceFile: session.file)
             return try file.publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
                 try copy(session.connection, to: temporary, in: file.directory)

@@ -48,7 +48,8 @@ package struct StoreRepair {
     ) throws(KeychainFailure) -> Outcome {
         try CurrentProcess.requireNotForked()
         let opener = StoreOpener(path: path, options: options)
-        try opener.requireStore()
+        // A damaged first page prevents opening, but not a repair.
+        do throws(KeychainFailure) { try opener.requireStore() } catch { guard error.isDamage else { throw error } }
         let refused = try opener.findDamage()
         guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
@@ -163,7 +164,8 @@ final class LockedDatabase {
     }
 }
 
-/// A copy of a store's files in which every page of the database has a valid checksum, whatever its content.
+/// A copy of a store's files in which every page of the database has a valid checksum, whatever its content, and the database's header the
+/// fields that identify it.
 ///
 /// The files are removed when this object is released, unless the copy has replaced the store.
 final class RepairCopy {
@@ -182,15 +184,19 @@ final class RepairCopy {
             throw KeychainFailure(
                 .notAvailable, "the store is damaged: its file ends within a page; nothing was changed", subject: .store, isDamage: true)
         }
-        // A random name cannot be guessed and cannot exist already.
-        path = location.directory + "/" + Self.prefix(location) + Identifier128.random().hexadecimal + Self.suffix
+        path = Self.newPath(in: location)
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
         do throws(Errno) {
-            try Self.copy(original.descriptor, to: path, writingChecksums: true)
+            try Self.copy(original.descriptor, to: path, isDatabase: true)
             for suffix in Self.logSuffixes { try Self.copyLog(original.path + suffix, to: path + suffix) }
         } catch {
             throw FileSystem.creationFailure(error, in: location.directory)
         }
+    }
+
+    /// Returns a random path, which cannot be guessed and cannot exist already.
+    static func newPath(in location: FileLocation) -> String {
+        location.directory + "/" + prefix(location) + Identifier128.random().hexadecimal + suffix
     }
 
     /// Removes files that interrupted repairs have left behind.
@@ -218,24 +224,31 @@ final class RepairCopy {
         } catch .notFound {
             return
         }
-        try copy(file.descriptor, to: path, writingChecksums: false)
+        try copy(file.descriptor, to: path, isDatabase: false)
     }
 
-    private static func copy(_ original: FileDescriptor, to path: String, writingChecksums: Bool) throws(Errno) {
+    private static func copy(_ original: FileDescriptor, to path: String, isDatabase: Bool) throws(Errno) {
         try FileSystem.createPrivateFile(path)
         let copy = try OpenFile(path, .append)
-        var buffer = [UInt8](repeating: 0, count: writingChecksums ? StoreSchema.pageByteCount : chunkByteCount)
+        var buffer = [UInt8](repeating: 0, count: isDatabase ? StoreSchema.pageByteCount : chunkByteCount)
         var offset: Int64 = 0
-        while true {
+        var zeroByteCount = 0
+        // Nothing behind so many zeros in a -wal file is used, and the file may have a hole of any size.
+        while isDatabase || zeroByteCount < zeroByteLimit {
             let count = try original.read(into: &buffer, at: offset)
             if count == 0 { break }
-            if writingChecksums {
-                PageChecksums.writeChecksum(into: &buffer, number: UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1)
+            if isDatabase {
+                let number = UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1
+                if number == 1 { StoreFileHeader.restoreIdentification(in: &buffer) }
+                PageChecksums.writeChecksum(into: &buffer, number: number)
             }
             try copy.descriptor.writeAll(buffer[..<count])
             offset += Int64(count)
+            zeroByteCount = buffer[..<count].allSatisfy { $0 == 0 } ? zeroByteCount + count : 0
         }
     }
+
+    private static let zeroByteLimit = 8 << 20
 }
 
 /// Replaces a store with a copy, and keeps the original files under other names.

@@ -68,7 +68,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
             try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
         },
         UnusableState("the unreleased format 1", mentions: ["STORE", "format 1", "not supported", "Move it away"]) { home, _ in
-            try RawDatabase(store(home), stamps: false).execute("PRAGMA user_version = 1")
+            try RawDatabase(store(home)).execute("PRAGMA user_version = 1")
         },
         UnusableState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
         UnusableState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },

@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainSystem
 import Testing
 
 /// A checkpoint overwrites pages of the database.
@@ -236,6 +237,31 @@ struct LogDamageTests {
         #expect(try copy.rows().count == 21)
         #expect(try copy.integrityProblems() == [])
         withExtendedLifetime((store, whole)) {}
+    }
+
+    @Test("A hole of any size after the last frame is neither read to its end nor filled by the next write", arguments: [true, false])
+    func hole(hasFrames: Bool) throws {
+        let directory = killed.directory
+        if !hasFrames {
+            try Data().write(to: URL(filePath: logPath))
+            try? FileManager.default.removeItem(atPath: directory.storePath + "-shm")
+        }
+        try FileSystem.truncate(logPath, toByteCount: 200 << 30)
+        let expected = hasFrames ? Self.rowCount : 0
+        do {
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            #expect(try store.rows().count == expected)
+            try store.insert([SampleRows.row(account: 100)])
+            #expect(try store.rows().count == expected + 1)
+        }
+        #expect(try allocatedByteCount(directory) < 64 << 20)
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == expected + 1)
+    }
+
+    private func allocatedByteCount(_ directory: TemporaryDirectory) throws -> Int {
+        try directory.names.reduce(0) { sum, name in
+            sum + (try URL(filePath: directory.path + "/" + name).resourceValues(forKeys: [.fileAllocatedSizeKey]).fileAllocatedSize ?? 0)
+        }
     }
 
     @Test("The number of changes after the damage is reported")

@@ -17,6 +17,16 @@
 /* An extended code of SQLITE_IOERR that SQLite does not define: SQLite would ignore durable transactions in a damaged -wal file. */
 #define KEYCHAIN_WAL_IS_DAMAGED (10 | 0xC1 << 8)
 
+/* Another one: the -wal file is not the one that the -shm file describes. It was removed, replaced, or truncated while a process used it. */
+#define KEYCHAIN_WAL_IS_LOST (10 | 0xC2 << 8)
+
+/* Open files of a database whose names do not lead to them. */
+enum keychain_lost_file {
+    KEYCHAIN_DATABASE_LOST = 1,
+    KEYCHAIN_WAL_LOST = 2,
+    KEYCHAIN_SHM_LOST = 4
+};
+
 struct sqlite3;
 
 /* Registers the VFS over the one named `base` (NULL: the default VFS), once per process. Thread-safe.
@@ -31,6 +41,13 @@ void keychain_page_checksum(const uint8_t *page, uint64_t number, uint8_t *check
 /* Enables verification of every page of the main file, whatever its first page contains. */
 int keychain_page_checksums_check(struct sqlite3 *database);
 
+/* Whether the first page of the main file has a wrong checksum, but one of the next pages a correct one. Then the file is a store, whatever its
+   header says: no other program writes these checksums. */
+int keychain_first_page_is_damaged(struct sqlite3 *database, bool *is_damaged);
+
+/* Sets `lost` to a combination of enum keychain_lost_file, 0 if every open file has its name. */
+int keychain_lost_files(struct sqlite3 *database, int *lost);
+
 /* Finds the first page after page number `after` that has a wrong checksum and no newer version in the -wal file; 0: none.
    Requires a read transaction, which keeps the -wal file from being restarted. */
 int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after, int64_t *page);
@@ -38,5 +55,9 @@ int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after
 /* Counts the durable transactions in the -wal file that are unreachable because of damage before them; 0: none. The first
    `sound_byte_count` bytes of the file are undamaged. */
 int keychain_wal_damage(struct sqlite3 *database, int64_t *unreachable_count, int64_t *sound_byte_count);
+
+/* Finds the end of the committed frames in the -wal file; 0: there are none. Requires a write transaction. Returns KEYCHAIN_WAL_IS_LOST if the
+   -wal file that this connection has open is not the one that the -shm file describes. */
+int keychain_wal_committed_byte_count(struct sqlite3 *database, int64_t *byte_count);
 
 #endif

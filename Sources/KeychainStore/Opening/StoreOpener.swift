@@ -33,10 +33,12 @@ struct StoreOpener {
             }
             try connection.switchToWAL()
         }
-        // If the path leads to the same file before and after opening, that file was opened.
-        guard try FileStatus.ifPresent(at: file.location.path)?.identity == file.facts.identity else {
+        // If the path leads to the same file before and after opening, that file was opened. Other connections of this process may still
+        // use a -shm file that was removed, and share it with new ones until all are closed.
+        guard try FileStatus.ifPresent(at: file.location.path)?.identity == file.facts.identity, connection.lostFiles.isEmpty else {
             throw KeychainFailure(
-                .notAvailable, "\(file.location.path) was replaced while it was being opened", path: file.location.path, subject: .store)
+                .notAvailable, "\(file.location.path) was replaced while it was being opened", path: file.location.path, subject: .store,
+                requiresReopening: true)
         }
         return StoreSession(connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile)
     }
@@ -49,18 +51,29 @@ struct StoreOpener {
             throw KeychainFailure(.notAvailable, "there is no store at \(path)", path: path, subject: .store)
         }
         // Not with SQL: SQLite would compare the header with the rest of the file, which another process may be changing.
-        let header = try openConnection(file, .immutable).firstBytes(StoreFileHeader.byteCount)
-        try check(StoreFileHeader(header), path: file.location.path)
+        let connection = try openConnection(file, .immutable)
+        let header = try connection.firstBytes(StoreFileHeader.byteCount)
+        do throws(KeychainFailure) {
+            try check(StoreFileHeader(header), path: file.location.path)
+        } catch {
+            // A flipped bit can make it look like a later format, or another program's file.
+            guard try connection.isFirstPageDamaged() else { throw error }
+            throw KeychainFailure(
+                .notAvailable, "\(file.location.path) is damaged: its header has a wrong checksum; nothing was changed",
+                path: file.location.path, subject: .store, isDamage: true, remedy: .repair)
+        }
     }
 
     /// Verifies the checksums of all pages, without SQL: SQLite may not be able to read a damaged file.
     func findDamage() throws(KeychainFailure) -> FileDamage {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return FileDamage() }
         let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
-        guard let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount)),
-            header.applicationID == StoreSchema.applicationID
-        else { return FileDamage() }
-        if header.formatVersion >= StoreSchema.formatVersion { try connection.enablePageVerification() }
+        let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount))
+        let isStore = header?.applicationID == StoreSchema.applicationID
+        let isExpected = isStore && header?.formatVersion == StoreSchema.formatVersion
+        let isDamagedStore = isExpected ? false : try connection.isFirstPageDamaged()
+        guard isStore || isDamagedStore else { return FileDamage() }
+        if isDamagedStore || header?.formatVersion ?? 0 >= StoreSchema.formatVersion { try connection.enablePageVerification() }
         // Begins a read transaction if possible: it makes SQLite read the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
         return FileDamage(pages: try connection.damagedPages(), wal: try connection.walDamage())
@@ -133,11 +146,24 @@ struct StoreFileHeader {
         self.formatVersion = formatVersion
     }
 
+    private static let magic = Array("SQLite format 3\0".utf8)
+
     /// Returns nil if these are not the first bytes of a database.
     init?(_ bytes: [UInt8]) {
-        guard bytes.count >= Self.byteCount, bytes.starts(with: "SQLite format 3\0".utf8) else { return nil }
+        guard bytes.count >= Self.byteCount, bytes.starts(with: Self.magic) else { return nil }
         formatVersion = Self.number(bytes[60..<64])
         applicationID = Self.number(bytes[68..<72])
+    }
+
+    /// Replaces the identification in the first page of a damaged store.
+    ///
+    /// It is the same in every store of this format.
+    static func restoreIdentification(in page: inout [UInt8]) {
+        guard page.count >= byteCount else { return }
+        page.replaceSubrange(0..<magic.count, with: magic)
+        for (offset, number) in [(60, StoreSchema.formatVersion), (68, StoreSchema.applicationID)] {
+            for byte in 0..<4 { page[offset + byte] = UInt8(truncatingIfNeeded: number >> (24 - 8 * byte)) }
+        }
     }
 
     /// Decodes a signed big-endian number of four bytes.

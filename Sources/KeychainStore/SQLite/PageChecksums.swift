@@ -40,6 +40,13 @@ extension SQLiteConnection {
         try expectSuccess(unsafe keychain_page_checksums_check(handle), "setting up")
     }
 
+    /// Whether the first page has a wrong checksum although another page has a correct one, so that the file is a damaged store.
+    func isFirstPageDamaged() throws(KeychainFailure) -> Bool {
+        var isDamaged = false
+        try expectSuccess(unsafe keychain_first_page_is_damaged(handle, &isDamaged), "checking the first page")
+        return isDamaged
+    }
+
     /// Returns the numbers of pages with a wrong checksum, except pages that have a newer version in the -wal file.
     ///
     /// Requires a read transaction.
@@ -61,7 +68,7 @@ extension SQLiteConnection {
         return count > 0 ? WALDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
     }
 
-    private func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {
+    func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {
         guard code == 0 else { throw health.record(SQLiteFailure(code: code, action: action)) }
     }
 }

@@ -54,6 +54,9 @@ struct SQLiteFailure: Equatable {
     /// KEYCHAIN_WAL_IS_DAMAGED, a result of the checksum VFS: SQLITE_IOERR | (0xC1<<8).
     private static let damagedWAL: Int32 = 10 | 0xC1 << 8
 
+    /// KEYCHAIN_WAL_IS_LOST, a result of the checksum VFS: SQLITE_IOERR | (0xC2<<8).
+    private static let lostWAL: Int32 = 10 | 0xC2 << 8
+
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 
@@ -78,6 +81,11 @@ struct SQLiteFailure: Equatable {
             failure(
                 .notAvailable, "the store is damaged: its latest changes are in its -wal file, after damaged bytes", isDamage: true,
                 remedy: .repair)
+        case SQLITE_IOERR where code == Self.lostWAL:
+            KeychainFailure(
+                .notAvailable,
+                "the store's -wal file was removed or replaced while another program used it, and has its latest changes; nothing was changed",
+                subject: .store, cause: .sqlite(code: code), requiresReopening: true, remedy: .closeElsewhere)
         case SQLITE_IOERR:
             failure(.inputOutput, "the disk failed (\(action), SQLite code \(code))")
         case SQLITE_FULL:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
+internal import CSQLiteShims
 internal import KeychainCore
 internal import KeychainSystem
 
@@ -18,7 +19,7 @@ extension SQLiteConnection {
         try setCheckpointsOnClose(true)
     }
 
-    /// Rewrites the -wal file with its own content and flushes it.
+    /// Rewrites the committed content of the -wal file with itself and flushes it.
     ///
     /// After a failed flush the kernel may mark pages clean that never reached the disk: they are read back from the cache, and no later
     /// flush writes them. A process that has ended since cannot have reported the failure. Rewriting marks the pages dirty again.
@@ -27,19 +28,34 @@ extension SQLiteConnection {
     /// SQLite's own descriptor.
     private func rewriteWAL() throws(KeychainFailure) {
         guard let (file, methods) = unsafe walFile() else { return }
-        var byteCount: Int64 = 0
-        var code = unsafe methods.xFileSize(file, &byteCount)
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        var offset: Int64 = 0
-        while code == SQLITE_OK, offset < byteCount {
-            let count = Int32(min(Int64(buffer.count), byteCount - offset))
-            // The buffer has at least `count` bytes.
-            code = unsafe methods.xRead(file, &buffer, count, offset)
-            if code == SQLITE_OK { code = unsafe methods.xWrite(file, buffer, count, offset) }
-            offset += Int64(count)
+        try forEachCommittedChunk { offset, chunk throws(KeychainFailure) in
+            let bytes = Array(chunk)
+            try expectSuccess(unsafe methods.xWrite(file, bytes, Int32(bytes.count), offset), Self.flushing)
         }
-        if code == SQLITE_OK, byteCount > 0 { code = unsafe methods.xSync(file, SQLITE_SYNC_NORMAL) }
-        guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "making the -wal file durable")) }
+        var byteCount: Int64 = 0
+        try expectSuccess(unsafe methods.xFileSize(file, &byteCount), Self.flushing)
+        if byteCount > 0 { try expectSuccess(unsafe methods.xSync(file, SQLITE_SYNC_NORMAL), Self.flushing) }
+    }
+
+    private static let flushing: StaticString = "making the -wal file durable"
+
+    /// Passes the committed content of the -wal file to `body`.
+    ///
+    /// Requires a write transaction.
+    private func forEachCommittedChunk(
+        _ body: (_ offset: Int64, _ chunk: ArraySlice<UInt8>) throws(KeychainFailure) -> Void
+    ) throws(KeychainFailure) {
+        guard let (file, methods) = unsafe walFile() else { return }
+        let action: StaticString = "reading the -wal file"
+        var byteCount: Int64 = 0
+        try expectSuccess(unsafe keychain_wal_committed_byte_count(handle, &byteCount), action)
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        for offset in stride(from: 0, to: byteCount, by: buffer.count) {
+            let count = Int(min(Int64(buffer.count), byteCount - offset))
+            // The buffer has at least `count` bytes.
+            try expectSuccess(unsafe methods.xRead(file, &buffer, Int32(count), offset), action)
+            try body(offset, buffer[..<count])
+        }
     }
 
     /// Sets whether the connection, if it is the last one to close, checkpoints the -wal file and removes it.
@@ -70,5 +86,55 @@ extension SQLiteConnection {
         // A file without methods is not open.
         guard code == SQLITE_OK, let file = unsafe file, let methods = unsafe file.pointee.pMethods?.pointee else { return nil }
         return unsafe (file, methods)
+    }
+}
+
+// MARK: - Files that lost their names
+
+/// Files that a connection has open although their names no longer lead to them: they were removed or replaced.
+///
+/// SQLite does not notice it. Changes that are written to such a file end with the process.
+struct LostFiles: OptionSet {
+    let rawValue: Int32
+
+    static let database = LostFiles(rawValue: Int32(KEYCHAIN_DATABASE_LOST.rawValue))
+    static let wal = LostFiles(rawValue: Int32(KEYCHAIN_WAL_LOST.rawValue))
+    /// The -shm file, by which processes lock the store and find pages in the -wal file.
+    static let sharedMemory = LostFiles(rawValue: Int32(KEYCHAIN_SHM_LOST.rawValue))
+}
+
+extension SQLiteConnection {
+    /// Compares the names of the open files with the files that were opened, without opening anything.
+    var lostFiles: LostFiles {
+        var lost: Int32 = 0
+        guard unsafe keychain_lost_files(handle, &lost) == SQLITE_OK else { return .database }
+        return LostFiles(rawValue: lost)
+    }
+
+    /// Creates a -wal file with the committed content of the one that lost its name.
+    ///
+    /// Acknowledged changes may be nowhere else. Requires a write transaction, and that no other file is lost: then all processes share
+    /// one index and one lock, and the new file matches the index. Returns false if there is another -wal file that is not empty.
+    func restoreLostWAL(in location: FileLocation) throws(KeychainFailure) -> Bool {
+        let present = try FileStatus.ifPresent(at: location.walPath)
+        guard present.map({ $0.kind == .regularFile && $0.byteCount == 0 }) ?? true else { return false }
+        let path = RepairCopy.newPath(in: location)
+        defer { FileSystem.tryUnlink(path) }
+        func naming(_ body: () throws(Errno) -> Void) throws(KeychainFailure) {
+            do throws(Errno) { try body() } catch { throw FileSystem.creationFailure(error, in: location.directory) }
+        }
+        try naming { () throws(Errno) in try FileSystem.createPrivateFile(path) }
+        try forEachCommittedChunk { _, chunk throws(KeychainFailure) in
+            try naming { () throws(Errno) in
+                let copy = try OpenFile(path, .append)
+                try copy.descriptor.writeAll(chunk)
+            }
+        }
+        try naming { () throws(Errno) in
+            try FileSystem.flush(path)
+            try FileSystem.rename(path, to: location.walPath)
+            try FileSystem.flush(location.directory)
+        }
+        return true
     }
 }

@@ -39,10 +39,12 @@ final class StoreSession: @unchecked Sendable {
 
     var health: ConnectionHealth { connection.health }
 
-    /// Whether the path still leads to the file the connection has open.
-    var pathStillMatchesFile: Bool {
-        if let immutableFile { return immutableFile.isUnchanged }
-        return (try? FileStatus(of: file.location.path))?.identity == file.facts.identity
+    /// The files that this session has open and that lost their names.
+    ///
+    /// A store that is read without locks counts as lost if it was changed.
+    var lostFiles: LostFiles {
+        if let immutableFile { return immutableFile.isUnchanged ? [] : .database }
+        return connection.lostFiles
     }
 
     // MARK: Reading a consistent state
@@ -96,7 +98,7 @@ final class StoreSession: @unchecked Sendable {
 
     /// Commits.
     ///
-    /// Throws `.inputOutput` with the cause `.outcomeUnknown` if the disk failed during the commit.
+    /// Throws `.inputOutput` with the cause `.outcomeUnknown` if the disk failed during the commit, or a file was lost.
     func commit() throws(KeychainFailure) {
         // A statement failed and the body ignored that, so its changes are incomplete.
         if let failure = health.transactionFailure {
@@ -115,6 +117,37 @@ final class StoreSession: @unchecked Sendable {
             throw KeychainFailure(
                 .inputOutput, "the disk failed during a commit; outcome unknown: read again, then repeat if needed", subject: .store,
                 cause: .outcomeUnknown)
+        }
+        // Changes in a file without a name end with this process.
+        guard !lostFiles.isEmpty else { return }
+        let isRestored = restoreLostWAL()
+        health.markBroken()
+        guard !isRestored else { return }
+        outcomeIsUnknown = true
+        throw KeychainFailure(
+            .inputOutput,
+            "the store's files were removed or replaced during a commit; outcome unknown: read again, then repeat if needed",
+            subject: .store, cause: .outcomeUnknown)
+    }
+
+    /// Creates the -wal file again, with its content, if it is the only file that was lost.
+    ///
+    /// Returns whether the committed changes are durable again. The session must not be used afterwards, except to close it: it still has
+    /// the lost file open.
+    func restoreLostWAL() -> Bool {
+        guard immutableFile == nil, lostFiles == .wal else { return false }
+        rollBack()
+        health.resetForTransaction()
+        do throws(KeychainFailure) {
+            // A reader may hold the only copy, too.
+            try connection.execute("PRAGMA query_only = OFF")
+            try connection.run(.beginImmediate)
+            defer { rollBack() }
+            // Another process may have restored it, or replaced another file, before it released the lock.
+            guard connection.lostFiles == .wal else { return false }
+            return try connection.restoreLostWAL(in: file.location)
+        } catch {
+            return false
         }
     }
 }

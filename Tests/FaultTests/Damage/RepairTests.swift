@@ -91,6 +91,33 @@ struct RepairTests {
         }
     }
 
+    /// Offsets in the header of the file: its magic, the format version, and the application ID.
+    private static let identification = Array(0..<16) + Array(60..<64) + Array(68..<72)
+
+    @Test("A flipped bit in the bytes that identify the file is named damage, and is repaired")
+    func identification() throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let original = directory + "/original"
+            do {
+                let keychain = LocalKeychain(home: original) { $0.keyHolder = .processMemory }
+                for account in Self.accounts { try keychain.addItem(account, "secret of \(account)") }
+            }
+            for offset in Self.identification {
+                let home = directory + "/\(offset)"
+                try FileManager.default.copyItem(atPath: original, toPath: home)
+                try Self.flipBit(home, at: offset)
+                do throws(KeychainFailure) {
+                    _ = try LocalKeychain(home: home).secret(of: "account 1")
+                    Issue.record("byte \(offset): it was read")
+                } catch {
+                    #expect(error.isDamage && error.remedy == .repair, "byte \(offset): \(error)")
+                }
+                #expect(try LocalKeychain(home: home).repair(applying: true)?.originalPath != nil, "byte \(offset)")
+                try Self.expectAll(home, "byte \(offset)")
+            }
+        }
+    }
+
     @Test("Without the device secret the repair fails, and nothing is changed")
     func withoutDeviceSecret() throws {
         try withTemporaryDirectory(inMemory: true) { home in

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "file_identity.h"
+
+#include <sys/stat.h>
+
+keychain_file_identity keychain_file_identity_of(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) != 0) return (keychain_file_identity){.is_known = false};
+    return (keychain_file_identity){.is_known = true, .device = (uint64_t)status.st_dev, .inode = (uint64_t)status.st_ino};
+}
