@@ -112,6 +112,30 @@ package enum KernelKeyring {
         _ = try checked(keychain_keyring_invalidate(serial))
     }
 
+    /// Removes the keys that `list` returns, until it returns none: other processes may add keys at the same time.
+    ///
+    /// Returns false if there are still keys after eight rounds.
+    package static func removeAll(
+        _ list: () throws(Errno) -> [Serial], invalidating invalidate: (Serial) throws(Errno) -> Void
+    ) throws(Errno) -> Bool {
+        for _ in 0..<removalLimit {
+            var hasRemoved = false
+            for serial in try list() {
+                do throws(Errno) {
+                    try invalidate(serial)
+                    hasRemoved = true
+                } catch {
+                    if !error.isMissingKey { throw error }
+                }
+            }
+            guard hasRemoved else { return true }
+        }
+        return try list().isEmpty
+    }
+
+    /// How often keys are removed again because other processes add keys.
+    private static let removalLimit = 8
+
     /// The kernel counts whole seconds of its clock, the current one included, so a timeout of one second could end immediately.
     private static func kernelTimeout(_ seconds: UInt32) -> UInt32 {
         seconds == .max ? seconds : seconds + 1

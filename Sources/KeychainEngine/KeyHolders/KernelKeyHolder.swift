@@ -104,28 +104,22 @@ package final class KernelKeyHolder: KeyHolder {
     private func removeKeys(of slot: KeyHolderSlot, where matches: (UInt64) -> Bool) throws(KeychainFailure) {
         try CurrentProcess.requireNotForked()
         let prefix = descriptionPrefix(of: slot)
+        let isEmptied: Bool
         do throws(Errno) {
-            // Repeated, because other processes may add keys at the same time.
-            for _ in 0..<Self.attemptLimit {
-                let serials = try KernelKeyring.serials { description in
+            isEmptied = try KernelKeyring.removeAll { () throws(Errno) in
+                try KernelKeyring.serials { description in
                     // A description without a generation after the prefix is invalid and counts as generation 0.
                     description.hasPrefix(prefix) && matches(UInt64(description.dropFirst(prefix.count).prefix { $0 != ":" }) ?? 0)
                 }
-                var hasRemoved = false
-                for serial in serials {
-                    do throws(Errno) {
-                        try KernelKeyring.invalidate(serial)
-                        hasRemoved = true
-                    } catch {
-                        if !error.isMissingKey { throw error }
-                    }
-                }
-                guard hasRemoved else { return }
+            } invalidating: { (serial) throws(Errno) in
+                try KernelKeyring.invalidate(serial)
             }
         } catch {
             throw KeychainFailure(.notAvailable, "the keys cannot be removed from the kernel's keyring: \(error)")
         }
-        throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
+        guard isEmptied else {
+            throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
+        }
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {

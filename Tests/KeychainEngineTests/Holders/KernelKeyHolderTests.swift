@@ -249,6 +249,21 @@ struct KernelKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked) == nil)
     }
 
+    @Test("A removal succeeds unless there are still keys after eight rounds", arguments: 0...9)
+    func rounds(filledCount: Int) throws {
+        // Another process adds a key before each of the first rounds.
+        var remaining = filledCount
+        var removed: [Int32] = []
+        let isEmptied = try KernelKeyring.removeAll {
+            defer { remaining -= 1 }
+            return remaining > 0 ? [Int32(remaining)] : []
+        } invalidating: {
+            removed.append($0)
+        }
+        #expect(isEmptied == (filledCount <= 8))
+        #expect(removed.count == min(filledCount, 8))
+    }
+
     @Test("A payload above the kernel's limit is rejected, and the previous key is kept")
     func tooLarge() throws {
         let holder = keys.holder()
