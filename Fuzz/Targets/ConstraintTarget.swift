@@ -95,10 +95,11 @@ private struct NoKeys: KeyProvider {
 
     func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 { throw Self.failure() }
 
-    func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability { .missing }
+    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability { .missing }
 
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
+        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         throw Self.failure()
     }

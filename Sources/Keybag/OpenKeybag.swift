@@ -100,11 +100,11 @@ package final class OpenKeybag: Sendable {
     }
 
     /// Loads a slot's keys; nil while it is locked.
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
-        try loaders?[slot]?.load(for: purpose)
+    func load(
+        _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: any LockEpochReading
+    ) throws(KeychainFailure) -> HeldKeys? {
+        try loaders?[slot]?.load(for: purpose, lockEpoch: lockEpoch)
     }
-
-    func loadForUse(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? { try load(slot, for: .use) }
 }
 
 /// The state of the passcode and of the lock.
@@ -126,22 +126,22 @@ extension OpenKeybag {
         document.classKeys.contains { $0.id.generation != document.newestGeneration(of: $0.id.accessibility) }
     }
 
-    /// The state of the lock, as the holder reports it.
+    /// The state of the lock, as the holder reports it at a lock epoch.
     ///
     /// Does not extend an unlock.
     ///
     /// Throws `.interactionNotAllowed` if the holder fails.
-    package func lockState() throws(KeychainFailure) -> LockState {
+    package func lockState(at lockEpoch: LockEpoch) throws(KeychainFailure) -> LockState {
         guard isPasscodeSet else { return .unlocked }
-        if try load(.unlocked, for: .inspection) != nil { return .unlocked }
-        return try load(.firstUnlock, for: .inspection) == nil ? .neverUnlocked : .locked
+        if try load(.unlocked, for: .inspection, lockEpoch: lockEpoch) != nil { return .unlocked }
+        return try load(.firstUnlock, for: .inspection, lockEpoch: lockEpoch) == nil ? .neverUnlocked : .locked
     }
 
     /// When the current unlock ends by itself; nil while locked or without a passcode.
     ///
     /// Asks the holder, and does not extend the unlock. Throws the errors of `lockState`.
-    package func autoLock() throws(KeychainFailure) -> AutoLock? {
-        try load(.unlocked, for: .inspection)?.autoLock
+    package func autoLock(at lockEpoch: LockEpoch) throws(KeychainFailure) -> AutoLock? {
+        try load(.unlocked, for: .inspection, lockEpoch: lockEpoch)?.autoLock
     }
 }
 
@@ -157,15 +157,21 @@ extension OpenKeybag: KeyProvider {
 
     package func scopedToCall() -> any KeyProvider { isPasscodeSet ? CallScopedKeys(of: self) : self }
 
-    package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
-        availability(of: ClassKeyID(accessibility, generation: generation), loading: loadForUse)
+    package func availability(
+        of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+    ) -> KeyAvailability {
+        availability(of: ClassKeyID(accessibility, generation: generation)) { slot throws(KeychainFailure) in
+            try load(slot, for: .use, lockEpoch: lockEpoch)
+        }
     }
 
     package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32,
+        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try withClassKey(ClassKeyID(accessibility, generation: generation), loading: loadForUse, body)
+        try withClassKey(
+            ClassKeyID(accessibility, generation: generation),
+            loading: { slot throws(KeychainFailure) in try load(slot, for: .use, lockEpoch: lockEpoch) }, body)
     }
 
     /// Returns the availability of a class key, with held keys from `load`.

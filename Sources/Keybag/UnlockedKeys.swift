@@ -75,12 +75,14 @@ extension UnlockedKeys: KeyProvider {
         return generation
     }
 
-    package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
+    package func availability(
+        of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+    ) -> KeyAvailability {
         keys[ClassKeyID(accessibility, generation: generation)] == nil ? .missing : .available
     }
 
     package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32,
+        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try body(key(ClassKeyID(accessibility, generation: generation)).classKey)

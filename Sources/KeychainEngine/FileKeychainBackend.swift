@@ -227,10 +227,10 @@ struct FileKeychainBackend: KeychainBackend {
     }
 }
 
-/// Reads the lock epoch of a store for a key holder.
+/// Reads the lock epoch of a store for the thread that watches keys in the memory of this process.
 ///
-/// It reads from the keychain's store while that is open, and then opens the store itself: keys in the memory of a process outlive the
-/// `LocalKeychain` that unlocked them.
+/// It reads from the keychain's store while that is open, and then opens the store itself: the keys outlive the `LocalKeychain` that
+/// unlocked them.
 final class LockEpochReader: Sendable {
     private let configuration: KeychainConfiguration
     private let storeID: StoreID
@@ -250,21 +250,17 @@ final class LockEpochReader: Sendable {
     /// Throws the errors of opening and reading the store, and `.notAvailable` if another store is in its place.
     func lockEpoch() throws(KeychainFailure) -> LockEpoch {
         do throws(KeychainFailure) {
-            return try Self.lockEpoch(of: shared)
+            return try shared.lockEpoch()
         } catch {
             guard error.requiresReopening else { throw error }
         }
         do throws(KeychainFailure) {
-            return try Self.lockEpoch(of: try ownStore())
+            return try ownStore().lockEpoch()
         } catch {
             // The next call opens the store again.
             if error.requiresReopening { closeOwn() }
             throw error
         }
-    }
-
-    private static func lockEpoch(of store: SQLiteItemStore) throws(KeychainFailure) -> LockEpoch {
-        try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
     }
 
     private func ownStore() throws(KeychainFailure) -> SQLiteItemStore {

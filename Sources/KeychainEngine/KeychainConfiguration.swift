@@ -137,7 +137,7 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     case kernelKeyring
     case processMemory
 
-    /// Creates the key holder of one store.
+    /// Creates the key holder of one store; `epochSource` is for keys in the memory of this process.
     ///
     /// Throws `.notAvailable` if `.kernelKeyring` is selected and the kernel refuses it.
     package func makeHolder(
@@ -145,9 +145,9 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     ) throws(KeychainFailure) -> any KeyHolder {
         switch self {
         case .kernelKeyring:
-            return try KernelKeyHolder(storeID: storeID, epochSource: epochSource)
+            return try KernelKeyHolder(storeID: storeID)
         case .automatic where KernelKeyring.refusal == nil:
-            return try KernelKeyHolder(storeID: storeID, epochSource: epochSource)
+            return try KernelKeyHolder(storeID: storeID)
         case .automatic, .processMemory:
             return ProcessMemoryKeyHolder(storeID: storeID, epochSource: epochSource, keys: processKeys)
         }
@@ -160,5 +160,5 @@ package enum KeyHolderSelection: String, CaseIterable, Sendable {
     }
 }
 
-/// Reads the current lock epoch of a store.
+/// Reads the current lock epoch of a store, for the thread that watches keys in the memory of this process.
 package typealias LockEpochSource = @Sendable () throws(KeychainFailure) -> LockEpoch

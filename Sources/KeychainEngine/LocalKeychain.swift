@@ -107,7 +107,6 @@ package final class LocalKeychain: Keychain {
     /// | `askForPasscode` | the passcode is wrong | three attempts |
     /// | `TerminalVerifier.enter`, `PinentryDialog.enterTwice` | the two entries of a new password differ | three attempts |
     /// | `perform(creating:_:)`, this one | the store or the keybag was replaced | each round needs another change, and there are 5 s in all |
-    /// | `ProcessMemoryKeys.load` | another thread replaced the key while the lock epoch was read | 8 rounds |
     /// | `KernelKeyHolder.load`, `KernelKeyring.removeAll` | another process changed the keyring meanwhile | 8 rounds |
     /// | `KernelKeyring.serials`, `.withContent` | the keyring or the key grew while it was read | 8 rounds |
     /// | `KernelKeyring.hold` | the user's quota is used up until the kernel frees removed keys | 250 rounds, 2 s |

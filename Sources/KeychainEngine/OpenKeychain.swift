@@ -76,18 +76,19 @@ package final class OpenKeychain: Sendable {
 
     /// Throws `.interactionNotAllowed` unless the keychain is unlocked.
     func requireUnlocked() throws(KeychainFailure) {
-        guard try keybag.lockState() == .unlocked else {
+        guard try keybag.lockState(at: store.lockEpoch()) == .unlocked else {
             throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
         }
     }
 
     /// Returns the lock state, whether a passcode is set, the key holder, and the auto-lock time.
     func sessionStatus() throws(KeychainFailure) -> SessionStatus {
-        let state = try keybag.lockState()
+        let lockEpoch = try store.lockEpoch()
+        let state = try keybag.lockState(at: lockEpoch)
         // A replaced keybag also empties the holder. That is not a lock.
         if state != .unlocked, try isOutdated() { throw SealedKeychain.keybagChanged }
         return SessionStatus(
-            state: state, isPasscodeSet: keybag.isPasscodeSet, holder: holder.kind, autoLock: try keybag.autoLock())
+            state: state, isPasscodeSet: keybag.isPasscodeSet, holder: holder.kind, autoLock: try keybag.autoLock(at: lockEpoch))
     }
 
     /// Returns the keybag generation and the lock epoch that are in the store now.

@@ -84,8 +84,7 @@ extension InMemoryBackend.Storage {
             keybag: StoredKeybag(generation: document.generation, copies: [document.encoded, document.encoded]))
         let holder = ProcessMemoryKeyHolder(
             storeID: protector.storeID,
-            epochSource: { () throws(KeychainFailure) in try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() } },
-            keys: ProcessMemoryKeys(time: clock))
+            epochSource: { () throws(KeychainFailure) in try store.lockEpoch() }, keys: ProcessMemoryKeys(time: clock))
         self.init(store: store, protector: protector, holder: holder, clock: clock)
     }
 }

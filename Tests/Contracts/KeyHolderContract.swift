@@ -35,7 +35,7 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
         self.check = check
     }
 
-    /// The lock epoch of the store of a holder under test.
+    /// The lock epoch of the store of a holder under test, unless a rule says otherwise.
     package static let lockEpoch = LockEpoch(rawValue: 7)
 
     /// Returns a sentence for each violation of the rule by the holders; empty if they follow the rule.
@@ -189,11 +189,35 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
             try findings.expect(subject.other, holds: nil, in: .unlocked, "though the store was locked after it was held")
             try findings.expect(subject.other, holds: [1], in: .firstUnlock, "after a lock that does not concern its slot")
         },
+        KeyHolderContract("A load at an epoch before a lock neither returns nor removes a secret held after the lock") {
+            subject, findings throws(KeychainFailure) in
+            let before = KeyHolderContract.lockEpoch
+            let locks: [(LockExtent, KeyHolderSlot)] = [(.whenUnlocked, .unlocked), (.everything, .unlocked), (.everything, .firstUnlock)]
+            for (extent, slot) in locks {
+                let after = before.advanced(by: extent)
+                try subject.holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: after)
+                for holder in [subject.holder, subject.other] {
+                    try findings.expect(holder, holds: nil, in: slot, "for a call from before the lock")
+                    try findings.expect(holder, holds: [1], in: slot, at: after, "after a call from before the lock")
+                }
+            }
+        },
+        KeyHolderContract("A secret held before a lock is removed by the first load after it") {
+            subject, findings throws(KeychainFailure) in
+            let before = KeyHolderContract.lockEpoch
+            for slot in KeyHolderSlot.ofClassKeys {
+                try subject.holder.hold([1], in: slot, timeoutSeconds: nil)
+                try findings.expect(subject.other, holds: nil, in: slot, at: before.advanced(by: .everything), "after the lock")
+                try findings.expect(subject.holder, holds: nil, in: slot, "for the epoch that it was held at")
+            }
+        },
         KeyHolderContract("An inspection does not extend the timeout") { subject, findings throws(KeychainFailure) in
             try subject.holder.hold([1], timeoutSeconds: 2)
             for _ in 1...2 {
                 subject.advanceTime(1)
-                for holder in [subject.holder, subject.other] { _ = try holder.load(.unlocked, for: .inspection) }
+                for holder in [subject.holder, subject.other] {
+                    _ = try holder.load(.unlocked, for: .inspection, lockEpoch: KeyHolderContract.lockEpoch)
+                }
             }
             subject.advanceTime(1)
             try findings.expect(subject.holder, holds: nil, "after its timeout, during which it was only inspected")
@@ -203,9 +227,10 @@ package struct KeyHolderContract: Sendable, CustomStringConvertible {
 
 extension ContractFindings {
     fileprivate mutating func expect(
-        _ holder: any KeyHolder, holds expected: [UInt8]?, in slot: KeyHolderSlot = .unlocked, _ moment: String
+        _ holder: any KeyHolder, holds expected: [UInt8]?, in slot: KeyHolderSlot = .unlocked,
+        at lockEpoch: LockEpoch = KeyHolderContract.lockEpoch, _ moment: String
     ) throws(KeychainFailure) {
-        let found = try holder.bytes(in: slot)
+        let found = try holder.bytes(in: slot, at: lockEpoch)
         let words = found.map { "other bytes (\($0.count))" } ?? "nothing"
         expect(found == expected, "\(moment): \(words) in slot \(slot.rawValue)")
     }
@@ -223,10 +248,16 @@ extension KeyHolder {
         try hold(secret, in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
     }
 
-    package func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldSecret? { try load(slot, for: .use) }
+    package func load(
+        _ slot: KeyHolderSlot, at lockEpoch: LockEpoch = KeyHolderContract.lockEpoch
+    ) throws(KeychainFailure) -> HeldSecret? {
+        try load(slot, for: .use, lockEpoch: lockEpoch)
+    }
 
-    package func bytes(in slot: KeyHolderSlot) throws(KeychainFailure) -> [UInt8]? {
-        guard let held = try load(slot) else { return nil }
+    package func bytes(
+        in slot: KeyHolderSlot, at lockEpoch: LockEpoch = KeyHolderContract.lockEpoch
+    ) throws(KeychainFailure) -> [UInt8]? {
+        guard let held = try load(slot, at: lockEpoch) else { return nil }
         // The bytes are copied within the closure, to be compared.
         return unsafe held.secret.withBytes { unsafe Array($0) }
     }

@@ -22,15 +22,16 @@ struct KeyFailureTests {
             try base.currentGeneration(for: accessibility)
         }
 
-        func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
-            base.availability(of: accessibility, generation: generation)
+        func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
+            base.availability(of: accessibility, generation: generation, lockEpoch: lockEpoch)
         }
 
         func withClassKey<Result>(
-            for accessibility: Accessibility, generation: UInt32, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
+            for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+            _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
         ) throws(KeychainFailure) -> Result {
             guard accessibility != .whenUnlocked else { throw KeychainFailure(status, "not now") }
-            return try base.withClassKey(for: accessibility, generation: generation, body)
+            return try base.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch, body)
         }
 
         func scopedToCall() -> any KeyProvider { self }

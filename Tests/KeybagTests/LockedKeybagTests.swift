@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import KeychainCore
+import Synchronization
 import Testing
 
 @testable import Keybag
@@ -12,7 +13,8 @@ struct LockedKeybagTests {
         let store = try PasscodeStore()
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: false) == [])
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: false) == [])
-        #expect(try store.keybag.lockState() == .neverUnlocked && store.keybag.autoLock() == nil)
+        #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
+        #expect(try store.keybag.autoLock(at: PasscodeStore.lockEpoch) == nil)
     }
 
     @Test("Locked after an unlock: the keys of the 'after first unlock' classes are available too")
@@ -21,7 +23,8 @@ struct LockedKeybagTests {
         try store.unlock([.firstUnlock])
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: true) == [])
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: true) == [])
-        #expect(try store.keybag.lockState() == .locked && store.keybag.autoLock() == nil)
+        #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .locked)
+        #expect(try store.keybag.autoLock(at: PasscodeStore.lockEpoch) == nil)
     }
 
     @Test("Unlocked: all keys are available, and are those that the passcode unlocks")
@@ -30,7 +33,7 @@ struct LockedKeybagTests {
         try store.unlock()
         #expect(KeyProviderContract.violations(of: store.keybag, isPasscodeSet: true) == [])
         #expect(KeyProviderContract.violations(of: store.keybag.scopedToCall(), isPasscodeSet: true) == [])
-        #expect(try store.keybag.lockState() == .unlocked)
+        #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked)
         let document = store.keybag.document
         #expect(try store.keybag.copiedKeys(of: document) == store.unlockedKeys().copiedKeys(of: document))
     }
@@ -52,14 +55,14 @@ struct LockedKeybagTests {
         let keybag = try OpenKeybag(
             copies: [store.change.document.encoded], storeID: store.storeID, deviceSecret: store.deviceSecret, holder: nil)
         #expect(KeyProviderContract.violationsWhileLocked(of: keybag, isFirstUnlockDone: false) == [])
-        #expect(try keybag.lockState() == .neverUnlocked)
+        #expect(try keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
     }
 
     @Test("The auto-lock rule is reported", arguments: [nil, 1, 900] as [UInt32?])
     func autoLock(_ seconds: UInt32?) throws {
         let store = try PasscodeStore()
         try store.unlock(timeoutSeconds: seconds)
-        #expect(try store.keybag.autoLock() == seconds.map(AutoLock.after) ?? .never)
+        #expect(try store.keybag.autoLock(at: PasscodeStore.lockEpoch) == seconds.map(AutoLock.after) ?? .never)
     }
 
     @Test("An unknown class key is missing, and the holder is not asked")
@@ -88,7 +91,7 @@ struct LockedKeybagTests {
         #expect(failure?.status == .interactionNotAllowed && failure?.isDamage == false)
         #expect(failure?.cause == .system(errno: 13))
         #expect(store.keybag.availability(of: .whenUnlocked, generation: 2) == .locked)
-        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.lockState() }
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.lockState(at: PasscodeStore.lockEpoch) }
     }
 
     @Test("One call asks the holder once for each slot, and caches the answer")
@@ -112,11 +115,60 @@ struct LockedKeybagTests {
         #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
     }
 
+    /// Counts how often it is read.
+    private final class CountedEpoch: LockEpochReading {
+        private let count = Atomic(0)
+        let failure: KeychainFailure?
+
+        var readCount: Int { count.load(ordering: .sequentiallyConsistent) }
+
+        init(failure: KeychainFailure? = nil) {
+            self.failure = failure
+        }
+
+        func lockEpoch() throws(KeychainFailure) -> LockEpoch {
+            count.add(1, ordering: .sequentiallyConsistent)
+            if let failure { throw failure }
+            return PasscodeStore.lockEpoch
+        }
+    }
+
+    @Test("One call reads the lock epoch once for each slot that it uses, and not at all for other keys")
+    func epochReads() throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        let (call, epoch) = (store.keybag.scopedToCall(), CountedEpoch())
+        for (id, expected) in [
+            (ClassKeyID(.always, generation: 1), 0), (ClassKeyID(.whenUnlocked, generation: 3), 0),
+            (ClassKeyID(.whenUnlocked, generation: 2), 1), (ClassKeyID(.whenUnlockedThisDeviceOnly, generation: 2), 1),
+            (ClassKeyID(.afterFirstUnlock, generation: 2), 2), (ClassKeyID(.whenUnlocked, generation: 2), 2),
+        ] {
+            _ = call.availability(of: id.accessibility, generation: id.generation, lockEpoch: epoch)
+            try? call.withClassKey(for: id.accessibility, generation: id.generation, lockEpoch: epoch) { _ throws(KeychainFailure) in }
+            #expect(epoch.readCount == expected, "\(id)")
+        }
+    }
+
+    @Test("A lock epoch that cannot be read is never reported as damage or absence, and the next call tries again")
+    func unreadableEpoch() throws {
+        let store = try PasscodeStore()
+        try store.unlock()
+        let epoch = CountedEpoch(failure: KeychainFailure(.itemNotFound, "the disk is gone", requiresReopening: true, isDamage: true))
+        let failure = #expect(throws: KeychainFailure.self) {
+            try store.keybag.scopedToCall().withClassKey(for: .whenUnlocked, generation: 2, lockEpoch: epoch) {
+                _ throws(KeychainFailure) in
+            }
+        }
+        #expect(failure?.status == .interactionNotAllowed && failure?.isDamage == false && failure?.requiresReopening == true)
+        #expect(store.holder.loadCount == 0)
+        #expect(try store.keybag.scopedToCall().copiedKey(.whenUnlocked, 2).count == ClassKey.byteCount)
+    }
+
     @Test("Without a passcode the holder is never asked")
     func withoutPasscode() throws {
         let store = try PasscodeStore()
         let keybag = try store.opening(store.original.document)
-        #expect(try keybag.lockState() == .unlocked && keybag.autoLock() == nil)
+        #expect(try keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked && keybag.autoLock(at: PasscodeStore.lockEpoch) == nil)
         #expect(KeyProviderContract.violations(of: keybag, isPasscodeSet: false) == [])
         #expect(store.holder.loadCount == 0)
     }
@@ -175,7 +227,7 @@ struct HolderPayloadTests {
         ]
         for bytes in foreign {
             store.holder.put(bytes, in: .unlocked)
-            #expect(try store.keybag.lockState() == .neverUnlocked)
+            #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
             #expect(store.holder.bytes(in: .unlocked) == nil)
         }
     }
@@ -197,7 +249,7 @@ struct HolderPayloadTests {
         let store = try PasscodeStore()
         try store.unlock()
         let later = try Self.changed(store, rotatingKeys: rotatingKeys)
-        #expect(try later.lockState() == .neverUnlocked)
+        #expect(try later.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
         #expect(KeyHolderSlot.ofClassKeys.allSatisfy { store.holder.bytes(in: $0) == nil })
     }
 
@@ -216,7 +268,7 @@ struct HolderPayloadTests {
         let good = try Self.payload(.unlocked, of: store.unlockedKeys())
         store.holder.put([1, 2, 3], in: .unlocked)
         store.holder.replaceAfterLoad(with: good, in: .unlocked)
-        #expect(try store.keybag.lockState() == .neverUnlocked)
-        #expect(try store.keybag.lockState() == .unlocked)
+        #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
+        #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked)
     }
 }

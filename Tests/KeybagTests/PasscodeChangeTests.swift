@@ -45,7 +45,7 @@ struct PasscodeChangeTests {
         let change = try store.keybag.removingPasscode(of: keys, deviceSecret: store.deviceSecret)
         let keybag = try store.opening(change.document)
         #expect(!keybag.isPasscodeSet && keybag.passcodeCost == nil && keybag.keybagGeneration == 3)
-        #expect(try keybag.lockState() == .unlocked && keybag.currentGeneration(for: .whenUnlocked) == 2)
+        #expect(try keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked && keybag.currentGeneration(for: .whenUnlocked) == 2)
         let expected = try keys.copiedKeys(of: store.keybag.document)
             .filter { $0.key.accessibility != .whenPasscodeSetThisDeviceOnly }
         #expect(try keybag.copiedKeys(of: keybag.document) == expected && expected.count == 10)

@@ -261,7 +261,7 @@ struct PasscodeVectorTests {
         let holder = SampleHolder()
         for slot in KeyHolderSlot.ofClassKeys { holder.put(try vector.payload(slot), in: slot) }
         let keybag = try open(vector, holder: holder)
-        #expect(try keybag.lockState() == .unlocked)
+        #expect(try keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked)
         #expect(try keybag.copiedKeys(of: keybag.document) == vector.keys())
     }
 }

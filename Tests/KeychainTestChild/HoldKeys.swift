@@ -65,7 +65,7 @@ private final class HolderInChild: Sendable {
             try holder.hold(secret, in: slot, timeoutSeconds: UInt32(words[3]), lockEpoch: epoch.value)
             return "done"
         case "load":
-            guard let held = try holder.load(slot, for: .use) else { return "nothing" }
+            guard let held = try holder.load(slot, for: .use, lockEpoch: epoch.value) else { return "nothing" }
             // The text is the test's, and no secret.
             return unsafe held.secret.withBytes { unsafe "held " + String(decoding: $0, as: UTF8.self) }
         case "remove":

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// The keys of a keybag for one call.
 ///
-/// It asks the holder at most once for each slot.
+/// It asks the holder at most once for each slot, under the lock epoch of the session that first needs the slot.
 ///
 /// It caches the first answer, even a failure, so that all rows of one call are treated alike.
 final class CallScopedKeys: KeyProvider {
@@ -38,23 +38,27 @@ final class CallScopedKeys: KeyProvider {
         try keybag.currentGeneration(for: accessibility)
     }
 
-    func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
-        keybag.availability(of: ClassKeyID(accessibility, generation: generation), loading: load)
+    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
+        keybag.availability(of: ClassKeyID(accessibility, generation: generation)) { slot throws(KeychainFailure) in
+            try load(slot, lockEpoch)
+        }
     }
 
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32,
+        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try keybag.withClassKey(ClassKeyID(accessibility, generation: generation), loading: load, body)
+        try keybag.withClassKey(
+            ClassKeyID(accessibility, generation: generation),
+            loading: { slot throws(KeychainFailure) in try load(slot, lockEpoch) }, body)
     }
 
     func scopedToCall() -> any KeyProvider { self }
 
-    private func load(_ slot: KeyHolderSlot) throws(KeychainFailure) -> HeldKeys? {
+    private func load(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
         let answer = answers.withLock { answers in
             if let answer = answers[slot] { return answer }
-            let answer = ask(slot)
+            let answer = ask(slot, lockEpoch)
             answers[slot] = answer
             return answer
         }
@@ -65,9 +69,9 @@ final class CallScopedKeys: KeyProvider {
         }
     }
 
-    private func ask(_ slot: KeyHolderSlot) -> Answer {
+    private func ask(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) -> Answer {
         do throws(KeychainFailure) {
-            guard let keys = try keybag.loadForUse(slot) else { return .locked }
+            guard let keys = try keybag.load(slot, for: .use, lockEpoch: lockEpoch) else { return .locked }
             return .held(keys)
         } catch {
             return .failed(error)

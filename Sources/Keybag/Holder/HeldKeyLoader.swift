@@ -22,9 +22,9 @@ final class HeldKeyLoader: Sendable {
 
     /// Loads the slot's keys; nil while it is locked.
     ///
-    /// Discards keys that are not this keybag's. Throws `.interactionNotAllowed` if the holder fails.
-    func load(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldKeys? {
-        guard let held = try heldSecret(for: purpose) else { return nil }
+    /// Discards keys that are not this keybag's. Throws `.interactionNotAllowed` if the holder fails or the lock epoch cannot be read.
+    func load(for purpose: KeyHolderPurpose, lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
+        guard let held = try heldSecret(for: purpose, lockEpoch) else { return nil }
         // The hash reads the bytes within the closure.
         let digest = unsafe held.secret.withBytes { bytes in
             var hash = SHA256()
@@ -43,9 +43,11 @@ final class HeldKeyLoader: Sendable {
     /// Loads the payload.
     ///
     /// A failure of the holder must never be reported as damage of the store.
-    private func heldSecret(for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+    private func heldSecret(
+        for purpose: KeyHolderPurpose, _ lockEpoch: any LockEpochReading
+    ) throws(KeychainFailure) -> HeldSecret? {
         do throws(KeychainFailure) {
-            return try holder.load(slot, for: purpose)
+            return try holder.load(slot, for: purpose, lockEpoch: lockEpoch.lockEpoch())
         } catch {
             throw KeychainFailure(
                 .interactionNotAllowed, "the keys of the unlocked keychain cannot be loaded: \(error.reason)", cause: error.cause,

@@ -82,7 +82,7 @@ extension SealedKeychain {
                 } else if header.constraints != nil {
                     summary.constrainedCount += 1
                 } else {
-                    switch try keychain.open(row, includingSecret: true) {
+                    switch try keychain.open(row, includingSecret: true, in: reading) {
                     case .opened(let opened):
                         try body(
                             BackupItem(
@@ -142,7 +142,7 @@ private struct ItemRestorer {
         let itemClass = item.reference.itemClass
         let digests = try RowDigests(of: item.attributes, in: itemClass, using: keychain.digests)
         guard let present = try firstRow(digests.samePrimaryKey(in: itemClass)) else { return try add(item) }
-        switch try keychain.openForWriting(present) {
+        switch try keychain.openForWriting(present, in: reading) {
         case .opened where present.header.isTombstone:
             // An item that was deleted after the backup is restored too.
             try remove(present)
@@ -195,7 +195,7 @@ private struct ItemRestorer {
     private func seal(_ item: BackupItem, reference: PersistentReference) throws(KeychainFailure) -> SealedRow {
         var attributes = item.attributes
         return try keychain.seal(
-            &attributes, secret: item.secret, reference: reference, control: AccessControl(item.accessibility))
+            &attributes, secret: item.secret, reference: reference, control: AccessControl(item.accessibility), lockEpoch: reading)
     }
 
     private func firstRow(_ query: RowQuery) throws(KeychainFailure) -> SealedRow? {

@@ -14,7 +14,7 @@ extension SealedKeychain {
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             try reading.forEachRow(matching: RowQuery(isTombstone: false), includingSecrets: false) { row throws(KeychainFailure) in
                 guard Self.isBoundToPasscode(row.header) else { return .proceed }
-                items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: try name(of: row)))
+                items.append(PasscodeRemoval.Item(id: row.header.reference.id, name: try name(of: row, in: reading)))
                 return .proceed
             }
         }
@@ -33,7 +33,7 @@ extension SealedKeychain {
                 throw KeychainFailure(
                     .notAvailable, "an item that needs the passcode was added meanwhile; nothing was changed, so list the items again")
             }
-            switch try open(row, includingSecret: true) {
+            switch try open(row, includingSecret: true, in: writing) {
             case .opened: try writing.remove(number: number)
             // Unaltered; it only requires more than the passcode.
             case .needsAuthentication where try cipher.isIntact(row): try writing.remove(number: number)
@@ -43,8 +43,8 @@ extension SealedKeychain {
         }
     }
 
-    private func name(of row: SealedRow) throws(KeychainFailure) -> PasscodeRemoval.Name? {
-        guard case .opened(let opened) = try open(row, includingSecret: false) else { return nil }
+    private func name(of row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> PasscodeRemoval.Name? {
+        guard case .opened(let opened) = try open(row, includingSecret: false, in: reading) else { return nil }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return PasscodeRemoval.Name(
             service: opened.attributes.text(leading.service) ?? "", account: opened.attributes.text(leading.account) ?? "")

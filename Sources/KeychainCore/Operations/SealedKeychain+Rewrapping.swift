@@ -45,7 +45,7 @@ extension SealedKeychain {
             try writing.forEachRow(underPasscodeKeysBelow: currentGeneration, after: number) { row throws(KeychainFailure) in
                 guard let rowNumber = row.number else { return .proceed }
                 last = rowNumber
-                if let renewed = try renewed(row) {
+                if let renewed = try renewed(row, in: writing) {
                     try writing.replace(number: rowNumber, with: renewed)
                     rewrappedCount += 1
                 } else {
@@ -64,24 +64,26 @@ extension SealedKeychain {
     }
 
     /// Returns the row under the current class key; nil if it cannot be opened or was altered.
-    private func renewed(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
-        guard row.header.constraints == nil else { return try rewrapped(row) }
-        guard case .opened(let opened) = try open(row, includingSecret: true) else { return nil }
-        return try resealed(row.header, opened)
+    private func renewed(_ row: SealedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow? {
+        guard row.header.constraints == nil else { return try rewrapped(row, in: writing) }
+        guard case .opened(let opened) = try open(row, includingSecret: true, in: writing) else { return nil }
+        return try resealed(row.header, opened, in: writing)
     }
 
     /// Rewraps a row with access control.
     ///
     /// Only the class key's wrapping changes, so no authentication is required.
-    private func rewrapped(_ row: SealedRow) throws(KeychainFailure) -> SealedRow? {
+    private func rewrapped(_ row: SealedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow? {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion, try cipher.isIntact(row) else { return nil }
         let generation = try keys.currentGeneration(for: header.accessibility)
         let (keys, cipher) = (keys, cipher)
         do throws(KeychainFailure) {
-            return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
+            return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, lockEpoch: writing) {
                 (oldKey: borrowing ClassKey) throws(KeychainFailure) in
-                try Self.rewrap(row, from: oldKey, generation, keys, cipher)
+                // Calls of `withClassKey` may be nested.
+                let newKey = try ClassKey(copying: keys, header.accessibility, generation: generation, lockEpoch: writing)
+                return try cipher.rewrapConstrained(row, from: oldKey, to: newKey)
             }
         } catch {
             guard error.status == .decode else { throw error }
@@ -89,22 +91,14 @@ extension SealedKeychain {
         }
     }
 
-    private static func rewrap(
-        _ row: SealedRow, from oldKey: borrowing ClassKey, _ generation: UInt32, _ keys: any KeyProvider, _ cipher: any ItemCipher
-    ) throws(KeychainFailure) -> SealedRow {
-        // Calls of `withClassKey` may be nested.
-        let newKey = try ClassKey(copying: keys, row.header.accessibility, generation: generation)
-        return try cipher.rewrapConstrained(row, from: oldKey, to: newKey)
-    }
-
     /// Seals the same item under the current class key, with a new revision as with every write.
-    private func resealed(_ old: RowHeader, _ opened: OpenedRow) throws(KeychainFailure) -> SealedRow {
+    private func resealed(_ old: RowHeader, _ opened: OpenedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow {
         var header = old
         header.classKeyGeneration = try keys.currentGeneration(for: old.accessibility)
         header.revision = .random()
         let cipher = cipher
         let renewed = header
-        return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration) {
+        return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, lockEpoch: writing) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
             try cipher.seal(
                 opened.attributes, secret: opened.secret, header: renewed, constraint: nil, with: ConstraintKeys(), under: key)

@@ -15,13 +15,13 @@ enum RowOpening {
 }
 
 extension SealedKeychain {
-    /// Opens a row for reading, and keeps the wanted attributes.
+    /// Opens a row of the session `reading`, and keeps the wanted attributes.
     ///
     /// Throws failures that say nothing about the row, such as a lack of memory or a failure of the holder.
     func open(
-        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection = .all
+        _ row: SealedRow, includingSecret: Bool, keeping attributes: AttributeSelection = .all, in reading: any ItemReading
     ) throws(KeychainFailure) -> RowOpening {
-        try opening(row) { key throws(KeychainFailure) in
+        try opening(row, in: reading) { key throws(KeychainFailure) in
             try cipher.open(row, includingSecret: includingSecret, keeping: attributes, with: constraintKeys, under: key)
         }
     }
@@ -29,14 +29,14 @@ extension SealedKeychain {
     /// Opens a row's secret and leaves its attributes sealed.
     ///
     /// Throws the errors of `open`.
-    func openSecret(of row: SealedRow) throws(KeychainFailure) -> RowOpening {
-        try opening(row) { key throws(KeychainFailure) in
+    func openSecret(of row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> RowOpening {
+        try opening(row, in: reading) { key throws(KeychainFailure) in
             OpenedRow(attributes: ItemAttributes(), secret: try cipher.openSecret(of: row, with: constraintKeys, under: key))
         }
     }
 
     private func opening(
-        _ row: SealedRow, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
+        _ row: SealedRow, in reading: any ItemReading, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
     ) throws(KeychainFailure) -> RowOpening {
         let header = row.header
         guard header.formatVersion <= RowHeader.currentFormatVersion else {
@@ -50,12 +50,13 @@ extension SealedKeychain {
             }
             constraint = record.constraint
         }
-        guard keys.availability(of: header.accessibility, generation: header.classKeyGeneration) != .missing else {
+        let generation = header.classKeyGeneration
+        guard keys.availability(of: header.accessibility, generation: generation, lockEpoch: reading) != .missing else {
             return .unsupported(KeychainFailure(.decode, "an item was written under a class key that this keybag does not have"))
         }
         do throws(KeychainFailure) {
-            let provider = provider(for: header.accessibility, header.classKeyGeneration, constraint)
-            return .opened(try provider.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, open))
+            let provider = provider(for: header.accessibility, generation, constraint, reading)
+            return .opened(try provider.withClassKey(for: header.accessibility, generation: generation, lockEpoch: reading, open))
         } catch {
             return try Self.classify(error, header, constraint)
         }
@@ -65,11 +66,11 @@ extension SealedKeychain {
     ///
     /// A passcode that was entered for an item releases its class key too, while the keychain stays locked.
     func provider(
-        for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?
+        for accessibility: Accessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?, _ lockEpoch: any LockEpochReading
     ) -> any KeyProvider {
         guard constraint?.needsPresence == true, let released = constraintKeys.presence?.classKeys,
-            keys.availability(of: accessibility, generation: generation) == .locked,
-            released.availability(of: accessibility, generation: generation) == .available
+            keys.availability(of: accessibility, generation: generation, lockEpoch: lockEpoch) == .locked,
+            released.availability(of: accessibility, generation: generation, lockEpoch: lockEpoch) == .available
         else { return keys }
         return released
     }
@@ -98,12 +99,12 @@ extension SealedKeychain {
     ///
     /// The row must have been read with its secret, which the row tag covers. A row with a wrong tag is damaged, whatever its columns
     /// claim about version and generation.
-    func openForWriting(_ row: SealedRow) throws(KeychainFailure) -> RowOpening {
+    func openForWriting(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> RowOpening {
         // Checked before the application password is derived, because the cost in an altered row could be high.
         if row.header.constraints != nil, row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) {
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         }
-        let opening = try open(row, includingSecret: true)
+        let opening = try open(row, includingSecret: true, in: reading)
         switch opening {
         case .unsupported, .locked, .needsAuthentication:
             guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
@@ -127,9 +128,12 @@ extension SealedKeychain {
 
     /// Seals an item under the current class key of its accessibility and the keys of its constraint, and sets `sha1` in `attributes`.
     ///
+    /// `lockEpoch` is the session of the write, or the store if the item is sealed before the write.
+    ///
     /// Throws `.parameter` if the item is too large, and a failure with `needs` if the application password is missing.
     func seal(
-        _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl
+        _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl,
+        lockEpoch: any LockEpochReading
     ) throws(KeychainFailure) -> SealedRow {
         guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
             throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
@@ -149,7 +153,8 @@ extension SealedKeychain {
         let cipher = cipher
         let sealed = attributes
         let constraintKeys = constraintKeys
-        return try provider(for: accessibility, generation, control.constraint).withClassKey(for: accessibility, generation: generation) {
+        let provider = provider(for: accessibility, generation, control.constraint, lockEpoch)
+        return try provider.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
             try cipher.seal(sealed, secret: secret, header: header, constraint: control.constraint, with: constraintKeys, under: key)
         }
@@ -192,7 +197,7 @@ extension SealedKeychain {
             return .stop
         }
         guard let other = found, let number = other.number else { return nil }
-        switch try openForWriting(other) {
+        switch try openForWriting(other, in: writing) {
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())
             return nil

@@ -16,18 +16,14 @@ extension SealedKeychain {
         let search = try RowSearch(query, groups: groups, using: digests)
         let absence = KeychainFailure(.itemNotFound, "no such item to update")
         let isShortWrite = search.isSelective && isShortWrite(secret: request.secret)
-        var prepared: PreparedReplacement?
-        if search.isSelective {
-            let rows = try rows(search, includingSecrets: isShortWrite)
-            guard let first = rows.first else { throw absence }
-            if isShortWrite && rows.count == 1 { prepared = prepare(request, of: first, search) }
-        }
+        let prepared =
+            search.isSelective ? try searchBeforeWriting(request, search, isShortWrite: isShortWrite, orThrow: absence) : nil
 
         try write(sharesFlush: isShortWrite) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
-                let opening = if let ready = prepared?.opening(of: row) { ready } else { try openForWriting(row) }
+                let opening = if let ready = prepared?.opening(of: row) { ready } else { try openForWriting(row, in: writing) }
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 // It is unknown whether the row matches, so it is not overwritten.
@@ -46,7 +42,7 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened):
                     let ready = prepared?.replacement(of: row)
-                    let new = if let ready { ready } else { try replacement(of: row, opened, as: request) }
+                    let new = if let ready { ready } else { try replacement(of: row, opened, as: request, in: writing) }
                     try put(new, inPlaceOf: row, opened, as: request, in: writing)
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
                 case .needsAuthentication(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
@@ -56,45 +52,52 @@ extension SealedKeychain {
         }
     }
 
-    /// Returns the candidate rows.
+    /// Searches for the rows, and prepares the replacement if there is one row and the write is short.
     ///
-    /// A miss is answered without waiting for the write lock.
-    private func rows(_ search: RowSearch, includingSecrets: Bool) throws(KeychainFailure) -> [SealedRow] {
-        var rows: [SealedRow] = []
+    /// A miss throws `absence` without waiting for the write lock.
+    private func searchBeforeWriting(
+        _ request: UpdateRequest, _ search: RowSearch, isShortWrite: Bool, orThrow absence: KeychainFailure
+    ) throws(KeychainFailure) -> PreparedReplacement? {
         try store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: search.rowQuery, includingSecrets: includingSecrets) { row throws(KeychainFailure) in
+            var rows: [SealedRow] = []
+            try reading.forEachRow(matching: search.rowQuery, includingSecrets: isShortWrite) { row throws(KeychainFailure) in
                 if search.accepts(row.header) { rows.append(row) }
                 return .proceed
             }
-            guard rows.isEmpty else { return }
-            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            guard let first = rows.first else {
+                guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+                throw absence
+            }
+            return isShortWrite && rows.count == 1 ? prepare(request, of: first, search, in: reading) : nil
         }
-        return rows
     }
 
     /// Opens the row and seals its replacement before the write lock is acquired, so that several threads can do so concurrently.
     ///
     /// Returns nil on any failure; the write then reports the failure for the row's state at that time. Also nil for rows with access
     /// control, which may require authentication.
-    private func prepare(_ request: UpdateRequest, of row: SealedRow, _ search: RowSearch) -> PreparedReplacement? {
+    private func prepare(
+        _ request: UpdateRequest, of row: SealedRow, _ search: RowSearch, in reading: any ItemReading
+    ) -> PreparedReplacement? {
         guard row.header.constraints == nil, request.accessControl?.constraint == nil else { return nil }
         do throws(KeychainFailure) {
-            guard case .opened(let opened) = try openForWriting(row), search.accepts(opened.attributes) else { return nil }
-            return PreparedReplacement(old: row, opened: opened, new: try replacement(of: row, opened, as: request))
+            guard case .opened(let opened) = try openForWriting(row, in: reading), search.accepts(opened.attributes) else { return nil }
+            return PreparedReplacement(old: row, opened: opened, new: try replacement(of: row, opened, as: request, in: reading))
         } catch {
             return nil
         }
     }
 
     private func replacement(
-        of row: SealedRow, _ old: OpenedRow, as request: UpdateRequest
+        of row: SealedRow, _ old: OpenedRow, as request: UpdateRequest, in reading: any ItemReading
     ) throws(KeychainFailure) -> SealedRow {
         let control = request.protection(inPlaceOf: row.header.accessControl)
         var attributes = old.attributes.updated(with: request.changes)
         attributes[.accessible] = .string(control.accessibility.rawValue)
         attributes[.modificationDate] = .date(modificationDate(after: old.attributes))
         try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
-        return try seal(&attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control)
+        return try seal(
+            &attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control, lockEpoch: reading)
     }
 
     private func put(
@@ -116,7 +119,8 @@ extension SealedKeychain {
         guard !old.isTombstone, !hasSamePrimaryKey(old, new), request.leavesTombstone ?? old.isSynchronizable else { return }
         var rest = tombstone(of: attributes, itemClass: old.reference.itemClass)
         let reference = PersistentReference(itemClass: old.reference.itemClass, id: .random())
-        try writing.insert(try seal(&rest, secret: nil, reference: reference, control: AccessControl(old.accessibility)))
+        try writing.insert(
+            try seal(&rest, secret: nil, reference: reference, control: AccessControl(old.accessibility), lockEpoch: writing))
     }
 
     /// Replaces a damaged item if the request contains the whole primary key and a secret; throws `failure` otherwise.
@@ -131,7 +135,7 @@ extension SealedKeychain {
         guard request.accessControl != nil || isClear else { throw failure }
         let careful = AccessControl(Self.protection(inPlaceOf: claimed.accessibility), constraint: claimed.constraint)
         let control = request.protection(inPlaceOf: careful)
-        let new = try sealedFromRequest(row, as: request, secret: secret, control: control)
+        let new = try sealedFromRequest(row, as: request, secret: secret, control: control, in: writing)
         try writing.quarantine(number: number, at: clock.now())
         try removeConflictingRow(for: new, in: writing)
         try writing.insert(new)
@@ -140,7 +144,7 @@ extension SealedKeychain {
 
     /// Seals the item that the request describes, with the row's primary key and reference.
     private func sealedFromRequest(
-        _ row: SealedRow, as request: UpdateRequest, secret: Data, control: AccessControl
+        _ row: SealedRow, as request: UpdateRequest, secret: Data, control: AccessControl, in writing: any ItemWriting
     ) throws(KeychainFailure) -> SealedRow {
         let query = request.query
         var given = ItemAttributes()
@@ -156,7 +160,7 @@ extension SealedKeychain {
         attributes[.creationDate] = attributes[.creationDate] ?? .date(now)
         attributes[.modificationDate] = .date(now)
         try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
-        return try seal(&attributes, secret: secret, reference: row.header.reference, control: control)
+        return try seal(&attributes, secret: secret, reference: row.header.reference, control: control, lockEpoch: writing)
     }
 
     /// Whether a row with access control can be replaced without reading it: the request may not prompt, and specifies every attribute of
@@ -182,7 +186,7 @@ extension SealedKeychain {
     ) throws(KeychainFailure) {
         guard let secret = request.secret, let number = row.number else { throw failure }
         let control = request.protection(inPlaceOf: row.header.accessControl)
-        let new = try sealedFromRequest(row, as: request, secret: secret, control: control)
+        let new = try sealedFromRequest(row, as: request, secret: secret, control: control, in: writing)
         if !hasSamePrimaryKey(new.header, row.header) { try removeConflictingRow(for: new, exceptNumber: number, in: writing) }
         try writing.replace(number: number, with: new)
     }

@@ -90,7 +90,7 @@ extension SealedKeychain {
             let damagedPageRowCount = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 report.checkedCount += 1
-                if let finding = try check(row, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
+                if let finding = try check(row, in: reading, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
                 return .proceed
             }
             report.checkedCount += damagedPageRowCount
@@ -111,7 +111,7 @@ extension SealedKeychain {
     }
 
     private func check(
-        _ row: SealedRow, countingLockedIn lockedCount: inout Int
+        _ row: SealedRow, in reading: any ItemReading, countingLockedIn lockedCount: inout Int
     ) throws(KeychainFailure) -> VerificationReport.Finding? {
         let problem: String
         let isNewer = row.header.formatVersion > RowHeader.currentFormatVersion
@@ -120,7 +120,7 @@ extension SealedKeychain {
         if !isIntact {
             problem = "damaged"
         } else {
-            switch try open(row, includingSecret: true) {
+            switch try open(row, includingSecret: true, in: reading) {
             case .opened: return nil
             case .locked, .needsAuthentication:
                 lockedCount += 1
@@ -130,7 +130,7 @@ extension SealedKeychain {
             }
         }
         var attributes = ItemAttributes()
-        if case .opened(let opened) = try open(row, includingSecret: false) { attributes = opened.attributes }
+        if case .opened(let opened) = try open(row, includingSecret: false, in: reading) { attributes = opened.attributes }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return VerificationReport.Finding(
             reference: row.header.reference, problem: problem, service: attributes.text(leading.service),

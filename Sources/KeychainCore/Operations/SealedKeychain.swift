@@ -109,14 +109,14 @@ extension SealedKeychain {
 
         // Sealed before the check for duplicates, so that a locked class fails as locked and not as duplicate.
         let fresh = PersistentReference(itemClass: request.itemClass, id: .random())
-        let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control)
+        let row = try seal(&attributes, secret: request.secret, reference: fresh, control: control, lockEpoch: store)
         let reference = try write(sharesFlush: isShortWrite(secret: request.secret)) { writing throws(KeychainFailure) in
             guard let inherited = try removeConflictingRow(for: row, in: writing) else {
                 try writing.insert(row)
                 return fresh
             }
             try writing.insert(
-                try seal(&attributes, secret: request.secret, reference: inherited, control: control)
+                try seal(&attributes, secret: request.secret, reference: inherited, control: control, lockEpoch: writing)
             )
             return inherited
         }
@@ -168,7 +168,8 @@ extension SealedKeychain {
                 guard search.accepts(row.header) else { return .proceed }
                 if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
                 switch try opensSecretAlone
-                    ? openSecret(of: row) : open(row, includingSecret: request.includesSecrets, keeping: kept)
+                    ? openSecret(of: row, in: reading)
+                    : open(row, includingSecret: request.includesSecrets, keeping: kept, in: reading)
                 {
                 case .opened(let opened):
                     guard opensSecretAlone || search.accepts(opened.attributes) else { return .proceed }
@@ -234,7 +235,7 @@ extension SealedKeychain {
             try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
                 guard search.accepts(row.header) else { return .proceed }
                 var kept = row
-                let opening = try openForWriting(row)
+                let opening = try openForWriting(row, in: writing)
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 case .unsupported(let failure): throw failure
@@ -261,7 +262,7 @@ extension SealedKeychain {
                 return try writing.remove(number: number)
             }
             var rest = tombstone(of: opened.attributes, itemClass: header.reference.itemClass)
-            let tombstone = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl)
+            let tombstone = try seal(&rest, secret: nil, reference: header.reference, control: header.accessControl, lockEpoch: writing)
             try writing.replace(number: number, with: tombstone)
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())

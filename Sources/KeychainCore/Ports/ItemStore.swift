@@ -5,7 +5,7 @@
 /// Implemented by KeychainStore.
 ///
 /// It sees digests and sealed bytes, never a key or a plaintext.
-package protocol ItemStore: Sendable {
+package protocol ItemStore: LockEpochReading, Sendable {
     /// Runs `body` on a consistent snapshot of the store.
     func read<Result>(
         _ body: (any ItemReading) throws(KeychainFailure) -> Result
@@ -33,6 +33,11 @@ package protocol ItemStore: Sendable {
 }
 
 extension ItemStore {
+    /// Returns the lock epoch, in a session of its own.
+    package func lockEpoch() throws(KeychainFailure) -> LockEpoch {
+        try read { reading throws(KeychainFailure) in try reading.lockEpoch() }
+    }
+
     /// The default for stores without group commit.
     package func write<Result>(
         ifKeybagGeneration generation: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
@@ -61,7 +66,7 @@ package enum WriteOutcome<Result> {
 /// Read access to a snapshot of a store.
 ///
 /// Valid only inside the closure that received it.
-package protocol ItemReading {
+package protocol ItemReading: LockEpochReading {
     /// Calls `body` with each matching row in ascending order of number, until it returns `.stop`.
     ///
     /// `includingSecrets: false` leaves `sealedSecret` empty. `body` may change the stored row that it was called with, and no other.
@@ -85,9 +90,6 @@ package protocol ItemReading {
 
     /// Returns the quarantined rows, oldest first.
     func quarantinedRows() throws(KeychainFailure) -> [QuarantinedRow]
-
-    /// Returns the lock epoch.
-    func lockEpoch() throws(KeychainFailure) -> LockEpoch
 
     /// Returns the number of rows, including tombstones, whose class is under the passcode and whose generation is below `generation`.
     func rowCount(underPasscodeKeysBelow generation: UInt32) throws(KeychainFailure) -> Int

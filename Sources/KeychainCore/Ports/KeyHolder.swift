@@ -10,16 +10,18 @@ package protocol KeyHolder: Sendable {
     /// Returns the holder of the same store for another keybag.
     func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder
 
-    /// Returns the secret in a slot; nil if there is none or it has expired.
+    /// Returns the secret in a slot; nil if there is none, it has expired, or the store was locked since it was stored.
     ///
-    /// Loading for use restarts the timeout; loading for inspection does not. Throws if the holder fails.
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret?
+    /// `lockEpoch` is the store's lock epoch, read after the call began that uses the secret. A secret of an earlier epoch is removed. One
+    /// of a later epoch stays: the store was locked and unlocked after the epoch was read. Loading for use restarts the timeout; loading
+    /// for inspection does not. Throws if the holder fails.
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch) throws(KeychainFailure) -> HeldSecret?
 
     /// Stores a secret in a slot, replacing an earlier one. It expires when it was not loaded for use for `timeoutSeconds` (at least 1;
     /// nil: never).
     ///
-    /// `lockEpoch` is the store's lock epoch when the passcode was checked. After a later lock by any process the secret is never
-    /// returned. Throws `.notAvailable` if the secret cannot be stored. Returns the ticket for `discard`.
+    /// `lockEpoch` is the store's lock epoch before the passcode was checked. After a later lock by any process, the secret is never
+    /// returned to a call that begins after that lock. Throws `.notAvailable` if the secret cannot be stored. Returns the ticket for `discard`.
     @discardableResult
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch

@@ -47,6 +47,9 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The epoch for slots that survive locks, where it has no effect.
+    package static let unused = LockEpoch(rawValue: 0)
+
     private init(everything: UInt32, others: UInt32) {
         rawValue = Int64(bitPattern: UInt64(everything) << 32 | UInt64(others))
     }
@@ -62,6 +65,13 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
         }
     }
 
+    /// Whether `later` follows this epoch, with one or more locks in between.
+    ///
+    /// Each half wraps around.
+    package func isBefore(_ later: LockEpoch) -> Bool {
+        self != later && Int32(bitPattern: later.everything &- everything) >= 0 && Int32(bitPattern: later.others &- others) >= 0
+    }
+
     /// Returns whether a secret stored in a slot at this epoch is still valid at a later one.
     package func isValid(for slot: KeyHolderSlot, at later: LockEpoch) -> Bool {
         switch slot {
@@ -70,4 +80,17 @@ package struct LockEpoch: RawRepresentable, Hashable, Sendable {
         case .device: true
         }
     }
+}
+
+/// Reads the lock epoch of a store: a session of the store, or the store itself, which begins a session for it.
+package protocol LockEpochReading {
+    /// Returns the lock epoch.
+    ///
+    /// A session returns the epoch of its snapshot, and in a write the one that no lock can change before the end of the transaction.
+    func lockEpoch() throws(KeychainFailure) -> LockEpoch
+}
+
+/// An epoch that was read before.
+extension LockEpoch: LockEpochReading {
+    package func lockEpoch() -> LockEpoch { self }
 }

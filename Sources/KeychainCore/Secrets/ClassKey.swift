@@ -20,9 +20,11 @@ package struct ClassKey: ~Copyable, Sendable {
     }
 
     /// Copies a provider's key, for operations that need two keys at once.
-    init(copying keys: any KeyProvider, _ accessibility: Accessibility, generation: UInt32) throws(KeychainFailure) {
+    init(
+        copying keys: any KeyProvider, _ accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+    ) throws(KeychainFailure) {
         // The bytes are copied within the closure.
-        let secret = try keys.withClassKey(for: accessibility, generation: generation) {
+        let secret = try keys.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
             SharedSecretBytes(try unsafe key.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) })
         }
@@ -48,6 +50,9 @@ package struct ClassKeyID: Hashable, Sendable {
 
 /// Provides class keys, each for the duration of a closure.
 ///
+/// Keys that a lock makes unavailable are loaded only under a lock epoch that the same call has read. `lockEpoch` is read when such a key
+/// is needed and never otherwise; pass the session in which the key is used.
+///
 /// Implemented by Keybag.
 package protocol KeyProvider: Sendable {
     /// The generation of the keybag of these keys. A write fails if the store has another one.
@@ -59,13 +64,13 @@ package protocol KeyProvider: Sendable {
     func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32
 
     /// Returns whether `withClassKey` would provide that key now.
-    func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability
+    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability
 
     /// Calls `body` with the key.
     ///
     /// Throws `.interactionNotAllowed` while the class is locked, and `.decode` if there is no such generation.
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32,
+        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result
 

@@ -76,9 +76,10 @@ extension LocalKeychain {
             guard opened.keybag.isPasscodeSet else {
                 throw KeychainFailure.passcodeNotSet()
             }
+            let epoch = try opened.store.lockEpoch()
             return (
-                storeID: opened.keybag.storeID, epoch: try opened.present().lockEpoch,
-                isUnlocked: try opened.keybag.lockState() == .unlocked, passcodeIdentifier: opened.keybag.passcodeIdentifier
+                storeID: opened.keybag.storeID, epoch: epoch, isUnlocked: try opened.keybag.lockState(at: epoch) == .unlocked,
+                passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
         // The new release replaces the context's, so it must include the classes of that one.
@@ -143,12 +144,13 @@ extension LocalKeychain {
     private func isReleaseValid(since epoch: LockEpoch, _ observation: UnlockObservation, passcodeIdentifier: [UInt8]?) -> Bool {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                guard epoch.isValid(for: .unlocked, at: try opened.present().lockEpoch),
+                let present = try opened.store.lockEpoch()
+                guard epoch.isValid(for: .unlocked, at: present),
                     opened.keybag.passcodeIdentifier == passcodeIdentifier
                 else {
                     return false
                 }
-                return observation.allows(try opened.keybag.lockState())
+                return observation.allows(try opened.keybag.lockState(at: present))
             }
         } catch {
             // If the state is unknown, the person is asked again.

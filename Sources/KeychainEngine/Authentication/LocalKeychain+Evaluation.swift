@@ -43,7 +43,7 @@ extension LocalKeychain: KeychainAuthenticating {
             let (keys, isUnlocked) = try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 (
                     context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey),
-                    try opened.keybag.lockState() == .unlocked
+                    try opened.keybag.lockState(at: opened.store.lockEpoch()) == .unlocked
                 )
             }
             let classes = accessibility.map { [$0] } ?? Set(Accessibility.allCases)

@@ -13,7 +13,6 @@ package final class KernelKeyHolder: KeyHolder {
 
     private let storeID: StoreID
     private let keybag: KeybagIdentity
-    private let epochSource: LockEpochSource
     private let time: any ContinuousTime
     private let known = Mutex(KnownKeys())
 
@@ -23,49 +22,46 @@ package final class KernelKeyHolder: KeyHolder {
     /// How often a search is repeated if another process removes or adds keys in the meantime.
     private static let attemptLimit = 8
 
-    /// Each load reads `epochSource`: the process that locks may have another keyring, or none.
-    ///
     /// Throws `.notAvailable` if the kernel refuses its keyring.
     package convenience init(
-        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource
+        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0)
     ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
                 .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal)")
         }
         self.init(
-            storeID: storeID, keybag: keybag, epochSource: epochSource,
-            isInUserNamespace: !CurrentProcess.isInInitialUserNamespace, time: SystemContinuousTime())
+            storeID: storeID, keybag: keybag, isInUserNamespace: !CurrentProcess.isInInitialUserNamespace, time: SystemContinuousTime())
     }
 
     /// Creates a holder without checking whether the kernel allows it.
     package init(
-        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
-        isInUserNamespace: Bool, time: any ContinuousTime
+        storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), isInUserNamespace: Bool, time: any ContinuousTime
     ) {
         self.storeID = storeID
         self.keybag = keybag
-        self.epochSource = epochSource
         self.time = time
         kind = isInUserNamespace ? .kernelKeyringOfUserNamespace : .kernelKeyring
     }
 
     package func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder {
         KernelKeyHolder(
-            storeID: storeID, keybag: identity, epochSource: epochSource,
-            isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
+            storeID: storeID, keybag: identity, isInUserNamespace: kind == .kernelKeyringOfUserNamespace, time: time)
     }
 
-    package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+    /// The epochs are compared because the process that locks may have another keyring, or none.
+    package func load(
+        _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> HeldSecret? {
         try CurrentProcess.requireNotForked()
         // A known serial number saves the search. If it is no longer valid, search.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
-            return try heldSecret(content, serial, in: slot, for: purpose)
+            return heldSecret(content, serial, in: slot, for: purpose, lockEpoch)
         }
         for _ in 0..<Self.attemptLimit {
             guard let serial = try search(slot) else { return nil }
             switch try read(serial) {
-            case .held(let content): return try heldSecret(content, serial, in: slot, for: purpose)
+            case .held(let content): return heldSecret(content, serial, in: slot, for: purpose, lockEpoch)
             case .newerFormat: return nil
             case .malformed:
                 invalidate(serial)
@@ -175,14 +171,12 @@ package final class KernelKeyHolder: KeyHolder {
 
     /// Returns the result of a load; nil if the store was locked since the key was held.
     private func heldSecret(
-        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose
-    ) throws(KeychainFailure) -> HeldSecret? {
-        // The epoch is read after the content, so that a key that was held during a lock is refused.
-        if !slot.survivesLocks {
-            guard content.lockEpoch.isValid(for: slot, at: try epochSource()) else {
-                invalidate(serial)
-                return nil
-            }
+        _ content: consuming KernelKeyContent, _ serial: KernelKeyring.Serial, in slot: KeyHolderSlot, for purpose: KeyHolderPurpose,
+        _ lockEpoch: LockEpoch
+    ) -> HeldSecret? {
+        guard content.lockEpoch.isValid(for: slot, at: lockEpoch) else {
+            if content.lockEpoch.isBefore(lockEpoch) { invalidate(serial) }
+            return nil
         }
         if purpose == .use { restartTimeout(of: serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
         let timeoutSeconds = content.timeoutSeconds

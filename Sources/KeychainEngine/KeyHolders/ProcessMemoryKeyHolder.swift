@@ -6,7 +6,8 @@ internal import Synchronization
 /// A key holder in the memory of this process: an unlock lasts as long as the process and is invisible to other processes.
 ///
 /// It is used where the kernel refuses its keyring, and in tests. Held keys belong to the store: all holders of a store in this process
-/// share them. Each load compares the lock epoch of the store. A thread does so too, so that idle processes also drop their keys.
+/// share them. Each load compares the lock epoch that its call has read. A thread reads the epoch too, so that idle processes also drop
+/// their keys.
 package struct ProcessMemoryKeyHolder: KeyHolder {
     package var kind: KeyHolderKind { .processMemory }
 
@@ -15,7 +16,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     private let epochSource: LockEpochSource
     private let keys: ProcessMemoryKeys
 
-    /// If `epochSource` fails for five seconds, the held keys are removed.
+    /// Creates a holder; if `epochSource`, which the thread reads, fails for five seconds, the held keys are removed.
     package init(
         storeID: StoreID, keybag: KeybagIdentity = KeybagIdentity(generation: 0), epochSource: @escaping LockEpochSource,
         keys: ProcessMemoryKeys = .shared
@@ -34,9 +35,11 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         ProcessMemoryKeys.Place(slot: slot, keybag: keybag)
     }
 
-    package func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+    package func load(
+        _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> HeldSecret? {
         try CurrentProcess.requireNotForked()
-        return try keys.load(place(slot), of: storeID, for: purpose, epochSource: epochSource)
+        return try keys.load(place(slot), of: storeID, for: purpose, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func hold(
@@ -87,37 +90,21 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
     }
 
     func load(
-        _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, epochSource: @escaping LockEpochSource
+        _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
-        for _ in 0..<Self.attemptLimit {
-            guard let ticket = state.withLock({ $0.key(place, of: storeID, at: time.nowNanoseconds())?.ticket }) else { return nil }
-            // Outside the lock, because reading the store takes time. Secrets that survive locks need no epoch.
-            let epoch = place.slot.survivesLocks ? nil : try epochSource()
-            let now = time.nowNanoseconds()
-            let result = try state.withLock { state throws(KeychainFailure) -> Loaded in
-                guard let key = state.key(place, of: storeID, at: now) else { return .nothing }
-                // Replaced since, possibly at a later epoch than the one that was read.
-                guard key.ticket == ticket else { return .replaced }
-                guard epoch.map({ key.lockEpoch.isValid(for: place.slot, at: $0) }) ?? true else {
-                    state.remove(place, of: storeID)
-                    return .nothing
-                }
-                // The bytes are copied within the closure.
-                let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-                if purpose == .use, !place.slot.survivesLocks { state.recordUse(of: place, of: storeID, at: now, epochSource: epochSource) }
-                return .secret(HeldSecret(secret: copy, ticket: ticket, timeoutSeconds: key.timeoutSeconds))
+        let now = time.nowNanoseconds()
+        return try state.withLock { state throws(KeychainFailure) in
+            guard let key = state.key(place, of: storeID, at: now) else { return nil }
+            guard key.lockEpoch.isValid(for: place.slot, at: lockEpoch) else {
+                if key.lockEpoch.isBefore(lockEpoch) { state.remove(place, of: storeID) }
+                return nil
             }
-            switch consume result {
-            case .secret(let secret): return secret
-            case .nothing: return nil
-            case .replaced: continue
-            }
+            // The bytes are copied within the closure.
+            let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
+            if purpose == .use, !place.slot.survivesLocks { state.recordUse(of: place, of: storeID, at: now, epochSource: epochSource) }
+            return HeldSecret(secret: copy, ticket: key.ticket, timeoutSeconds: key.timeoutSeconds)
         }
-        throw KeychainFailure(.notAvailable, "the keys in this process's memory change faster than they can be read")
     }
-
-    /// How often a load is repeated if another thread replaces the key while the lock epoch is read.
-    private static let attemptLimit = 8
 
     func hold(
         _ secret: borrowing SecretBytes, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
@@ -169,11 +156,5 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
             state.withLock { $0.apply(epoch, to: inventory, at: now) }
         }
         return !inventories.isEmpty
-    }
-
-    private enum Loaded: ~Copyable {
-        case secret(HeldSecret)
-        case nothing
-        case replaced
     }
 }

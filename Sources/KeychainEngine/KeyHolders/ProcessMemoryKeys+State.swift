@@ -149,7 +149,7 @@ extension ProcessMemoryKeys {
             self.epochSource = epochSource
         }
 
-        /// Replaces the source of the lock epoch by `source`, which has just succeeded; the store of an earlier source may be closed.
+        /// Replaces the source of the lock epoch by that of a store that a call has just read; the file of an earlier source may be gone.
         mutating func recordEpochSource(by source: @escaping LockEpochSource) {
             epochSource = source
             unreadableSince = nil

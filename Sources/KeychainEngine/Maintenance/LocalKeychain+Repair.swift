@@ -116,7 +116,7 @@ private struct NoKeyHolder: KeyHolder {
 
     func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder { self }
 
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? { nil }
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch) throws(KeychainFailure) -> HeldSecret? { nil }
 
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch

@@ -195,9 +195,10 @@ extension LocalKeychain {
     private func heldSlots(of opened: OpenKeychain) throws(KeychainFailure) -> ([KeyHolderSlot], AutoLock) {
         guard opened.keybag.isPasscodeSet else { return ([], .standard) }
         var slots: [KeyHolderSlot] = []
-        let state = try opened.keybag.lockState()
+        let lockEpoch = try opened.store.lockEpoch()
+        let state = try opened.keybag.lockState(at: lockEpoch)
         if state != .neverUnlocked { slots.append(.firstUnlock) }
         if state == .unlocked { slots.append(.unlocked) }
-        return (slots, try opened.keybag.autoLock() ?? .standard)
+        return (slots, try opened.keybag.autoLock(at: lockEpoch) ?? .standard)
     }
 }

@@ -31,7 +31,7 @@ package struct TPMProtector: DeviceProtector {
     /// Returns the secret that is held for this store, which may belong to another keybag; nil if there is none or the holder fails.
     func heldSecret(for storeID: StoreID) -> HeldSecret? {
         let held: HeldSecret?
-        do throws(KeychainFailure) { held = try holder.load(.device, for: .use) } catch { return nil }
+        do throws(KeychainFailure) { held = try holder.load(.device, for: .use, lockEpoch: .unused) } catch { return nil }
         switch consume held {
         case .none: return nil
         case .some(let held):
@@ -77,7 +77,7 @@ package struct TPMProtector: DeviceProtector {
     static func hold(_ secret: borrowing SecretBytes, of storeID: StoreID, in holder: any KeyHolder) {
         do throws(KeychainFailure) {
             try holder.hold(
-                HeldDeviceSecret.payload(secret, of: storeID), in: .device, timeoutSeconds: nil, lockEpoch: LockEpoch(rawValue: 0))
+                HeldDeviceSecret.payload(secret, of: storeID), in: .device, timeoutSeconds: nil, lockEpoch: .unused)
         } catch {
             EngineLog.warn("the device secret is not held, so each program asks the TPM: \(error)")
         }

@@ -16,7 +16,7 @@ extension LocalKeychain {
             guard !opened.keybag.isPasscodeSet else {
                 throw KeychainFailure(.duplicateItem, "a passcode is set already: change it instead")
             }
-            let epoch = try opened.present().lockEpoch
+            let epoch = try opened.store.lockEpoch()
             let deviceSecret = try opened.deviceSecret()
             let change = try opened.keybag.settingPasscode(
                 passcode, cost: policy.cost, deviceSecret: deviceSecret, device: opened.device)
@@ -31,7 +31,7 @@ extension LocalKeychain {
         try backend.recordNewPasscode(new)
         let policy = try backend.passcodePolicy()
         try performPasscodeOperation { opened throws(KeychainFailure) in
-            let epoch = try opened.present().lockEpoch
+            let epoch = try opened.store.lockEpoch()
             let deviceSecret = try opened.deviceSecret()
             let keys = try opened.unlockedKeys(passcode: current)
             // Checked after the current passcode, so that only a caller who knows the passcode learns the rules.

@@ -17,7 +17,7 @@ extension LocalKeychain: KeychainSessionProviding {
     package func unlock(_ passcode: borrowing Passcode, autoLock: AutoLock) throws(KeychainFailure) {
         try performPasscodeOperation { opened throws(KeychainFailure) in
             // Read before the passcode is checked, so that a lock in the meantime is detected.
-            let epoch = try opened.present().lockEpoch
+            let epoch = try opened.store.lockEpoch()
             let keys = try opened.unlockedKeys(passcode: passcode)
             try hold(keys, of: opened, autoLock, lockEpoch: epoch)
             do throws(KeychainFailure) {
@@ -49,7 +49,8 @@ extension LocalKeychain: KeychainSessionProviding {
     /// Runs every step even if one fails, and throws the first failure.
     ///
     /// The keys are removed before and after the epoch advances: an unlock that began earlier may hold keys in between. Keys that such
-    /// an unlock holds even later are never used, because each load compares the epochs.
+    /// an unlock holds even later have an earlier epoch. Every call that begins after the lock reads the new epoch, in the session in
+    /// which it uses the keys or before it, so no such call uses them. A call that overlaps the lock may complete as if before it.
     static func lock(_ extent: LockExtent, _ holder: any KeyHolder, _ store: any ItemStore) throws(KeychainFailure) {
         var failure: KeychainFailure?
         func attempt(_ step: () throws(KeychainFailure) -> Void) {
@@ -72,9 +73,11 @@ extension LocalKeychain: KeychainSessionProviding {
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
         try performPasscodeOperation { opened throws(KeychainFailure) in
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
-            let epoch = try opened.present().lockEpoch
+            let epoch = try opened.store.lockEpoch()
             let holder = opened.holder.forKeybag(opened.keybag.identity)
-            guard try opened.keybag.lockState() == .unlocked, let held = try holder.load(.unlocked, for: .inspection) else {
+            guard try opened.keybag.lockState(at: epoch) == .unlocked,
+                let held = try holder.load(.unlocked, for: .inspection, lockEpoch: epoch)
+            else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
             }
             try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)

@@ -37,9 +37,9 @@ final class OpenedStore: Sendable {
         var copies: [ClassKeyID: [UInt8]] = [:]
         for accessibility in Accessibility.allCases {
             for generation in 1...max(1, keybag.currentPasscodeGeneration) {
-                guard case .available = keys.availability(of: accessibility, generation: generation) else { continue }
+                guard case .available = keys.availability(of: accessibility, generation: generation, lockEpoch: store) else { continue }
                 copies[ClassKeyID(accessibility, generation: generation)] = try keys.withClassKey(
-                    for: accessibility, generation: generation
+                    for: accessibility, generation: generation, lockEpoch: store
                 ) { (key: borrowing ClassKey) throws(KeychainFailure) in
                     // The bytes are copied within the closure.
                     unsafe key.secret.withBytes { unsafe Array($0) }
@@ -57,17 +57,16 @@ final class OpenedStore: Sendable {
     }
 
     func holder(_ selection: KeyHolderSelection = .automatic) throws(KeychainFailure) -> any KeyHolder {
-        let epoch = try store.read { reading throws(KeychainFailure) in try reading.lockEpoch() }
-        return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
+        let store = store
+        return try selection.makeHolder(storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try store.lockEpoch() })
     }
 
     /// Removes all keys held for the store, including the device secret, without opening the keybag.
     static func removeAllHeldKeys(home: String) throws {
         let store = try SQLiteItemStore(openingAt: home + "/keychain.db")
         defer { store.close() }
-        let epoch = LockEpoch(rawValue: 0)
         let holder = try KeyHolderSelection.automatic.makeHolder(
-            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in epoch })
+            storeID: store.storeID, epochSource: { () throws(KeychainFailure) in try store.lockEpoch() })
         for slot in KeyHolderSlot.allCases { try holder.remove(slot) }
     }
 

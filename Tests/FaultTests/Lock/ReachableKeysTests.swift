@@ -80,7 +80,7 @@ struct ReachableKeysTests {
             }
             for key in try opened.classKeys(of: unlocked).values { reach.add(everyStretchOf: key) }
             for slot in KeyHolderSlot.allCases {
-                let held = try holder.forKeybag(opened.keybag.identity).load(slot, for: .inspection)
+                let held = try holder.forKeybag(opened.keybag.identity).load(slot, for: .inspection, lockEpoch: opened.store.lockEpoch())
                 guard let held else { continue }
                 reach.add(held.secret)
             }

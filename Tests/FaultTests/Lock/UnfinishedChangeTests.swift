@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import Foundation
-import Glibc
 import Keybag
 import KeychainCore
 import KeychainEngine
@@ -57,8 +56,7 @@ final class StoreWithConcurrentLock: ItemStore {
 
 extension OpenedStore {
     /// Opens the keychain on `other`, with the current keybag.
-    func reopened(over other: StoreWithConcurrentLock) throws(KeychainFailure) -> OpenKeychain {
-        let holder = try holder(.processMemory)
+    func reopened(over other: any ItemStore, _ holder: any KeyHolder) throws(KeychainFailure) -> OpenKeychain {
         let keybag = try OpenKeybag(
             copies: try other.read { reading throws(KeychainFailure) in try reading.keybag().copies }, storeID: store.storeID,
             deviceSecret: deviceSecret, holder: holder)
@@ -68,19 +66,88 @@ extension OpenedStore {
     }
 }
 
-/// A keychain over a store that is locked in the middle of a change.
-private struct BackendWithConcurrentLock: KeychainBackend {
+/// A key holder that runs an action before it stores the secret of one slot, as if another process acted at that moment.
+struct InterruptedHolder: KeyHolder {
+    /// The secret whose storing is interrupted.
+    struct Point: CustomTestStringConvertible {
+        enum Step { case unlock, rewrapping }
+
+        let slot: KeyHolderSlot
+        /// An unlock holds the keys of the keybag that it opened; a completed rewrapping, those of the keybag that replaces it.
+        let step: Step
+
+        var testDescription: String { "the \(step) holds the slot \(slot.rawValue)" }
+
+        static let all = [Step.unlock, .rewrapping].flatMap { step in
+            KeyHolderSlot.ofClassKeys.map { Point(slot: $0, step: step) }
+        }
+    }
+
+    /// Runs its closure once.
+    final class Action: @unchecked Sendable {
+        // Unchecked: the unlock that it interrupts runs on the test's thread.
+        private var body: (() throws -> Void)?
+        private(set) var result: Result<Void, any Error>?
+
+        init(_ body: @escaping () throws -> Void) {
+            self.body = body
+        }
+
+        func run() {
+            guard let body else { return }
+            self.body = nil
+            result = Result { try body() }
+        }
+    }
+
+    let base: any KeyHolder
+    let point: Point
+    let firstGeneration: UInt64
+    let action: Action
+    var generation: UInt64 = 0
+
+    var kind: KeyHolderKind { base.kind }
+
+    func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder {
+        InterruptedHolder(
+            base: base.forKeybag(identity), point: point, firstGeneration: firstGeneration, action: action,
+            generation: identity.generation)
+    }
+
+    func hold(
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> UInt64 {
+        if slot == point.slot, (generation == firstGeneration) == (point.step == .unlock) { action.run() }
+        return try base.hold(secret, in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
+    }
+
+    func load(
+        _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> HeldSecret? {
+        try base.load(slot, for: purpose, lockEpoch: lockEpoch)
+    }
+
+    func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) { try base.remove(slot) }
+
+    func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) { try base.removeOlder(slot) }
+
+    func discard(_ slot: KeyHolderSlot, ticket: UInt64) { base.discard(slot, ticket: ticket) }
+}
+
+/// A keychain over a store or with a key holder in which another process acts during a change.
+private struct InterruptedBackend: KeychainBackend {
     let opened: OpenedStore
-    let store: StoreWithConcurrentLock
+    let store: any ItemStore
+    let holder: any KeyHolder
     let entitlements = Entitlements(applicationIdentifier: "test")
     let promptSettings = PromptSettings(verifier: ScriptedPresenceVerifier(), requester: "test")
-    let newKeychainHolder = KeyHolderKind.processMemory
+    var newKeychainHolder: KeyHolderKind { holder.kind }
 
     func passcodePolicy() -> PasscodePolicy {
         PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
     }
 
-    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store) }
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store, holder) }
 }
 
 @Suite("The next unlock completes an interrupted change of passcode or policy", .blocking)
@@ -184,7 +251,8 @@ struct UnfinishedChangeTests {
             let opened = try OpenedStore(home: home)
             // The first write is the passcode, the second the first batch of rows.
             let store = StoreWithConcurrentLock(base: opened.store, lockAfterWrite: 2)
-            let locked = LocalKeychain(backend: BackendWithConcurrentLock(opened: opened, store: store))
+            let locked = LocalKeychain(
+                backend: InterruptedBackend(opened: opened, store: store, holder: try opened.holder(.processMemory)))
             try locked.setPasscode(try Passcode(text: "swordfish"), autoLock: .never)
             let left = try #require(try Self.pendingRewrapCount(home))
             #expect(left > 0 && left < 300)
@@ -198,43 +266,43 @@ struct UnfinishedChangeTests {
         }
     }
 
-    /// Stops a process during its unlock, as it adds a key to the kernel's keyring; runs `body`; then lets the unlock complete.
+    /// Unlocks, and runs `body` before the unlock stores a certain secret.
     ///
-    /// The first such call only tests whether the kernel accepts keys. Two calls follow for the unlock, and two after the rewrapping.
-    private func withUnlock(
-        _ request: String, stoppedAtKey number: Int, home: String, _ body: () throws -> Void
-    ) throws -> SessionProcess {
-        let log = home + "/log"
-        let unlocking = try SessionProcess(
-            home: home,
-            under: ["strace", "-f", "-o", log, "-e", "trace=add_key", "-e", "inject=add_key:signal=STOP:when=\(number + 1)"])
-        let processID = try #require(pid_t(unlocking.ask("process").text))
-        unlocking.send(request)
-        let isStopped = try waitUntil { try String(contentsOfFile: log, encoding: .utf8).contains("stopped by SIGSTOP") }
-        #expect(isStopped, "the unlock did not reach the call")
-        try body()
-        kill(processID, SIGCONT)
-        #expect(try unlocking.answer().status == 0)
-        return unlocking
+    /// Returns the keychain that was unlocked.
+    private func unlock(
+        home: String, interruptedAt point: InterruptedHolder.Point, by body: @escaping () throws -> Void
+    ) throws -> LocalKeychain {
+        let opened = try OpenedStore(home: home)
+        let action = InterruptedHolder.Action(body)
+        let holder = InterruptedHolder(
+            base: try opened.holder(), point: point, firstGeneration: opened.keybag.keybagGeneration, action: action)
+        let keychain = LocalKeychain(backend: InterruptedBackend(opened: opened, store: opened.store, holder: holder))
+        try keychain.unlock(with: "swordfish")
+        try #require(action.result, "the unlock did not store that secret").get()
+        return keychain
     }
 
     @Test(
         "A lock during an unlock takes effect, and the next unlock completes the rewrapping",
-        .requiresStrace, .requiresKernelKeyring,
-        arguments: Scale.pick(
-            [(1, "lock"), (4, "lock"), (1, "lock-all")], full: (1...4).flatMap { number in ["lock", "lock-all"].map { (number, $0) } }))
-    func lockDuringUnlock(keyNumber: Int, lock: String) throws {
+        .requiresKernelKeyring, arguments: InterruptedHolder.Point.all, ["lock", "lock-all"])
+    func lockDuringUnlock(point: InterruptedHolder.Point, lock: String) throws {
         let operation = PasscodeOperation.rewrap
         try withTemporaryDirectory(inMemory: true) { home in
             try operation.prepare(home: home)
             let other = try SessionProcess(home: home)
-            let unlocking = try withUnlock(operation.request, stoppedAtKey: keyNumber, home: home) { () throws in
+            let unlocking = try unlock(home: home, interruptedAt: point) { () throws in
                 #expect(try other.status(of: lock) == .success)
             }
-            for process in [other, unlocking] {
-                #expect(try process.ask("state").text == (lock == "lock" ? "locked" : "neverUnlocked"))
-                #expect(try process.status(of: "read ak") == .interactionNotAllowed)
-                #expect(try process.status(of: "read ck") == (lock == "lock" ? .success : .interactionNotAllowed))
+            let expected = lock == "lock" ? LockState.locked : .neverUnlocked
+            #expect(try unlocking.sessionStatus().state == expected)
+            #expect(try other.ask("state").text == "\(expected)")
+            #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try unlocking.secret(of: "ak") }
+            #expect(try other.status(of: "read ak") == .interactionNotAllowed)
+            #expect(try other.status(of: "read ck") == (lock == "lock" ? .success : .interactionNotAllowed))
+            if lock == "lock" {
+                #expect(try unlocking.secret(of: "ck") == "secret of ck")
+            } else {
+                #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try unlocking.secret(of: "ck") }
             }
             #expect(try other.status(of: operation.request) == .success)
             #expect(try Self.pendingRewrapCount(home) == 0)
@@ -242,10 +310,7 @@ struct UnfinishedChangeTests {
         }
     }
 
-    @Test(
-        "An unlock during which another process changes the keybag leaves the keychain unlocked",
-        .requiresStrace, .requiresKernelKeyring
-    )
+    @Test("An unlock during which another process changes the keybag leaves the keychain unlocked", .requiresKernelKeyring)
     func overtakenUnlock() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("kept", "secret of kept")
@@ -253,14 +318,14 @@ struct UnfinishedChangeTests {
             try keychain.lock(.everything)
             _ = try LocalKeychain.withCheapPasscode(home: home, memoryMebibytes: 2)
             let other = try SessionProcess(home: home)
-            let overtaken = try withUnlock("unlock swordfish", stoppedAtKey: 1, home: home) { () throws in
+            let overtaken = try unlock(home: home, interruptedAt: InterruptedHolder.Point(slot: .unlocked, step: .unlock)) { () throws in
                 #expect(try other.status(of: "unlock swordfish") == .success)
-                #expect(try OpenedStore(home: home).keybag.passcodeCost == PasscodeCost(memoryMebibytes: 2), "nothing has changed")
+                #expect(try OpenedStore(home: home).keybag.passcodeCost == PasscodeCost(memoryMebibytes: 2))
             }
-            for process in [other, overtaken] {
-                #expect(try process.ask("state").text == "unlocked")
-                #expect(try process.status(of: "read kept") == .success)
-            }
+            #expect(try overtaken.sessionStatus().state == .unlocked)
+            #expect(try overtaken.secret(of: "kept") == "secret of kept")
+            #expect(try other.ask("state").text == "unlocked")
+            #expect(try other.status(of: "read kept") == .success)
         }
     }
 }

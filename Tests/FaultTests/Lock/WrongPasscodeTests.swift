@@ -121,7 +121,8 @@ struct WrongPasscodeTests {
             try keychain.set("swordfish")
             let opened = try OpenedStore(home: home)
             let held = try opened.holder(holder).forKeybag(opened.keybag.identity)
-            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) != nil) }
+            let epoch = try opened.store.lockEpoch()
+            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection, lockEpoch: epoch) != nil) }
             if missing == "keybag" {
                 try RawDatabase(home + "/keychain.db").execute("UPDATE keybag SET bytes = x''; UPDATE keybag_copy SET bytes = x''")
             } else {
@@ -129,7 +130,7 @@ struct WrongPasscodeTests {
             }
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }
-            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection) == nil) }
+            for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection, lockEpoch: epoch) == nil) }
         }
     }
 }

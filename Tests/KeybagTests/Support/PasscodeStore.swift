@@ -12,6 +12,7 @@ final class PasscodeStore: Sendable {
     static let passcode = "12345"
     /// The lowest permitted cost, because these tests derive often.
     static let cost = PasscodeCost(roundsExponent: 10, blockSize: 1, parallelism: 1) ?? .standard
+    static let lockEpoch = KeyHolderContract.lockEpoch
 
     let storeID = StoreID.random()
     let deviceSecret: SecretBytes
@@ -50,7 +51,7 @@ final class PasscodeStore: Sendable {
     func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys, timeoutSeconds: UInt32? = nil) throws {
         let keys = try unlockedKeys()
         for slot in slots {
-            _ = try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: LockEpoch(rawValue: 0))
+            _ = try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: Self.lockEpoch)
         }
     }
 }
@@ -156,7 +157,7 @@ final class SampleHolder: KeyHolder {
         state.withLock { $0.replacement = (slot, bytes) }
     }
 
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
+    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch) throws(KeychainFailure) -> HeldSecret? {
         let (content, failure, replacement) = state.withLock { state in
             defer { state.replacement = nil }
             state.loadCount += 1

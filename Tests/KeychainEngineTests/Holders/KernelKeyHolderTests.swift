@@ -23,9 +23,9 @@ final class KernelKeys: Sendable {
     }
 
     func holder(
-        epoch: ManualEpoch = ManualEpoch(), isInUserNamespace: Bool = false, time: any ContinuousTime = SystemContinuousTime()
+        isInUserNamespace: Bool = false, time: any ContinuousTime = SystemContinuousTime()
     ) -> KernelKeyHolder {
-        KernelKeyHolder(storeID: storeID, epochSource: epoch.source, isInUserNamespace: isInUserNamespace, time: time)
+        KernelKeyHolder(storeID: storeID, isInUserNamespace: isInUserNamespace, time: time)
     }
 
     func description(of slot: KeyHolderSlot) -> String {
@@ -179,25 +179,15 @@ struct KernelKeyHolderTests {
         "Keys from before a lock are removed and not returned, whichever process locked",
         arguments: [LockExtent.whenUnlocked, .everything], [false, true])
     func locked(extent: LockExtent, isInUserNamespace: Bool) throws {
-        let epoch = ManualEpoch()
-        let holder = keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace)
-        for slot in KeyHolderSlot.ofClassKeys { try holder.hold([1], in: slot, timeoutSeconds: nil, lockEpoch: epoch.source()) }
+        let holder = keys.holder(isInUserNamespace: isInUserNamespace)
+        for slot in KeyHolderSlot.ofClassKeys { try holder.hold([1], in: slot, timeoutSeconds: nil) }
         #expect(try holder.bytes(in: .unlocked) == [1])
-        epoch.lock(extent)
-        #expect(try holder.bytes(in: .unlocked) == nil)
+        let epoch = KeyHolderContract.lockEpoch.advanced(by: extent)
+        #expect(try holder.bytes(in: .unlocked, at: epoch) == nil)
         #expect(keys.serial() == nil)
-        #expect(try holder.bytes(in: .firstUnlock) == (extent == .everything ? nil : [1]))
-        try holder.hold([2], timeoutSeconds: nil, lockEpoch: epoch.source())
-        #expect(try holder.bytes(in: .unlocked) == [2])
-    }
-
-    @Test("An unreadable lock epoch is an error", arguments: [false, true])
-    func unreadableEpoch(isInUserNamespace: Bool) throws {
-        let epoch = ManualEpoch()
-        epoch.breakDown()
-        let holder = keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace)
-        try holder.hold([1], timeoutSeconds: nil)
-        #expect(throws: KeychainFailure(.inputOutput, "")) { try holder.bytes(in: .unlocked) }
+        #expect(try holder.bytes(in: .firstUnlock, at: epoch) == (extent == .everything ? nil : [1]))
+        try holder.hold([2], timeoutSeconds: nil, lockEpoch: epoch)
+        #expect(try holder.bytes(in: .unlocked, at: epoch) == [2])
     }
 
     @Test("Every thread can load what one has held, with a holder that knows the key and with one that does not")

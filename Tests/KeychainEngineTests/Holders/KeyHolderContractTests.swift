@@ -15,6 +15,7 @@ struct BrokenKeyHolder: KeyHolder {
             alwaysExpires
         case shortensSecrets, reusesTicket, inspectionCountsAsUse
         case mixesGenerations, removesOneGeneration
+        case ignoresEpochs, removesLaterEpoch, keepsEarlierEpoch
     }
 
     let good: any KeyHolder
@@ -26,8 +27,15 @@ struct BrokenKeyHolder: KeyHolder {
         BrokenKeyHolder(good: fault == .mixesGenerations ? good : good.forKeybag(mark), fault: fault)
     }
 
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) throws(KeychainFailure) -> HeldSecret? {
-        guard let held = try good.load(used(slot), for: fault == .inspectionCountsAsUse ? .use : purpose) else { return nil }
+    func load(
+        _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) -> HeldSecret? {
+        let purpose = fault == .inspectionCountsAsUse ? .use : purpose
+        if fault == .keepsEarlierEpoch, lockEpoch != KeyHolderContract.lockEpoch { return nil }
+        guard let held = try good.load(used(slot), for: purpose, lockEpoch: used(lockEpoch)) else {
+            if fault == .removesLaterEpoch { try good.remove(slot) }
+            return nil
+        }
         let timeoutSeconds = fault == .dropsTimeout ? nil : held.timeoutSeconds
         let ticket = fault == .reusesTicket ? 1 : held.ticket
         // The bytes are copied within the closure.
@@ -45,7 +53,7 @@ struct BrokenKeyHolder: KeyHolder {
             try unsafe SecretBytes(
                 copying: UnsafeRawBufferPointer(rebasing: bytes.prefix(fault == .shortensSecrets ? 512 : bytes.count)))
         }
-        return try good.hold(copy, in: used(slot), timeoutSeconds: seconds, lockEpoch: lockEpoch)
+        return try good.hold(copy, in: used(slot), timeoutSeconds: seconds, lockEpoch: used(lockEpoch))
     }
 
     func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
@@ -70,6 +78,8 @@ struct BrokenKeyHolder: KeyHolder {
         }
     }
 
+    private func used(_ epoch: LockEpoch) -> LockEpoch { fault == .ignoresEpochs ? KeyHolderContract.lockEpoch : epoch }
+
     private func used(_ slot: KeyHolderSlot) -> KeyHolderSlot { fault == .ignoresSlot ? .unlocked : slot }
 }
 
@@ -77,7 +87,7 @@ struct BrokenKeyHolder: KeyHolder {
 final class ManualEpoch: Sendable {
     private let state: Mutex<Result<LockEpoch, KeychainFailure>>
 
-    init(_ epoch: LockEpoch = LockEpoch(rawValue: 7)) {
+    init(_ epoch: LockEpoch = KeyHolderContract.lockEpoch) {
         state = Mutex(.success(epoch))
     }
 
@@ -121,7 +131,7 @@ struct KeyHolderContractTests {
         let keys = ProcessMemoryKeys(time: time)
         let storeID = StoreID.random()
         func holder() -> any KeyHolder {
-            let good = ProcessMemoryKeyHolder(storeID: storeID, epochSource: ManualEpoch(KeyHolderContract.lockEpoch).source, keys: keys)
+            let good = ProcessMemoryKeyHolder(storeID: storeID, epochSource: ManualEpoch().source, keys: keys)
             return fault.map { BrokenKeyHolder(good: good, fault: $0) } ?? good
         }
         return KeyHolderContract.Subject(holder: holder(), other: holder()) { time.pass(seconds: Double($0) + 0.001) }
@@ -137,8 +147,7 @@ struct KeyHolderContractTests {
         arguments: KeyHolderContract.rules, [false, true])
     func kernelKeyring(rule: KeyHolderContract, isInUserNamespace: Bool) {
         let keys = KernelKeys()
-        let epoch = ManualEpoch(KeyHolderContract.lockEpoch)
-        func holder() -> KernelKeyHolder { keys.holder(epoch: epoch, isInUserNamespace: isInUserNamespace) }
+        func holder() -> KernelKeyHolder { keys.holder(isInUserNamespace: isInUserNamespace) }
         let subject = KeyHolderContract.Subject(holder: holder(), other: holder()) { seconds in
             // The kernel ends a key's time up to two seconds late. Once it has ended one, there is nothing more to wait for.
             let held = KeyHolderSlot.ofClassKeys.filter { keys.serial(of: $0) != nil }

@@ -13,7 +13,7 @@ struct UnheldPasscodeTests {
 
         func forKeybag(_ mark: KeybagIdentity) -> any KeyHolder { self }
 
-        func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose) -> HeldSecret? { nil }
+        func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch) -> HeldSecret? { nil }
 
         func hold(
             _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
