@@ -3,6 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Installs Valgrind, or names its package.
+Scripts/install-dependencies.sh
+
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
 run() { mkdir -p -m 700 "$home/$1" && KEYCHAIN_HOME="$home/$1" KEYCHAIN_PINENTRY='' "${@:2}"; }
@@ -13,7 +16,7 @@ prove() {
     for fault in planted-leak planted-use-after-free; do
         if "$1" "$2" "$fault" >"$home/log" 2>&1 || ! grep -qE 'definitely lost|LeakSanitizer|Invalid read|heap-use-after-free' "$home/log"; then
             tail -n 20 "$home/log"
-            echo "The planted fault $fault was not found, so a clean report proves nothing." >&2
+            echo "The planted fault $fault was not found, so a clean report would prove nothing. The end of the report is above." >&2
             return 1
         fi
     done
@@ -61,5 +64,5 @@ case ${1:-all} in
         valgrind_run
         sanitizer_run
         ;;
-    *) echo "Scripts/check-c.sh [valgrind|sanitizer]" >&2; exit 2 ;;
+    *) echo "Usage: Scripts/check-c.sh [valgrind|sanitizer]" >&2; exit 2 ;;
 esac

@@ -30,6 +30,7 @@ print(*sorted(set(names(json.load(sys.stdin))) - {"swift-keychain"}))' <<<"$tree
 if [ "$resolved" != "$expected" ]; then
     echo "A package that uses Valet resolves: $resolved" >&2
     echo "Expected:                           $expected" >&2
+    echo "If the difference is intended, change the list in Scripts/check-dependencies.sh." >&2
     exit 1
 fi
 echo "A package that uses Valet resolves $resolved."

@@ -3,6 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Installs the C compiler and the other programs that this script needs, or names their packages.
+Scripts/install-dependencies.sh
+
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 fail() { echo "$1" >&2; exit 1; }
@@ -17,13 +20,13 @@ echo "The library exports exactly the functions of valet.h."
 awk '!/^ *(\/?\*|\*)/ && !/typedef/ && match($0, /valet_[a-z_0-9]+\(/) && !/^#/ { print substr($0, RSTART, RLENGTH - 1) }' \
     "$installed/include/valet.h" | sort >"$stage/declared"
 nm -D --defined-only --extern-only "$installed/lib/libvalet.so" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$stage/exported"
-[ -s "$stage/declared" ] || fail "valet.h declares nothing."
-diff "$stage/declared" "$stage/exported" || fail "The library and its header differ (< declared, > exported)."
+[ -s "$stage/declared" ] || fail "No function was found in valet.h: correct the pattern in this script, or restore the header."
+diff "$stage/declared" "$stage/exported" || fail "The library and its header differ (< declared, > exported): declare each function in valet.h and implement it in Sources/ValetC."
 
 echo "It contains the Swift runtime."
-if readelf -d "$installed/lib/libvalet.so" | grep -E 'NEEDED.*(swift|Foundation)'; then fail "It needs Swift libraries."; fi
-readelf -d "$installed/lib/libvalet.so" | grep -q NODELETE || fail "It can be unloaded while threads that used it are running."
-readelf -d "$installed/lib/libvalet.so" | grep -q 'SONAME.*libvalet.so.0' || fail "Its soname is wrong."
+if readelf -d "$installed/lib/libvalet.so" | grep -E 'NEEDED.*(swift|Foundation)'; then fail "The library needs the Swift libraries above: link them statically in Scripts/install.sh."; fi
+readelf -d "$installed/lib/libvalet.so" | grep -q NODELETE || fail "The library can be unloaded while threads that used it are running: link it with -z nodelete in Scripts/install.sh."
+readelf -d "$installed/lib/libvalet.so" | grep -q 'SONAME.*libvalet.so.0' || fail "The soname of the library is not libvalet.so.0: see \`soname\` in Scripts/install.sh."
 
 echo "The examples store a secret and read it back."
 export PKG_CONFIG_PATH=$installed/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$DESTDIR LD_LIBRARY_PATH=$installed/lib
@@ -32,17 +35,17 @@ mkdir "$KEYCHAIN_HOME" && chmod 700 "$KEYCHAIN_HOME"
 read -ra flags <<<"$(pkg-config --cflags --libs valet)"
 "${CC:-cc}" -Wall -Wextra -Werror Examples/C/store_secret.c "${flags[@]}" -o "$stage/store_secret"
 # The program must run without an installed Swift, so the environment is empty.
-[ "$(env -i KEYCHAIN_HOME="$KEYCHAIN_HOME" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$stage/store_secret")" = 12345 ] || fail "The example in C failed."
-[ "$(python3 Examples/Python/store_secret.py)" = 12345 ] || fail "The example in Python failed."
+[ "$(env -i KEYCHAIN_HOME="$KEYCHAIN_HOME" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$stage/store_secret")" = 12345 ] || fail "Examples/C/store_secret.c failed: it must print 12345."
+[ "$(python3 Examples/Python/store_secret.py)" = 12345 ] || fail "Examples/Python/store_secret.py failed: it must print 12345."
 
 echo "The installed command reads the secret that the C program stored."
-[ "$("$installed/bin/valet" get --app store_secret --identifier Druidia Skroob)" = 12345 ] || fail "The command cannot read the secret."
+[ "$("$installed/bin/valet" get --app store_secret --identifier Druidia Skroob)" = 12345 ] || fail "The installed command cannot read the secret of the C program."
 "$installed/bin/valet" status >/dev/null
 for file in share/man/man1/valet.1 share/bash-completion/completions/valet share/zsh/site-functions/_valet share/fish/vendor_completions.d/valet.fish; do
-    [ -s "$installed/$file" ] || fail "$file is missing."
+    [ -s "$installed/$file" ] || fail "$file was not installed: see \`files\` in Scripts/install.sh."
 done
 
 Scripts/install.sh uninstall
 remaining=$(find "$DESTDIR" ! -type d)
-[ -z "$remaining" ] || fail "Files remain after uninstalling: $remaining"
+[ -z "$remaining" ] || fail "Files remain after uninstalling: $remaining. Add them to \`uninstall_all\` in Scripts/install.sh."
 echo "Installed, used, and uninstalled completely."

@@ -55,7 +55,7 @@ prove() {
     if "$program" --target=constraint --planted-fault=yes -max_total_time=20 -max_len=64 -artifact_prefix="$empty/" "$empty" >"$log" 2>&1 ||
         ! grep -q 'the planted fault' "$log"; then
         tail -n 40 "$log"
-        echo "The planted fault was not found: the fuzzer does not work."
+        echo "The planted fault was not found, so a clean run would prove nothing. The complete log: $log" >&2
         return 1
     fi
     rm -rf "$empty"
@@ -96,5 +96,6 @@ case $command in
         done
         ;;
     targets) targets ;;
-    *) usage ;;
+    help) usage ;;
+    *) usage >&2; exit 2 ;;
 esac

@@ -37,6 +37,8 @@ if [ "${1:-}" != build ]; then
     has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
     command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)          # leak checks of the C interface
     command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # finds the C library
+    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles the example in C
+    command -v readelf >/dev/null 2>&1 || missing+=(binutils)           # examines the C library; strips debug information for Valgrind
     command -v python3 >/dev/null 2>&1 || missing+=(python3)            # the test report, and the example in Python
     command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # prompts for a passcode
     command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
@@ -44,7 +46,6 @@ fi
 if [ "${1:-}" = objective-c ]; then
     has_file '/usr/lib/gcc/*/*/include/objc/objc.h' || missing+=(gobjc)                         # the runtime
     has_file '/usr/include/GNUstep/Foundation/Foundation.h' || missing+=(libgnustep-base-dev)   # Foundation
-    command -v strip >/dev/null 2>&1 || missing+=(binutils)                                     # Valgrind and debug information
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 

@@ -33,6 +33,11 @@ place=$destination$prefix
 while [ ! -e "$place" ]; do place=$(dirname "$place"); done
 as_owner=()
 if [ ! -w "$place" ] && [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null 2>&1; then as_owner=(sudo); fi
+require_writable() {
+    if [ -w "$place" ] || [ ${#as_owner[@]} -gt 0 ]; then return; fi
+    echo "$place is not writable. Run this command as root, or choose another directory: make $1 PREFIX=\$HOME/.local" >&2
+    exit 1
+}
 
 build() {
     swift build "${swift_options[@]}" --product valet
@@ -90,9 +95,13 @@ refresh_libraries() {
 case ${1:-} in
     build) build ;;
     install)
+        require_writable install
         build
         install_all
         ;;
-    uninstall) uninstall_all ;;
-    *) echo "Scripts/install.sh build|install|uninstall" >&2; exit 2 ;;
+    uninstall)
+        require_writable uninstall
+        uninstall_all
+        ;;
+    *) echo "Usage: Scripts/install.sh build|install|uninstall" >&2; exit 2 ;;
 esac

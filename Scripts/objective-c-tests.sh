@@ -23,7 +23,7 @@ swift build --package-path "$package"
 programs=$(swift build --package-path "$package" --show-bin-path)
 # The clang of the Swift toolchain.
 compiler=$(swiftc -print-target-info | sed -n 's|.*"runtimeResourcePath": *"\(.*\)/lib/swift".*|\1/bin/clang|p')
-[ -x "$compiler" ] || fail "The Swift toolchain contains no clang."
+[ -x "$compiler" ] || fail "The Swift toolchain contains no clang. Install a complete toolchain: https://www.swift.org/install/linux"
 
 temporary=$(mktemp -d)
 # A file system in memory, where a flush is fast.

@@ -69,7 +69,8 @@ prove() {
         plant "$1" $process || true
         if ! grep -rqE --include="$sanitizer.*" "$2" "$reports" || ! grep -rq --include="$sanitizer.*" "$3" "$reports"; then
             tail -n 40 "$scratch/planted-fault.log"
-            echo "A planted fault ($1) was not reported in the process of the $process: the sanitizer does not work."
+            echo "A planted fault ($1) was not reported in the process of the $process, so a clean run would prove nothing." >&2
+            echo "The complete log: $scratch/planted-fault.log" >&2
             exit 1
         fi
         echo "A planted fault ($1) is reported in the process of the $process."
@@ -93,7 +94,7 @@ prove_silence() {
         if ! plant guarded $process || [ -n "$(reported)" ]; then
             tail -n 40 "$scratch/planted-fault.log"
             reported -exec cat {} +
-            echo "Data protected by a lock was reported: the sanitizer does not see the lock."
+            echo "Data protected by a lock was reported: the sanitizer does not see the lock. See Scripts/sanitizers/$sanitizer.c." >&2
             exit 1
         fi
     done
@@ -112,7 +113,7 @@ sanitize() {
     local code=0
     run_tests "${skipped[@]}" ${2:+--filter "$2"} 2>&1 | tee "$scratch/tests.log" || code=$?
     if ! grep -qE 'Test run with [1-9][0-9]* test' "$scratch/tests.log"; then
-        echo "No test ran."
+        echo "No test ran: no name matches the pattern, or the test process crashed. The complete log: $scratch/tests.log" >&2
         code=1
     fi
     if [ -n "$(reported)" ]; then
@@ -136,5 +137,6 @@ case $command in
         sanitize thread "$(entries Scripts/sanitizers/thread.smoke | paste -sd '|')"
         ;;
     thread | address) sanitize "$command" "${2:-}" ;;
-    *) usage ;;
+    help) usage ;;
+    *) usage >&2; exit 2 ;;
 esac
