@@ -18,6 +18,7 @@ let strictSettings: [SwiftSetting] = [
 let exemptions: [String: [SwiftSetting]] = [
     // Source code for Apple platforms, with the settings that are usual there.
     "KeychainServicesTests": [.swiftLanguageMode(.v5)],
+    "UnchangedSourceTests": [.swiftLanguageMode(.v5)],
     // The settings of a reader who copies an example, without upcoming features.
     "LocksmithTests": [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)],
 ]
@@ -226,6 +227,22 @@ package.targets += [
     ),
 ]
 #endif
+
+// The product for sources that import Apple's frameworks and are compiled on Linux without changes. Modules of these names must never be
+// built on Apple platforms, where they would hide the frameworks. There the product contains KeychainServices, so that a package for all
+// platforms can name it.
+#if os(Linux)
+package.products.append(.library(name: "Security", targets: ["Security", "LocalAuthentication"]))
+package.targets += [
+    .target(name: "Security", dependencies: ["KeychainServices"]),
+    .target(name: "LocalAuthentication", dependencies: ["KeychainServices"]),
+]
+let appleModules: [Target.Dependency] = ["Security", "LocalAuthentication"]
+#else
+package.products.append(.library(name: "Security", targets: ["KeychainServices"]))
+let appleModules: [Target.Dependency] = []
+#endif
+package.targets.append(.testTarget(name: "UnchangedSourceTests", dependencies: appleModules + ["KeychainTestingTraits"]))
 
 #if os(macOS) && compiler(>=6.3)
 // On Linux the Objective-C classes are a separate package, Bindings/ObjectiveC, because they need GNUstep and unsafe flags.

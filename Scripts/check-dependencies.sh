@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks what a package that uses the product Valet resolves: the three packages that Package.swift names, and the ones that these need.
+# Checks what a package that uses the products Valet and Security resolves: the three packages that Package.swift names, and the ones that
+# these need. A product that does not exist is an error here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,15 @@ cat >"$consumer/Package.swift" <<TEXT
 import PackageDescription
 let package = Package(
     name: "consumer", platforms: [.macOS(.v13)], dependencies: [.package(name: "swift-keychain", path: "$PWD")],
-    targets: [.target(name: "Consumer", dependencies: [.product(name: "Valet", package: "swift-keychain")])]
+    targets: [
+        .target(
+            name: "Consumer",
+            dependencies: [
+                .product(name: "Valet", package: "swift-keychain"),
+                .product(name: "Security", package: "swift-keychain", condition: .when(platforms: [.linux])),
+            ]
+        )
+    ]
 )
 TEXT
 echo 'import Valet' >"$consumer/Sources/Consumer/Consumer.swift"

@@ -4,7 +4,7 @@ import PackageDescription
 // Builds KeychainServices, Valet and Locksmith on Linux through the branch that Apple platforms take (`swift build --package-path .ci/apple-branch`).
 //
 // The sources are the repository's own, over the symbolic link `Sources`. Modules named Security and LocalAuthentication stand in for
-// Apple's: they re-export SecurityAPI. What this proves is the imports of that branch, not Apple's stricter coercions.
+// Apple's: they re-export SecurityAPI, and the flag KEYCHAIN_APPLE_BRANCH selects the branch. What this proves is the imports of that branch, not Apple's stricter coercions.
 //
 // The engine has a stand-in too. Nothing here runs it, and the real one would build all of swift-crypto for that. The file of it that
 // SecurityAPI also needs is a symbolic link.
@@ -26,11 +26,19 @@ let package = Package(
         .target(name: "KeychainServices", dependencies: ["Security", "LocalAuthentication"], path: "Sources/KeychainServices"),
         .target(name: "Valet", dependencies: ["KeychainServices"], path: "Sources/Valet"),
         .target(name: "Locksmith", dependencies: ["KeychainServices"], path: "Sources/Locksmith"),
-        .executableTarget(name: "AppleBranchCheck", dependencies: ["Valet", "Locksmith", "KeychainServices"], path: "AppleBranchCheck"),
+        // Sources that import Apple's frameworks. The main package compiles the same files for Linux.
+        .target(
+            name: "UnchangedSources", dependencies: ["Security", "LocalAuthentication"], path: "UnchangedSources",
+            exclude: ["UnchangedSourceTests.swift"]
+        ),
+        .executableTarget(
+            name: "AppleBranchCheck", dependencies: ["Valet", "Locksmith", "KeychainServices", "UnchangedSources"],
+            path: "AppleBranchCheck"
+        ),
     ]
 )
 
-for target in package.targets where target.name != "CKeychainShims" {
+for target in package.targets where !["CKeychainShims", "UnchangedSources"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),
@@ -38,5 +46,6 @@ for target in package.targets where target.name != "CKeychainShims" {
         .enableUpcomingFeature("InternalImportsByDefault"),
         .strictMemorySafety(),
         .treatAllWarnings(as: .error),
+        .define("KEYCHAIN_APPLE_BRANCH"),
     ]
 }

@@ -3,6 +3,7 @@
 import Foundation
 import KeychainServices
 import Locksmith
+import UnchangedSources
 import Valet
 
 // That this compiles is the check: only the stand-ins have these two names, and only the branch for Apple platforms exports them.
@@ -24,5 +25,10 @@ do {
 
 // Locksmith is asked too: its calls take that way as Valet's do.
 guard Locksmith.loadDataForUserAccount("Skroob") == nil else { exit(1) }
+
+// Sources that import Apple's frameworks are compiled with the same result as on Linux.
+guard TokenKeychain.usesLocalAuthentication, TokenKeychain(service: "luggage").save("12345", account: "Skroob") == errSecNotAvailable,
+    TokenPrompt().accessControl() != nil
+else { exit(1) }
 
 print("KeychainServices, Valet and Locksmith compile through the branch that Apple platforms take.")
