@@ -25,6 +25,26 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         /// A write may or may not have taken effect.
         case outcomeUnknown
         case newerVersion
+        /// A file or a credential does not exist.
+        case missing
+        /// A file has no content.
+        case empty
+        /// A symbolic link that is not followed, or whose target does not exist.
+        case symbolicLink
+        case notRegularFile
+        case wrongOwner
+        /// Other users can read or change it.
+        case accessibleToOthers
+        case networkFileSystem(name: String)
+        case unknownFileSystem
+        /// A file of another program.
+        case foreignFile
+        /// A key file that belongs to another store.
+        case otherStore
+        /// An environment variable is missing, or its value is invalid.
+        case environmentVariable(String)
+        /// An entry of a file has an invalid value.
+        case invalidEntry(String)
         /// The file has a format that no released version wrote.
         case unsupportedVersion
         case malformed

@@ -87,8 +87,10 @@ package enum EntitlementsFile {
         failure("the entitlements file \(path) cannot be read as a property list", path)
     }
 
-    private static func failure(_ reason: String, _ path: String) -> KeychainFailure {
-        KeychainFailure(.missingEntitlement, reason, path: path, subject: .entitlements, cause: .malformed)
+    private static func failure(
+        _ reason: String, _ path: String, _ cause: KeychainFailure.Cause = .malformed
+    ) -> KeychainFailure {
+        KeychainFailure(.missingEntitlement, reason, path: path, subject: .entitlements, cause: cause)
     }
 
     private static func text(
@@ -97,7 +99,7 @@ package enum EntitlementsFile {
         switch entries[key] {
         case nil: return nil
         case .text(let text): return text
-        default: throw failure("'\(key)' in \(path) must be a string", path)
+        default: throw failure("'\(key)' in \(path) must be a string", path, .invalidEntry(key))
         }
     }
 
@@ -109,7 +111,7 @@ package enum EntitlementsFile {
         case nil: return []
         case .text(let single): return [single]
         case .list(let list): return list
-        default: throw failure("'\(key)' in \(path) must be an array of strings", path)
+        default: throw failure("'\(key)' in \(path) must be an array of strings", path, .invalidEntry(key))
         }
     }
 }

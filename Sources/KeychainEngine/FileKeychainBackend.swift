@@ -123,7 +123,8 @@ struct FileKeychainBackend: KeychainBackend {
     private func openKeybag(
         _ stored: StoredKeybag, storeID: StoreID, holder: any KeyHolder
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
-        var failure = KeychainFailure(.notAvailable, "both copies of the keybag are damaged; nothing was changed", isDamage: true)
+        var failure = KeychainFailure(
+            .notAvailable, "both copies of the keybag are damaged; nothing was changed", subject: .keybag, cause: .damaged, isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
             do throws(KeychainFailure) {
                 let protector = try protectors.protector(of: hint, holder: holder)
@@ -182,7 +183,7 @@ struct FileKeychainBackend: KeychainBackend {
             .notAvailable,
             "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: "
                 + "restore the keychain, or move the key file away to start over",
-            path: configuration.storePath, subject: .store)
+            path: configuration.storePath, subject: .store, cause: .missing)
     }
 
     // MARK: Creating

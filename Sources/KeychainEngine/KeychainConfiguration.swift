@@ -89,7 +89,8 @@ package struct KeychainConfiguration: Sendable {
     package init(environment: [String: String]) throws(KeychainFailure) {
         if let home = environment["KEYCHAIN_HOME"] {
             guard home.hasPrefix("/") else {
-                throw KeychainFailure(.parameter, "KEYCHAIN_HOME must be an absolute path")
+                throw KeychainFailure(
+                    .parameter, "KEYCHAIN_HOME must be an absolute path", cause: .environmentVariable("KEYCHAIN_HOME"))
             }
             self.init(home: home)
         } else {
@@ -100,7 +101,8 @@ package struct KeychainConfiguration: Sendable {
         if let name = environment["KEYCHAIN_PROTECTOR"], !name.isEmpty {
             guard let kind = DeviceProtectorKind.allCases.first(where: { $0.name == name }) else {
                 let known = DeviceProtectorKind.allCases.map(\.name).joined(separator: ", ")
-                throw KeychainFailure(.parameter, "KEYCHAIN_PROTECTOR is none of: \(known)")
+                throw KeychainFailure(
+                    .parameter, "KEYCHAIN_PROTECTOR is none of: \(known)", cause: .environmentVariable("KEYCHAIN_PROTECTOR"))
             }
             protectorForNewStore = kind
         }
@@ -123,8 +125,8 @@ package struct KeychainConfiguration: Sendable {
         guard let home = environment["HOME"], home.hasPrefix("/") else {
             throw KeychainFailure(
                 .notAvailable,
-                "there is no place for a keychain: set HOME, \(variable) or KEYCHAIN_HOME to an absolute path"
-            )
+                "there is no place for a keychain: set HOME, \(variable) or KEYCHAIN_HOME to an absolute path",
+                cause: .environmentVariable("KEYCHAIN_HOME"))
         }
         return home + "/" + folder
     }

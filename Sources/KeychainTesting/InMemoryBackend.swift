@@ -108,7 +108,9 @@ package final class InMemoryProtector: DeviceProtector {
     package func location(for storeID: StoreID) -> String { "memory" }
 
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-        guard storeID == self.storeID else { throw KeychainFailure(.notAvailable, "the device secret in memory is another store's") }
+        guard storeID == self.storeID else {
+            throw KeychainFailure(.notAvailable, "the device secret in memory is another store's", subject: .keyFile, cause: .otherStore)
+        }
         // The bytes are copied within the closure.
         return try unsafe secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
     }

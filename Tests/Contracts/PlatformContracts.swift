@@ -110,10 +110,10 @@ package enum DeviceProtectorContract {
         } catch {
             var violations: [String] = []
             if error.status != .notAvailable { violations.append("a missing secret is reported as \(error.status.rawValue)") }
-            // A secret that is not in a file has a location in words, which the reason contains.
-            let location = protector.location(for: storeID)
-            if error.path.map({ $0 != location }) ?? !error.reason.contains(location) {
-                violations.append("the failure does not name the location of the missing secret: \(error.path ?? error.reason)")
+            // The failure of a secret that is not in a file has no path.
+            if error.subject == nil { violations.append("the failure has no subject") }
+            if let path = error.path, path != protector.location(for: storeID) {
+                violations.append("the failure is about \(path), which is not the location of the missing secret")
             }
             return violations
         }

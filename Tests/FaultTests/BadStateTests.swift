@@ -9,111 +9,127 @@ import KeychainSystem
 import KeychainTestSupport
 import Testing
 
-/// A way in which the files of a keychain can be unusable, and the words that the error must contain.
+/// A way in which the files of a keychain can be unusable, and the error that every call must throw.
 struct UnusableState: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Words that the reason must contain.
-    ///
-    /// `STORE`, `KEY`, and `HOME` stand for paths.
-    let mentions: [String]
+    let place: Place
+    let subject: KeychainFailure.Subject
+    /// The cause; nil for damage, which SQLite finds with one of several codes.
+    let cause: KeychainFailure.Cause?
     /// Brings a keychain with one item into this state.
     let prepare: @Sendable (_ home: String, _ keyFile: String) throws -> Void
     var configure: @Sendable (inout KeychainConfiguration) -> Void = { _ in }
 
+    /// The path that the error must contain.
+    enum Place {
+        case home, store, keyFile
+
+        func path(_ home: String, _ keyFile: String) -> String {
+            switch self {
+            case .home: home
+            case .store: home + "/keychain.db"
+            case .keyFile: keyFile
+            }
+        }
+    }
+
+    /// The subject is that of the file at `place`, if not given.
     init(
-        _ description: String, mentions: [String],
+        _ description: String, _ place: Place, _ cause: KeychainFailure.Cause?, subject: KeychainFailure.Subject? = nil,
         prepare: @escaping @Sendable (_ home: String, _ keyFile: String) throws -> Void
     ) {
         testDescription = description
-        self.mentions = mentions
+        self.place = place
+        self.cause = cause
+        self.subject = subject ?? (place == .keyFile ? .keyFile : .store)
         self.prepare = prepare
     }
 
     /// An intact keychain on a file system that reports a network type.
     init(networkFileSystem name: String, typeNumber: UInt32) {
-        self.init("a network file system (\(name))", mentions: ["HOME", name, "local directory"]) { _, _ in }
+        self.init("a network file system (\(name))", .home, .networkFileSystem(name: name)) { _, _ in }
         configure = { $0.storeOptions.fileSystem = FileSystemProbe { _ in typeNumber } }
     }
 
     static let all: [UnusableState] = storeFile + storeContent + keyFile + fileSystem
 
     private static let storeFile = [
-        UnusableState("an empty file", mentions: ["STORE", "empty", "put a copy back"]) { home, _ in try replaceStore(home, by: Data()) },
-        UnusableState("a directory in its place", mentions: ["STORE", "not a regular file", "move it away"]) { home, _ in
+        UnusableState("an empty file", .store, .empty) { home, _ in try replaceStore(home, by: Data()) },
+        UnusableState("a directory in its place", .store, .notRegularFile) { home, _ in
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createDirectory(atPath: store(home), withIntermediateDirectories: false)
         },
-        UnusableState("a symbolic link", mentions: ["STORE", "symbolic link"]) { home, _ in
+        UnusableState("a symbolic link", .store, .symbolicLink) { home, _ in
             try FileManager.default.moveItem(atPath: store(home), toPath: home + "/elsewhere.db")
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "elsewhere.db")
         },
-        UnusableState("a symbolic link to nothing", mentions: ["STORE", "symbolic link"]) { home, _ in
+        UnusableState("a symbolic link to nothing", .store, .symbolicLink) { home, _ in
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "nowhere.db")
         },
-        UnusableState("readable by others", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o644, store(home)) },
-        UnusableState("writable by the group", mentions: ["STORE", "chmod 600"]) { home, _ in try setMode(0o620, store(home)) },
-        UnusableState("a directory open to others", mentions: ["HOME", "chmod 700"]) { home, _ in try setMode(0o755, home) },
+        UnusableState("readable by others", .store, .accessibleToOthers) { home, _ in try setMode(0o644, store(home)) },
+        UnusableState("writable by the group", .store, .accessibleToOthers) { home, _ in try setMode(0o620, store(home)) },
+        UnusableState("a directory open to others", .home, .accessibleToOthers) { home, _ in try setMode(0o755, home) },
     ]
 
     private static let storeContent = [
-        UnusableState("a text file", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+        UnusableState("a text file", .store, .foreignFile) { home, _ in
             try replaceStore(home, by: Data(String(repeating: "Dear diary, ", count: 1_000).utf8))
         },
-        UnusableState("another program's database", mentions: ["STORE", "not a keychain store", "Move it away"]) { home, _ in
+        UnusableState("another program's database", .store, .foreignFile) { home, _ in
             try replaceStore(home, by: Data())
             try RawDatabase(store(home), stamps: false).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
         },
-        UnusableState("a newer format", mentions: ["newer version", "update this program"]) { home, _ in
+        UnusableState("a newer format", .store, .newerVersion) { home, _ in
             try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
         },
-        UnusableState("the unreleased format 1", mentions: ["STORE", "format 1", "not supported", "Move it away"]) { home, _ in
+        UnusableState("the unreleased format 1", .store, .unsupportedVersion) { home, _ in
             try RawDatabase(store(home)).execute("PRAGMA user_version = 1")
         },
-        UnusableState("cut off in its first page", mentions: ["STORE"]) { home, _ in try truncateStore(home, to: 700) },
-        UnusableState("cut off after its first page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 4_096) },
-        UnusableState("cut off within a page", mentions: ["STORE", "damaged"]) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
-        UnusableState("a page overwritten", mentions: ["STORE", "damaged", "page"]) { home, _ in
+        UnusableState("cut off in its first page", .store, nil) { home, _ in try truncateStore(home, to: 700) },
+        UnusableState("cut off after its first page", .store, nil) { home, _ in try truncateStore(home, to: 4_096) },
+        UnusableState("cut off within a page", .store, nil) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
+        UnusableState("a page overwritten", .store, nil) { home, _ in
             let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
             try handle.seek(toOffset: 9 * 4_096 + 4_000)
             try handle.write(contentsOf: Data([1]))
             try handle.close()
         },
-        UnusableState("both copies of the keybag damaged", mentions: ["keybag"]) { home, _ in
+        UnusableState("both copies of the keybag damaged", .store, .damaged, subject: .keybag) { home, _ in
             try RawDatabase(store(home)).execute(
                 "UPDATE keybag SET bytes = zeroblob(length(bytes)); UPDATE keybag_copy SET bytes = zeroblob(length(bytes))")
         },
     ]
 
     private static let keyFile = [
-        UnusableState("its key file gone", mentions: ["KEY", "gone", "restore"]) { _, keyFile in
+        UnusableState("its key file gone", .keyFile, .missing) { _, keyFile in
             try FileManager.default.removeItem(atPath: keyFile)
         },
-        UnusableState("its key file cut off", mentions: ["KEY"]) { _, keyFile in
+        UnusableState("its key file cut off", .keyFile, .malformed) { _, keyFile in
             try replace(keyFile, by: Data(contentsOf: URL(filePath: keyFile)).prefix(40))
         },
-        UnusableState("its key file empty", mentions: ["KEY"]) { _, keyFile in try replace(keyFile, by: Data()) },
-        UnusableState("another secret in its key file", mentions: ["device secret", "KEY"]) { _, keyFile in
+        UnusableState("its key file empty", .keyFile, nil) { _, keyFile in try replace(keyFile, by: Data()) },
+        UnusableState("another secret in its key file", .store, .damaged, subject: .keybag) { _, keyFile in
             var content = try Data(contentsOf: URL(filePath: keyFile))
             content[40] ^= 1
             try replace(keyFile, by: content)
         },
-        UnusableState("another store's key file in place of its own", mentions: ["KEY", "another store"]) { _, keyFile in
+        UnusableState("another store's key file in place of its own", .keyFile, .otherStore) { _, keyFile in
             var content = try Data(contentsOf: URL(filePath: keyFile))
             content[9] ^= 1
             try replace(keyFile, by: content)
         },
-        UnusableState("its key file readable by others", mentions: ["KEY", "chmod 600"]) { _, keyFile in try setMode(0o644, keyFile) },
-        UnusableState("its key file a symbolic link", mentions: ["KEY", "symbolic link"]) { home, keyFile in
+        UnusableState("its key file readable by others", .keyFile, .accessibleToOthers) { _, keyFile in try setMode(0o644, keyFile) },
+        UnusableState("its key file a symbolic link", .keyFile, .symbolicLink) { home, keyFile in
             try FileManager.default.moveItem(atPath: keyFile, toPath: home + "/elsewhere")
             try FileManager.default.createSymbolicLink(atPath: keyFile, withDestinationPath: home + "/elsewhere")
         },
         UnusableState(
-            "the store gone and its key file there", mentions: ["STORE", "KEY", "restore the keychain", "move the key file away"]
+            "the store gone and its key file there", .store, .missing
         ) {
             home, _ in try FileManager.default.removeItem(atPath: store(home))
         },
-        UnusableState("the store gone and its key file unreadable", mentions: ["KEY", "chmod 600"]) { home, keyFile in
+        UnusableState("the store gone and its key file unreadable", .keyFile, .accessibleToOthers) { home, keyFile in
             try FileManager.default.removeItem(atPath: store(home))
             try setMode(0o640, keyFile)
         },
@@ -128,12 +144,12 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
 
     /// Only root can change the owner of files.
     static let ownedByAnother = [
-        UnusableState("another user's file", mentions: ["STORE", "belongs to user 12345", "run as"]) { home, _ in try giveAway(store(home))
+        UnusableState("another user's file", .store, .wrongOwner) { home, _ in try giveAway(store(home))
         },
-        UnusableState("another user's directory", mentions: ["HOME", "belongs to user 12345", "run as that"]) { home, _ in
+        UnusableState("another user's directory", .home, .wrongOwner) { home, _ in
             try giveAway(home)
         },
-        UnusableState("another user's key file", mentions: ["KEY", "another user", "chown"]) { _, keyFile in try giveAway(keyFile) },
+        UnusableState("another user's key file", .keyFile, .wrongOwner) { _, keyFile in try giveAway(keyFile) },
     ]
 
     private static func store(_ home: String) -> String { home + "/keychain.db" }
@@ -160,7 +176,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("An unusable keychain is refused with the reason, and left unchanged", .blocking)
+@Suite("An unusable keychain is rejected with path and cause, and is not changed", .blocking)
 struct BadStateTests {
     /// The calls of a keychain.
     enum Call: CaseIterable {
@@ -178,11 +194,11 @@ struct BadStateTests {
         }
     }
 
-    @Test("No call reports 'not found', each error names problem and remedy, and nothing is changed", arguments: UnusableState.all)
+    @Test("Every call throws notAvailable with path and cause, and nothing is changed", arguments: UnusableState.all)
     func badState(_ state: UnusableState) throws { try expectRefused(state) }
 
     @Test(
-        "Files of another user are refused, and left unchanged",
+        "Files of another user are rejected and not changed",
         .requiresRoot, arguments: UnusableState.ownedByAnother)
     func ownedByAnother(_ state: UnusableState) throws { try expectRefused(state) }
 
@@ -199,10 +215,8 @@ struct BadStateTests {
                 }
                 guard let failure else { continue }
                 #expect(failure.status == .notAvailable, "\(call): \(failure)")
-                for word in state.mentions {
-                    let expected = ["STORE": home + "/keychain.db", "KEY": keyFile, "HOME": home][word] ?? word
-                    #expect(failure.reason.contains(expected), "\(call): \(failure.reason)")
-                }
+                #expect(failure.path == state.place.path(home, keyFile) && failure.subject == state.subject, "\(call): \(failure)")
+                #expect(failure.cause == state.cause || state.cause == nil, "\(call): \(failure)")
                 #expect(try FileSnapshot(of: home) == before, "\(call)")
             }
         }
@@ -238,8 +252,7 @@ struct BadStateTests {
             let keychain = LocalKeychain(home: home)
             #expect(try keychain.secret(of: "kept") == "a secret that was there")
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "a new secret") }
-            #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains("keybag") == true)
+            #expect(failure?.status == .notAvailable && failure?.subject == .keybag)
             #expect(try keychain.verify(purgingQuarantine: false).structuralProblems.contains(.keybagOutdated))
         }
     }

@@ -59,22 +59,22 @@ struct CredentialTests {
     }
 
     @Test("If the configuration requires a missing credential, nothing is created")
-    func askedForAndMissing() throws {
+    func requiredAndMissing() throws {
         try withTemporaryDirectory { directory throws in
             let keychain = LocalKeychain(home: directory + "/home") { $0.protectorForNewStore = .systemdCredential }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "secret") }
             #expect(failure?.status == .notAvailable)
-            #expect(failure?.reason.contains("keychain-device-secret") == true)
+            #expect(failure?.subject == .credential && failure?.cause == .missing)
             #expect(try FileSnapshot(of: directory).names.isEmpty)
         }
     }
 
-    /// What may become of a credential.
+    /// Changes of a credential.
     enum Change: CaseIterable {
         case removed, shortened, lengthened, another, notHandedOver
     }
 
-    @Test("If the credential is missing or wrong, every call names it, and nothing is changed", arguments: Change.allCases)
+    @Test("If the credential is missing or wrong, every call fails, and nothing is changed", arguments: Change.allCases)
     func changed(_ change: Change) throws {
         try withCredential { home, credential in
             try keychain(home, credential).addItem("kept", "secret")
@@ -91,7 +91,8 @@ struct CredentialTests {
                     try call.make(on: change == .notHandedOver ? LocalKeychain(home: home) : keychain(home, credential))
                 }
                 #expect(failure?.status == .notAvailable)
-                #expect(failure?.reason.contains("keychain-device-secret") == true, "\(call): \(failure?.reason ?? "")")
+                // Another secret has the right form, so the error is about the keybag.
+                #expect(failure?.subject == (change == .another ? .keybag : .credential), "\(call): \(String(describing: failure))")
                 #expect(try FileSnapshot(of: home) == before, "\(call)")
             }
         }

@@ -31,7 +31,7 @@ struct TPMKeychainTests {
         try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { $0.tpmTCTI = chip.tcti }
     }
 
-    @Test("Processes share, lock, and unlock one keychain, and leave no objects in the chip")
+    @Test("Processes share, lock, and unlock one keychain, and leave no objects in the TPM")
     func processes() throws {
         try withHome { home, chip in
             let first = try process(home, chip)
@@ -50,7 +50,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("Wrong passcodes count in the chip; during its lockout the right one fails with the time to wait, and opens afterwards")
+    @Test("The TPM counts wrong passcodes; during its lockout the correct one fails with the remaining time, and succeeds afterwards")
     func lockout() throws {
         try withHome { home, chip in
             try chip.setLockout(afterTries: 2, recoverySeconds: 2)
@@ -60,7 +60,7 @@ struct TPMKeychainTests {
             #expect(try process.status(of: "lock-all") == .success)
             for _ in 0..<2 { #expect(try process.status(of: "unlock Spaceball") == .authFailed) }
             let answer = try process.ask("unlock Druidia")
-            #expect(KeychainStatus(rawValue: answer.status) == .authFailed && answer.text.contains("try again in 2 s"), "\(answer)")
+            #expect(KeychainStatus(rawValue: answer.status) == .authFailed && answer.text.contains("refusal=lockedOut(2)"), "\(answer)")
             guard case .status(let status) = try keychain(home, chip).report(queriesTPM: true).store?.tpmState else {
                 Issue.record("the chip does not answer")
                 return
@@ -74,7 +74,7 @@ struct TPMKeychainTests {
     }
 
     @Test(
-        "The second process does not use the chip", .requiresKernelKeyring)
+        "A second process uses the held device secret, not the TPM", .requiresKernelKeyring)
     func heldUntilRestart() throws {
         try withHome { home, chip in
             let first = try process(home, chip)
@@ -87,14 +87,14 @@ struct TPMKeychainTests {
             try OpenedStore.removeAllHeldKeys(home: home)
             let third = try process(home, chip)
             let answer = try third.ask("read account")
-            #expect(KeychainStatus(rawValue: answer.status) == .notAvailable && answer.text.contains("Nothing was deleted"), "\(answer)")
+            #expect(KeychainStatus(rawValue: answer.status) == .notAvailable && answer.text.contains("remedy=reachTPM"), "\(answer)")
             try chip.start()
             #expect(try third.ask("read account").text == "secret of account")
             try third.end()
         }
     }
 
-    @Test("After the chip was cleared, calls fail, nothing is deleted, and the recovery key restores access")
+    @Test("After the TPM was cleared, calls fail, nothing is deleted, and the recovery key restores access")
     func cleared() throws {
         try withHome { home, chip in
             let made = try keychain(home, chip)
@@ -105,7 +105,7 @@ struct TPMKeychainTests {
             try chip.clear()
             let process = try process(home, chip)
             let answer = try process.ask("read account")
-            #expect(KeychainStatus(rawValue: answer.status) == .notAvailable && answer.text.contains("recovery key"), "\(answer)")
+            #expect(KeychainStatus(rawValue: answer.status) == .notAvailable && answer.text.contains("remedy=useRecoveryKey"), "\(answer)")
             #expect(try KeychainStatus(rawValue: process.ask("add other ak").status) == .notAvailable)
             let recovering = try keychain(home, chip)
             #expect(throws: KeychainFailure(.authFailed, "")) {
@@ -118,7 +118,7 @@ struct TPMKeychainTests {
         }
     }
 
-    @Test("With another chip the database opens nothing")
+    @Test("With another TPM, no key of the keychain can be unsealed")
     func foreign() throws {
         try withHome { home, chip in
             let made = try keychain(home, chip)
@@ -157,12 +157,12 @@ struct TPMKeychainTests {
 
 @Suite("Builds without TPM support", .blocking, .requiresBuildWithoutTPM)
 struct WithoutTPMTests {
-    @Test("Creating a keychain in a TPM or moving one there fails, and the error names the package trait")
-    func saysSo() throws {
+    @Test("Creating a keychain in a TPM or moving one there fails with an error about the TPM")
+    func unsupported() throws {
         try withTemporaryDirectory { home in
             func expectNone(_ body: () throws -> Void) {
                 let failure = #expect(throws: KeychainFailure.self) { try body() }
-                #expect(failure?.status == .notAvailable && failure?.reason.contains("the package trait TPM") == true)
+                #expect(failure?.status == .notAvailable && failure?.subject == .tpm)
             }
             expectNone { try LocalKeychain(home: home) { $0.protectorForNewStore = .tpm2 }.addItem("there", "one") }
             #expect(!FileManager.default.fileExists(atPath: home + "/keychain.db"))

@@ -13,22 +13,19 @@ struct FileRuleTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Opening must fail with `status`, mention each of `words`, and leave every file as it was.
+    /// Opening must fail with `cause`, and leave every file unchanged.
     private func expectRefusal(
-        _ status: KeychainStatus = .notAvailable, mentioning words: [String], path: String? = nil, cause: KeychainFailure.Cause? = nil,
+        _ cause: KeychainFailure.Cause?, path: String? = nil,
         options: StoreOptions = StoreOptions(), location: SourceLocation = #_sourceLocation
     ) throws {
         let before = try directory.contents
         let failure = failure { () throws(KeychainFailure) in
             _ = try SQLiteItemStore(openingAt: directory.storePath, options: options)
         }
-        #expect(failure?.status == status, sourceLocation: location)
+        #expect(failure?.status == .notAvailable, sourceLocation: location)
         #expect(failure?.path == path ?? directory.storePath, sourceLocation: location)
         #expect(failure?.cause == cause, sourceLocation: location)
         #expect(failure?.subject == .store, sourceLocation: location)
-        for word in words {
-            #expect(failure?.reason.contains(word) == true, "\(failure?.reason ?? "no failure")", sourceLocation: location)
-        }
         #expect(try directory.contents == before, "a refused file was touched", sourceLocation: location)
     }
 
@@ -36,7 +33,7 @@ struct FileRuleTests {
     func absent() throws {
         #expect(try SQLiteItemStore.inspect(directory.storePath) == .absent)
         #expect(try SQLiteItemStore.inspect(directory.path + "/deeper/still/keychain.db") == .absent)
-        try expectRefusal(mentioning: ["no store"])
+        try expectRefusal(.missing)
         #expect(try directory.names == [])
     }
 
@@ -53,7 +50,7 @@ struct FileRuleTests {
     func empty() throws {
         try Data().write(to: URL(fileURLWithPath: directory.storePath))
         try setMode(0o600, of: directory.storePath)
-        try expectRefusal(mentioning: ["empty", directory.storePath])
+        try expectRefusal(.empty)
         #expect(throws: KeychainFailure.self) { try SQLiteItemStore.inspect(directory.storePath) }
         #expect(try directory.create() == .alreadyExists)
     }
@@ -62,7 +59,7 @@ struct FileRuleTests {
     func noDatabase(byteCount: Int) throws {
         try Data(repeating: 0x41, count: byteCount).write(to: URL(fileURLWithPath: directory.storePath))
         try setMode(0o600, of: directory.storePath)
-        try expectRefusal(mentioning: ["not a keychain store"])
+        try expectRefusal(.foreignFile)
     }
 
     @Test("Another program's database is refused and not changed", arguments: ["DELETE", "WAL"])
@@ -72,7 +69,7 @@ struct FileRuleTests {
             try database.run("PRAGMA journal_mode = \(journalMode); CREATE TABLE items (number); INSERT INTO items VALUES (1)")
         }
         try setMode(0o600, of: directory.storePath)
-        try expectRefusal(mentioning: ["not a keychain store"])
+        try expectRefusal(.foreignFile)
     }
 
     @Test("The -wal file of another program's database is not recovered", arguments: [0, 0x4B43_484E])
@@ -86,8 +83,7 @@ struct FileRuleTests {
             try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
             try setMode(0o600, of: directory.path + "/" + name)
         }
-        try expectRefusal(
-            mentioning: [applicationID == 0 ? "not a keychain store" : "newer version"], cause: applicationID == 0 ? nil : .newerVersion)
+        try expectRefusal(applicationID == 0 ? .foreignFile : .newerVersion)
         #expect(try directory.names == ["keychain.db", "keychain.db-wal"])
     }
 
@@ -95,7 +91,7 @@ struct FileRuleTests {
     func newer() throws {
         try directory.create()
         try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
-        try expectRefusal(mentioning: ["newer version", "format 3"], cause: .newerVersion)
+        try expectRefusal(.newerVersion)
     }
 
     /// Makes a store of format 1, without page checksums and with that many reserved bytes per page.
@@ -108,10 +104,10 @@ struct FileRuleTests {
         try bytes.write(to: URL(fileURLWithPath: directory.storePath))
     }
 
-    @Test("A store of the unreleased format 1 is refused by name and not changed", arguments: [16, 0] as [UInt8])
+    @Test("A store of the unreleased format 1 is refused as unsupported and not changed", arguments: [16, 0] as [UInt8])
     func format1(reservedByteCount: UInt8) throws {
         try makeFormat1(reservedByteCount: reservedByteCount)
-        try expectRefusal(mentioning: ["format 1", "not supported", "nothing was changed"], cause: .unsupportedVersion)
+        try expectRefusal(.unsupportedVersion)
         #expect(try SQLiteItemStore.inspect(directory.storePath) == .present)
         #expect(try directory.create() == .alreadyExists)
         let before = try directory.contents
@@ -126,7 +122,7 @@ struct FileRuleTests {
     func impossibleVersion(version: Int) throws {
         try directory.create()
         try RawDatabase(directory.storePath).run("PRAGMA user_version = \(version)")
-        try expectRefusal(mentioning: ["not a keychain store"])
+        try expectRefusal(.foreignFile)
     }
 
     @Test("A store whose format becomes newer while it is open refuses writes")
@@ -156,19 +152,19 @@ struct FileRuleTests {
     }
 
     @Test(
-        "A file mode that allows others access is refused with the command that corrects it",
+        "A file mode that allows others access is refused",
         arguments: [0o644, 0o640, 0o660, 0o604, 0o601, 0o700, 0o4600])
     func fileMode(mode: Int) throws {
         try directory.create()
         try setMode(mode, of: directory.storePath)
-        try expectRefusal(mentioning: ["chmod 600 \(directory.storePath)", String(mode, radix: 8)])
+        try expectRefusal(.accessibleToOthers)
     }
 
-    @Test("A directory that allows others access is refused with the command that corrects it", arguments: [0o755, 0o750, 0o701, 0o777])
+    @Test("A directory that allows others access is refused", arguments: [0o755, 0o750, 0o701, 0o777])
     func directoryMode(mode: Int) throws {
         try directory.create()
         try setMode(mode, of: directory.path)
-        try expectRefusal(mentioning: ["chmod 700 \(directory.path)"], path: directory.path)
+        try expectRefusal(.accessibleToOthers, path: directory.path)
         #expect(throws: KeychainFailure.self) { try directory.create() }
     }
 
@@ -177,12 +173,12 @@ struct FileRuleTests {
         let other = try TemporaryDirectory()
         try other.create()
         try FileManager.default.createSymbolicLink(atPath: directory.storePath, withDestinationPath: other.storePath)
-        try expectRefusal(mentioning: ["symbolic link", directory.storePath])
+        try expectRefusal(.symbolicLink)
         #expect(try directory.create() == .alreadyExists)
     }
 
     @Test("A path through a dangling symbolic link is refused: the disk with the store may not be mounted")
-    func linkToNowhere() throws {
+    func danglingLink() throws {
         let other = try TemporaryDirectory()
         try FileManager.default.createSymbolicLink(atPath: other.path + "/link", withDestinationPath: directory.path + "/unmounted")
         for path in ["/link/keychain.db", "/link/keychain/keychain.db"] {
@@ -214,14 +210,14 @@ struct FileRuleTests {
     func owner() throws {
         try directory.create()
         try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.storePath)
-        try expectRefusal(mentioning: ["belongs to user 12345", directory.storePath])
+        try expectRefusal(.wrongOwner)
         try FileManager.default.setAttributes([.ownerAccountID: 0], ofItemAtPath: directory.storePath)
         try FileManager.default.setAttributes([.ownerAccountID: 12_345], ofItemAtPath: directory.path)
-        try expectRefusal(mentioning: ["belongs to user 12345", directory.path], path: directory.path)
+        try expectRefusal(.wrongOwner, path: directory.path)
     }
 
     @Test(
-        "A network file system is refused, with its name",
+        "A network file system is rejected, and the cause contains its name",
         arguments: [
             (0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0xFE53_4D42, "smb2"), (0x517B, "smb"), (0x0102_1997, "9p"), (0x5346_414F, "afs"),
             (0x6B41_4653, "afs"),
@@ -229,7 +225,7 @@ struct FileRuleTests {
     func networkFileSystem(type: UInt32, name: String) throws {
         try directory.create()
         let options = StoreOptions(fileSystem: FileSystemProbe { _ in type })
-        try expectRefusal(mentioning: ["network file system (\(name))"], path: directory.path, options: options)
+        try expectRefusal(.networkFileSystem(name: name), path: directory.path, options: options)
         let empty = try TemporaryDirectory()
         #expect(
             failure { () throws(KeychainFailure) in
@@ -242,8 +238,7 @@ struct FileRuleTests {
     @Test("An unknown file system is refused")
     func unknownFileSystem() throws {
         try directory.create()
-        try expectRefusal(
-            mentioning: ["file system"], path: directory.path, options: StoreOptions(fileSystem: FileSystemProbe { _ in nil }))
+        try expectRefusal(.unknownFileSystem, path: directory.path, options: StoreOptions(fileSystem: FileSystemProbe { _ in nil }))
     }
 
     @Test("An invalid path is refused", arguments: ["", "keychain.db", "/", "/tmp/", "/tmp/..", "/tmp/\u{0}/keychain.db"])
@@ -252,7 +247,7 @@ struct FileRuleTests {
         #expect(failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: path) }?.status == .notAvailable)
     }
 
-    @Test("Any name may be a store's", arguments: ["a b.db", "100%.db", "what?.db", "#1.db", "é'\"\\\n.db", "file:x.db", ":memory:"])
+    @Test("A store can have any file name", arguments: ["a b.db", "100%.db", "what?.db", "#1.db", "é'\"\\\n.db", "file:x.db", ":memory:"])
     func name(name: String) throws {
         let path = directory.path + "/" + name
         #expect(try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 7) == .created)
@@ -279,7 +274,7 @@ struct ForkTests {
     /// fork(2), which Swift does not import.
     private typealias Fork = @convention(c) () -> pid_t
 
-    @Test("The child is refused without a call to SQLite, and the parent continues")
+    @Test("Calls of the child fail without a call to SQLite, and the parent continues")
     func forked() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.makeStore()

@@ -117,7 +117,7 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// [--as-user UID] add|read|count ...: carries out each on the keychain of the environment, and prints `STATUS REASON`, 0 for success.
+    /// [--as-user UID] add|read|count ...: performs each on the keychain of the environment, and prints `0 NAME` or the failure.
     static func attempt(_ arguments: [String]) throws {
         var rest = arguments[...]
         if rest.first == "--as-user" {
@@ -130,7 +130,7 @@ extension ChildCommand {
             do throws(KeychainFailure) {
                 say("0 \(operation)\(try perform(operation))")
             } catch {
-                say("\(error.status.rawValue) \(error.reason)")
+                say(error.line)
             }
         }
     }

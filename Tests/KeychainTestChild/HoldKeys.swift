@@ -31,7 +31,7 @@ extension ChildCommand {
             do throws(KeychainFailure) {
                 say(try holder.perform(line.split(separator: " ").map(String.init)))
             } catch {
-                say("failed \(error.status.rawValue) \(error.reason)")
+                say("failed \(error.line)")
             }
         }
         for slot in KeyHolderSlot.ofClassKeys { try holder.holder.remove(slot) }

@@ -69,7 +69,7 @@ extension ChildCommand {
 }
 
 extension ChildCommand {
-    /// [leak]: does the same as `leave-traces` and much that fails, and prints the log at every level and each error in every form.
+    /// [leak]: does the same as `leave-traces` and many failing calls, and prints the log at every level and each error in every form.
     ///
     /// Repeats that for each line of input. `leak` is a planted fault: a value is logged too.
     static func logEverything(_ arguments: [String]) throws {
@@ -155,7 +155,8 @@ extension ChildCommand {
         do {
             try body()
         } catch {
-            say("\(error) | \(String(reflecting: error)) | \(error.localizedDescription) | \((error as NSError).userInfo)")
+            let status = (error as? KeychainSessionError).map { " (\($0.status))" } ?? ""
+            say("\(error) | \(String(reflecting: error)) | \(error.localizedDescription) | \((error as NSError).userInfo)\(status)")
         }
     }
 }

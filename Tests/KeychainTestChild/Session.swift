@@ -25,7 +25,7 @@ extension ChildCommand {
                     say("= 0 \(try perform(words, on: keychain, context))")
                 }
             } catch {
-                say("= \(error.status.rawValue) \(error.reason)")
+                say("= \(error.line)")
             }
         }
         withExtendedLifetime(planted) {}
@@ -45,7 +45,7 @@ extension ChildCommand {
 
     /// ACCOUNT ...: reads the accounts in turn until its input ends, and prints how often each status was returned.
     ///
-    /// The account `state` stands for the state of the lock.
+    /// The account `state` returns the lock state.
     static func readUntilInputEnds(_ arguments: [String]) throws {
         let keychain = try sessionKeychain(nil)
         var tally = StatusTally()
@@ -64,7 +64,7 @@ extension ChildCommand {
                     guard state == .unlocked else { throw KeychainFailure(.internal, "\(state)") }
                 }
             }
-            // Leaves the processor to the process that locks.
+            // Yields the processor to the locking process.
             usleep(5_000)
         }
         tally.printAll()
@@ -162,7 +162,7 @@ private final class PlantedSecret {
 }
 
 extension SecretBytes {
-    /// Writes the bytes one by one into memory for keys: no other buffer may contain them all.
+    /// Writes the bytes one by one into secret memory, so that no other buffer contains all of them.
     fileprivate init(hexadecimal: String) throws(KeychainFailure) {
         let digits = Array(hexadecimal)
         guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { throw KeychainFailure(.parameter, "not hexadecimal") }

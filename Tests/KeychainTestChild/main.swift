@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainCore
 
 /// `KeychainTestChild COMMAND [ARGUMENT ...]`: the child process of tests.
 ///
@@ -17,6 +18,6 @@ guard let name = arguments.first, let command = ChildCommand.all[name] else {
 do {
     try command(Array(arguments.dropFirst()))
 } catch {
-    say("failed \(error)")
+    say("failed \((error as? KeychainFailure)?.line ?? "\(error)")")
     exit(1)
 }

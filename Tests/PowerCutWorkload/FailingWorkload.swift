@@ -167,7 +167,7 @@ enum FailingWorkload {
             let allowed: Set<Int32> = [
                 KeychainStatus.notAvailable.rawValue, KeychainStatus.readOnly.rawValue, KeychainStatus.inputOutput.rawValue,
             ]
-            guard !allowed.contains(status) || reason.isEmpty else { return nil }
+            guard !allowed.contains(status) else { return nil }
             return "\(operation) was answered with \(status) \(reason) (\(error))"
         }
     }

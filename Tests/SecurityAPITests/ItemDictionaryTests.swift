@@ -99,7 +99,7 @@ struct ItemDictionaryTests {
         #expect(status == (verb == .copyMatching ? errSecSuccess : errSecParam))
     }
 
-    @Test("What belongs to the keychain itself is a wrong parameter", arguments: Verb.allCases)
+    @Test("Attributes reserved for the keychain are errSecParam", arguments: Verb.allCases)
     func internalAttribute(verb: Verb) {
         #expect(verb.status(genericPassword(["clip": 1])) == errSecParam)
         #expect(verb.status(internetPassword(["clip": 0])) == errSecParam)
@@ -215,12 +215,13 @@ struct ItemDictionaryTests {
         }
     }
 
+    // The subject is the text: it is for people, and may not reveal a value.
     @Test("The error message contains the key and not the value")
     func failureText() throws {
         let failure = try #require(throws: KeychainFailure.self) {
             try ParsedItemDictionary(genericPassword([kSecAttrAccount: ["hunter2"]]))
         }
-        #expect(failure.reason == "\"acct\" (account) has a value of a type it does not take")
+        #expect(failure.reason.contains("\"acct\"") && !failure.reason.contains("hunter2"))
         let long = try #require(throws: KeychainFailure.self) {
             try ParsedItemDictionary(genericPassword([String(repeating: "x\n", count: 1000): 1]))
         }
@@ -249,7 +250,7 @@ struct ItemDictionaryTests {
         }
     }
 
-    @Test("A Foundation dictionary of a subclass is read like any other")
+    @Test("An instance of a subclass of NSDictionary is accepted")
     func derivedDictionary() {
         let status = CurrentKeychain.with(RecordingKeychain()) {
             SecItemDelete(DerivedDictionary(NSDictionary(dictionary: genericPassword())))

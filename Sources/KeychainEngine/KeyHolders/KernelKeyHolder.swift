@@ -28,7 +28,8 @@ package final class KernelKeyHolder: KeyHolder {
     ) throws(KeychainFailure) {
         if let refusal = KernelKeyring.refusal {
             throw KeychainFailure(
-                .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal)")
+                .notAvailable, "the kernel's keyring cannot be used here, as in many containers: \(refusal)",
+                cause: .system(errno: refusal.rawValue))
         }
         self.init(
             storeID: storeID, keybag: keybag, isInUserNamespace: !CurrentProcess.isInInitialUserNamespace, time: SystemContinuousTime())
@@ -84,7 +85,8 @@ package final class KernelKeyHolder: KeyHolder {
             return UInt64(serial)
         } catch {
             throw KeychainFailure(
-                .notAvailable, "the kernel's keyring refused the keys: \(error)", remedy: .makeRoomForKeys)
+                .notAvailable, "the kernel's keyring refused the keys: \(error)", cause: .system(errno: error.rawValue),
+                remedy: .makeRoomForKeys)
         }
     }
 
@@ -111,7 +113,8 @@ package final class KernelKeyHolder: KeyHolder {
                 try KernelKeyring.invalidate(serial)
             }
         } catch {
-            throw KeychainFailure(.notAvailable, "the keys cannot be removed from the kernel's keyring: \(error)")
+            throw KeychainFailure(
+                .notAvailable, "the keys cannot be removed from the kernel's keyring: \(error)", cause: .system(errno: error.rawValue))
         }
         guard isEmptied else {
             throw KeychainFailure(.notAvailable, "the kernel's keyring is filled faster than it can be emptied")
@@ -206,7 +209,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private static func readFailure(_ error: Errno) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "the kernel's keyring cannot be read: \(error)")
+        KeychainFailure(.notAvailable, "the kernel's keyring cannot be read: \(error)", cause: .system(errno: error.rawValue))
     }
 }
 

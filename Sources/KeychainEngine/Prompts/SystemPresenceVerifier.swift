@@ -91,7 +91,9 @@ package enum PinentrySelection: Hashable, Sendable {
         case "": self = .never
         case .some(let path) where path.hasPrefix("/"): self = .program(path)
         case .some:
-            throw KeychainFailure(.parameter, "KEYCHAIN_PINENTRY must be an absolute path, or empty for no pinentry at all")
+            throw KeychainFailure(
+                .parameter, "KEYCHAIN_PINENTRY must be an absolute path, or empty for no pinentry at all",
+                cause: .environmentVariable("KEYCHAIN_PINENTRY"))
         }
     }
 }

@@ -200,7 +200,7 @@ package struct KeyFile: DeviceProtector {
 
         func secret(of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
             // Not a method: a closure cannot capture a value that cannot be copied.
-            let failure = { [path] (reason: String, cause: KeychainFailure.Cause?) in
+            let failure = { [path] (reason: String, cause: KeychainFailure.Cause) in
                 KeychainFailure(.notAvailable, "\(path) \(reason)", path: path, subject: .keyFile, cause: cause)
             }
             // Every offset is below the byte count that is checked first.
@@ -212,7 +212,7 @@ package struct KeyFile: DeviceProtector {
                     throw failure("was written by a newer version of this library", .newerVersion)
                 }
                 guard unsafe bytes[9..<25].elementsEqual(storeID.bytes) else {
-                    throw failure("belongs to another store", nil)
+                    throw failure("belongs to another store", .otherStore)
                 }
                 return try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[25..<57]))
             }

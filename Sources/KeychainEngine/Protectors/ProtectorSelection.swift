@@ -113,7 +113,7 @@ package struct SystemdCredential: DeviceProtector {
             throw KeychainFailure(
                 .notAvailable,
                 "this keychain needs the systemd credential '\(Self.credentialName)', and this process was given no credentials",
-                subject: .credential)
+                subject: .credential, cause: .missing)
         }
         do throws(KeychainFailure) {
             let secret = try PrivateFile.read(

@@ -24,49 +24,53 @@ struct StoreFile {
         let path = location.path
         switch facts.kind {
         case .regularFile: break
-        case .symbolicLink: throw refusal(path, "is a symbolic link; put the store itself there, or name the place it points to")
-        case .directory, .other: throw refusal(path, "is not a regular file; move it away")
+        case .symbolicLink:
+            throw refusal(path, .symbolicLink, "is a symbolic link; put the store itself there, or name the place it points to")
+        case .directory, .other: throw refusal(path, .notRegularFile, "is not a regular file; move it away")
         }
         try checkOwner(facts, path)
         guard facts.permissions & 0o7177 == 0 else {
-            throw refusal(path, "can be used by others (mode \(octal(facts.permissions))); run: chmod 600 \(path)")
+            throw refusal(path, .accessibleToOthers, "can be used by others (mode \(octal(facts.permissions))); run: chmod 600 \(path)")
         }
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
                 .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to start over", path: path,
-                subject: .store, isDamage: true)
+                subject: .store, cause: .empty, isDamage: true)
         }
         return StoreFile(location: location, facts: facts)
     }
 
     /// Checks the directory of a store, existing or new.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
-        guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal(directory, "is gone") }
-        guard facts.kind == .directory else { throw refusal(directory, "is not a directory") }
+        guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal(directory, .missing, "is gone") }
+        guard facts.kind == .directory else { throw refusal(directory, nil, "is not a directory") }
         try checkOwner(facts, directory)
         guard facts.permissions & 0o077 == 0 else {
             throw refusal(
-                directory,
+                directory, .accessibleToOthers,
                 "can be used by others (mode \(octal(facts.permissions))); choose a folder for the keychain alone, or run: chmod 700 \(directory)"
             )
         }
         guard let type = fileSystem.typeNumber(directory) else {
-            throw refusal(directory, "is on an unknown file system; choose a local directory")
+            throw refusal(directory, .unknownFileSystem, "is on an unknown file system; choose a local directory")
         }
         if let name = FileSystemProbe.networkFileSystemName(ofType: type) {
-            throw refusal(directory, "is on a network file system (\(name)), where a store is not safe; choose a local directory")
+            throw refusal(
+                directory, .networkFileSystem(name: name),
+                "is on a network file system (\(name)), where a store is not safe; choose a local directory")
         }
     }
 
     private static func checkOwner(_ facts: FileStatus, _ path: String) throws(KeychainFailure) {
         let user = CurrentProcess.effectiveUserID
         guard facts.owner == user else {
-            throw refusal(path, "belongs to user \(facts.owner), not to user \(user); run as that user, or choose another place")
+            throw refusal(
+                path, .wrongOwner, "belongs to user \(facts.owner), not to user \(user); run as that user, or choose another place")
         }
     }
 
-    private static func refusal(_ path: String, _ reason: String) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "\(path) \(reason)", path: path, subject: .store)
+    private static func refusal(_ path: String, _ cause: KeychainFailure.Cause?, _ reason: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "\(path) \(reason)", path: path, subject: .store, cause: cause)
     }
 
     private static func octal(_ mode: UInt32) -> String {

@@ -11,7 +11,7 @@ struct StoreOpener {
 
     func openSession(_ role: Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64?) throws(KeychainFailure) -> StoreSession {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
-            throw KeychainFailure(.notAvailable, "the store at \(path) is gone", path: path, subject: .store)
+            throw KeychainFailure(.notAvailable, "the store at \(path) is gone", path: path, subject: .store, cause: .missing)
         }
         let immutableFile = try ImmutableFile(file)
         if role == .writer, immutableFile != nil {
@@ -48,7 +48,7 @@ struct StoreOpener {
     /// Reads only the header, without a lock and without creating files: the file may belong to another program.
     func requireStore() throws(KeychainFailure) {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
-            throw KeychainFailure(.notAvailable, "there is no store at \(path)", path: path, subject: .store)
+            throw KeychainFailure(.notAvailable, "there is no store at \(path)", path: path, subject: .store, cause: .missing)
         }
         // Not with SQL: SQLite would compare the header with the rest of the file, which another process may be changing.
         let connection = try openConnection(file, .immutable)
@@ -126,7 +126,7 @@ struct StoreOpener {
     private static func foreign(_ path: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable, "\(path) is not a keychain store; nothing was changed. Move it away, or choose another place",
-            path: path, subject: .store)
+            path: path, subject: .store, cause: .foreignFile)
     }
 }
 

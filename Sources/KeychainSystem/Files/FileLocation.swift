@@ -53,7 +53,8 @@ package struct FileLocation: Equatable, Sendable {
                 continue
             }
             guard status.kind == .symbolicLink, (try? FileSystem.resolve(path)) == nil else { return }
-            throw KeychainFailure(.notAvailable, "\(path) is a symbolic link that leads nowhere; is a disk not mounted?", path: path)
+            throw KeychainFailure(
+                .notAvailable, "\(path) is a dangling symbolic link; is a disk not mounted?", path: path, cause: .symbolicLink)
         }
     }
 }

@@ -29,14 +29,16 @@ package enum PrivateFile {
     ) throws(KeychainFailure) -> SecretBytes {
         let file = try open(path, subject)
         guard let status = try? file.descriptor.status(), status.kind == .regularFile else {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file")
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file", cause: .notRegularFile)
         }
         if requiresPrivateMode {
             guard status.owner == geteuid() else {
-                throw KeychainFailure(.notAvailable, "\(subject) \(path) belongs to another user: give it back with chown")
+                throw KeychainFailure(
+                    .notAvailable, "\(subject) \(path) belongs to another user: change its owner with chown", cause: .wrongOwner)
             }
             guard status.permissions & 0o077 == 0 else {
-                throw KeychainFailure(.notAvailable, "\(subject) \(path) is open to other users: run chmod 600 on it")
+                throw KeychainFailure(
+                    .notAvailable, "\(subject) \(path) is open to other users: run chmod 600 on it", cause: .accessibleToOthers)
             }
         }
         let byteCount = Int(status.byteCount)
@@ -56,9 +58,10 @@ package enum PrivateFile {
         do throws(Errno) {
             return try OpenFile(path, .read)
         } catch .notFound {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) is gone: restore it, nothing can be read without it")
+            throw KeychainFailure(
+                .notAvailable, "\(subject) \(path) is gone: restore it, nothing can be read without it", cause: .missing)
         } catch .symbolicLinkLoop {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) is a symbolic link, which is not followed")
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is a symbolic link, which is not followed", cause: .symbolicLink)
         } catch {
             throw readFailure(error, subject, path)
         }

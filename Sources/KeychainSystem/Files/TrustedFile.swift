@@ -54,21 +54,25 @@ package enum TrustedFile {
                 guard error == .notFound || error == .notDirectory else { throw PrivateFile.readFailure(error, subject, path) }
                 continue
             }
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) cannot be read: \(place) is a link that leads nowhere")
+            throw KeychainFailure(
+                .notAvailable, "\(subject) \(path) cannot be read: \(place) is a dangling symbolic link", cause: .symbolicLink)
         }
         return true
     }
 
     private static func require(_ owner: Owner, _ status: FileStatus, _ path: String, _ subject: String) throws(KeychainFailure) {
-        guard status.kind == .regularFile else { throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file") }
+        guard status.kind == .regularFile else {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file", cause: .notRegularFile)
+        }
         guard owner != .any else { return }
         // A user namespace without the machine's root shows root as this user.
         let isRoot = status.owner == 0 || (status.owner == overflowUserID && !CurrentProcess.isInInitialUserNamespace)
         guard isRoot || (owner == .rootOrCurrentUser && status.owner == geteuid()) else {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) does not belong to root: run chown root on it")
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) does not belong to root: run chown root on it", cause: .wrongOwner)
         }
         guard status.permissions & 0o022 == 0 else {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) can be changed by others: run chmod go-w on it")
+            throw KeychainFailure(
+                .notAvailable, "\(subject) \(path) can be changed by others: run chmod go-w on it", cause: .accessibleToOthers)
         }
     }
 

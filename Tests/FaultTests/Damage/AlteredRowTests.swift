@@ -82,7 +82,7 @@ struct DamagedRowTests {
     }
 
     @Test("Restoring an earlier backup repairs the item, and quarantines the damaged row")
-    func putRight() throws {
+    func restored() throws {
         try withTemporaryDirectory { directory in
             let (home, path, password) = (directory + "/home", directory + "/backup", "a password")
             try Self.addThree(home)
@@ -158,7 +158,7 @@ struct EditedRowTests {
     }
 
     @Test(
-        "With page checksums kept right: no wrong secret is read, verification reports the row, and other items are readable",
+        "With valid page checksums, no wrong secret is read, verification reports the row, and other items are readable",
         arguments: edits)
     func stamped(_ edit: Edit) throws {
         try Self.withEdit("UPDATE items SET \(edit.column) = \(edit.value) WHERE number = 2", stamps: true) { keychain throws in
@@ -174,7 +174,7 @@ struct EditedRowTests {
         }
     }
 
-    @Test("Without right page checksums: the pages that were written are refused, and reported", arguments: edits)
+    @Test("With invalid page checksums, the written pages are rejected and reported", arguments: edits)
     func unstamped(_ edit: Edit) throws {
         try Self.withEdit("UPDATE items SET \(edit.column) = \(edit.value) WHERE number = 2", stamps: false) { keychain throws in
             for number in 1...3 {
@@ -184,11 +184,11 @@ struct EditedRowTests {
                 #expect(isHonest && failure?.isDamage == true, "\(String(describing: failure))")
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("account 4", "secret 4") }
-            #expect(failure?.status == .notAvailable && failure?.reason.contains("unknown") == false)
+            #expect(failure?.status == .notAvailable && failure?.cause != .outcomeUnknown)
             let verified = Result { () throws(KeychainFailure) in try keychain.verify(purgingQuarantine: false).structuralProblems }
             switch verified {
             case .success(let problems): #expect(problems.contains { $0.damagedPage != nil }, "\(problems)")
-            case .failure(let failure): #expect(failure.reason.contains("damaged pages"), "\(failure)")
+            case .failure(let failure): #expect(failure.isDamage, "\(failure)")
             }
         }
     }

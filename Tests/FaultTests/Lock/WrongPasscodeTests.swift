@@ -45,7 +45,7 @@ struct WrongPasscodeTests {
                     $0.acceptsUserOwnedPolicy = true
                 }
                 let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
-                #expect(failure?.reason.contains("the passcode is wrong") == true)
+                #expect(failure?.cause == .wrongPasscode)
                 #expect(try keychain.sessionStatus().state == .neverUnlocked)
             }
             #expect(try FileSnapshot(of: home) == before)
@@ -101,7 +101,7 @@ struct WrongPasscodeTests {
                 let notAvailable = KeychainFailure(.notAvailable, "")
                 for passcode in ["swordfish", "wrong"] {
                     let failure = #expect(throws: notAvailable) { try keychain.unlock(with: passcode) }
-                    #expect(failure?.reason.contains("keybag") == true)
+                    #expect(failure?.subject == .keybag && failure?.cause == .damaged)
                 }
                 for operation in Operation.allCases { #expect(throws: notAvailable) { try operation.perform(on: keychain) } }
                 #expect(throws: notAvailable) { try keychain.set("another") }
@@ -114,7 +114,7 @@ struct WrongPasscodeTests {
     }
 
     @Test(
-        "Locking a keychain that cannot be opened removes its held keys, and throws the reason",
+        "Locking a keychain that cannot be opened removes its held keys and throws the error of opening",
         arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file"])
     func lockWithoutKeybag(holder: KeyHolderSelection, missing: String) throws {
         try withLocalKeychain(holder: holder) { keychain, home in

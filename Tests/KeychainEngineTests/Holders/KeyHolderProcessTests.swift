@@ -16,7 +16,7 @@ struct ChildHolder {
     ) throws {
         let command = try starter + [BuiltProgram.path(of: "KeychainTestChild"), "hold-keys"] + options + ["\(storeID.low)", selection]
         process = try ChildProcess(command[0], Array(command.dropFirst()))
-        // What starts it may have something to say first.
+        // The wrapper may print lines first.
         while let line = try process.readLine(), line != "ready" {}
         try #require(process.linesRead.last == "ready", "\(process.linesRead)")
     }
@@ -55,12 +55,12 @@ struct KeyHolderProcessTests {
         try child.end()
     }
 
-    @Test("If the keyring is requested explicitly and access is denied, the error says so")
+    @Test("If the keyring is requested explicitly and access is denied, the error has the cause EPERM")
     func refusedByName() throws {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "KeychainTestChild"), ["hold-keys", "--refuse-keyring", "1", "kernelKeyring"])
         #expect(run.ending == .exited(1))
-        #expect(run.output.contains("keyring") && run.output.contains("Operation not permitted"))
+        #expect(run.output.hasPrefix("failed -25291 cause=system(errno: \(EPERM)) "))
     }
 
     @Suite("in the kernel's keyring", .requiresKernelKeyring)
@@ -93,7 +93,7 @@ struct KeyHolderProcessTests {
             #expect(try child("refuse-keyring") == "done")
             for request in ["load unlocked", "load first-unlock", "remove unlocked", "hold unlocked text 600"] {
                 let answer = try child(request)
-                #expect(answer.hasPrefix("failed -25291 ") && answer.contains("Operation not permitted"), "\(request): \(answer)")
+                #expect(answer.hasPrefix("failed -25291 cause=system(errno: \(EPERM)) "), "\(request): \(answer)")
             }
             try child.kill()
             #expect(try keys.holder().bytes(in: .unlocked) == Array("text".utf8))
@@ -173,7 +173,7 @@ struct KeyHolderProcessTests {
             #expect(try child("hold unlocked inner 600") == "done")
             #expect(try child("load unlocked") == "held inner")
             #expect(try holder.bytes(in: .unlocked) == Array("outer".utf8))
-            // A lock outside reaches it through the store alone.
+            // A lock outside of the namespace is visible through the store only.
             #expect(try child("epoch 1") == "done")
             #expect(try child("load unlocked") == "nothing")
             try child.end()
@@ -184,7 +184,7 @@ struct KeyHolderProcessTests {
 
 @Suite("A process forked from one that holds keys", .timeLimit(.minutes(1)))
 struct ForkedHolderTests {
-    /// Swift hides fork, for good reasons; this test is about those.
+    /// fork(2), which Swift does not import because of the hazards that this test is about.
     private typealias Fork = @convention(c) () -> pid_t
 
     @Test("Every call to a holder fails in the child, and the parent is not affected")
@@ -196,7 +196,7 @@ struct ForkedHolderTests {
         // The symbol is libc's fork, whose type this is.
         let found = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: Fork.self) }
         let fork = try #require(found)
-        // Everything once in the parent, so that the child finds it ready.
+        // Every call runs in the parent first, so that lazy initialization is complete in the child.
         for holder in holders {
             #expect(refusalCount(holder) == 0)
             try holder.hold([1], timeoutSeconds: nil)

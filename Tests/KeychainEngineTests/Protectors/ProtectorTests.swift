@@ -24,7 +24,7 @@ private struct BrokenProtector: DeviceProtector {
         switch fault {
         case .shortensSecret: return try SecretBytes(randomByteCount: DeviceSecret.byteCount - 1)
         case .givesAnotherEachTime: return try SecretBytes(randomByteCount: DeviceSecret.byteCount)
-        case .givesNoRandomOne: return try unsafe SecretBytes(byteCount: DeviceSecret.byteCount) { _ in }  // Zeros as they are.
+        case .givesNoRandomOne: return try unsafe SecretBytes(byteCount: DeviceSecret.byteCount) { _ in }  // All zeros.
         case .saysNotFound where storeID != good.storeID: throw KeychainFailure(.itemNotFound, "nothing in memory")
         case .namesNothing where storeID != good.storeID: throw KeychainFailure(.notAvailable, "nothing there")
         case .servesEveryStore: return try good.deviceSecret(for: good.storeID)
@@ -33,7 +33,7 @@ private struct BrokenProtector: DeviceProtector {
     }
 }
 
-@Suite("Every protector obeys the contract of protectors")
+@Suite("Every protector satisfies the contract of protectors")
 struct DeviceProtectorContractTests {
     private let storeID = StoreID.random()
     private let otherStoreID = StoreID.random()
@@ -78,7 +78,7 @@ struct DeviceProtectorContractTests {
         #expect(try violations(fault) != [])
     }
 
-    @Test("A protector that does nothing wrong behind the same wrapper is not")
+    @Test("The same wrapper without a fault passes")
     func wrapped() throws {
         #expect(try violations(nil) == [])
     }
@@ -93,7 +93,7 @@ struct SystemdCredentialTests {
             let path = directory + "/keychain-device-secret"
             if let content {
                 try content.write(to: URL(filePath: path))
-                // What systemd makes of it.
+                // As systemd writes it.
                 try FileManager.default.setAttributes([.posixPermissions: 0o440], ofItemAtPath: path)
             }
             try body(SystemdCredential(credentialsDirectory: directory), path)
@@ -120,7 +120,7 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("The error for a missing credential contains its name")
+    @Test("The error for a missing credential contains its path")
     func missing() throws {
         try withCredential(nil) { credential, path throws in
             #expect(try credential.isPresent() == false)
@@ -131,7 +131,7 @@ struct SystemdCredentialTests {
     }
 
     @Test("A credential that cannot be looked up is not reported as missing", arguments: ["loop", "file"])
-    func cannotLook(_ name: String) throws {
+    func unknownPresence(_ name: String) throws {
         try withTemporaryDirectory { directory in
             try FileManager.default.createSymbolicLink(atPath: directory + "/loop", withDestinationPath: "loop")
             try Data().write(to: URL(filePath: directory + "/file"))
@@ -142,14 +142,13 @@ struct SystemdCredentialTests {
         }
     }
 
-    @Test("A process without a credentials directory gets an error that says so")
+    @Test("In a process without a credentials directory, the credential is missing")
     func noDirectory() throws {
         let credential = SystemdCredential(credentialsDirectory: nil)
         #expect(try credential.isPresent() == false)
         let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
         #expect(failure?.status == .notAvailable)
-        #expect(failure?.subject == .credential)
-        #expect(failure?.reason.contains("keychain-device-secret") == true, "the message names the credential to provide")
+        #expect(failure?.subject == .credential && failure?.cause == .missing)
     }
 }
 
@@ -174,7 +173,7 @@ struct ChipProtectorTests {
         }
     }
 
-    @Test("It is created without a key file, and the unsealed secret is cached, locked or not")
+    @Test("The keychain is created without a key file, and the unsealed secret is cached in every lock state")
     func held() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain(newWith: .tpm2)
