@@ -20,6 +20,9 @@ struct ValetCommand: ParsableCommand {
               3  the keychain is locked or unavailable
               4  stored data is damaged
               5  already exists
+              126  `valet run` only: the command cannot be executed
+              127  `valet run` only: the command was not found
+            Otherwise `valet run` exits with the status of the command.
 
             ENVIRONMENT
               VALET_IDENTIFIER, VALET_ACCESSIBILITY, VALET_GROUP, VALET_APP
@@ -31,6 +34,7 @@ struct ValetCommand: ParsableCommand {
                              the absolute path of the pinentry program; empty: prompt on the terminal
               KEYCHAIN_TPM_TCTI
                              the TPM in tpm2-tss TCTI syntax (default: device:/dev/tpmrm0)
+              TSS2_LOG       the log levels of tpm2-tss (default: all+NONE)
             """,
         version: "\(projectVersion)",
         subcommands: [
