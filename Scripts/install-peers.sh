@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the keychains that `make compare` compares with Valet: libsecret and gnome-keyring, python-keyring, pass, KeePassXC. Debian and Ubuntu only.
+# Installs the keychains that `make compare` measures beside Valet: libsecret with gnome-keyring, python-keyring, pass, and KeePassXC.
+# For Debian and Ubuntu only.
 # Nothing else needs them, and the comparison leaves out a keychain that is not installed.
 set -euo pipefail
 

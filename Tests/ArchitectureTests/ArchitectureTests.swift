@@ -11,30 +11,30 @@ struct Rule: Sendable, CustomTestStringConvertible {
     let caught: [[SourceFile]]
     /// Sets of files that resemble a violation and follow the rule.
     let passed: [[SourceFile]]
-    /// Whether the rule also applies to README.md and to the documents in `Sources`.
-    let includesDocuments: Bool
+    /// Whether the rule also applies to documents, scripts, and other texts.
+    let includesOtherTexts: Bool
     /// Returns the violations in the files.
     let violations: @Sendable ([SourceFile]) -> [Violation]
 
     /// Creates a rule that checks all files together.
     init(
-        _ name: String, because reason: String, caught: [[SourceFile]], passed: [[SourceFile]] = [], includesDocuments: Bool = false,
+        _ name: String, because reason: String, caught: [[SourceFile]], passed: [[SourceFile]] = [], includesOtherTexts: Bool = false,
         violations: @escaping @Sendable ([SourceFile]) -> [Violation]
     ) {
         self.name = name
         self.reason = reason
         self.caught = caught
         self.passed = passed
-        self.includesDocuments = includesDocuments
+        self.includesOtherTexts = includesOtherTexts
         self.violations = violations
     }
 
     /// Creates a rule that checks each file separately.
     init(
-        _ name: String, because reason: String, caught: [SourceFile], passed: [SourceFile] = [], includesDocuments: Bool = false,
+        _ name: String, because reason: String, caught: [SourceFile], passed: [SourceFile] = [], includesOtherTexts: Bool = false,
         eachFile: @escaping @Sendable (SourceFile) -> [Violation]
     ) {
-        self.init(name, because: reason, caught: caught.map { [$0] }, passed: passed.map { [$0] }, includesDocuments: includesDocuments) {
+        self.init(name, because: reason, caught: caught.map { [$0] }, passed: passed.map { [$0] }, includesOtherTexts: includesOtherTexts) {
             files in
             files.flatMap(eachFile)
         }
@@ -49,7 +49,7 @@ struct Rule: Sendable, CustomTestStringConvertible {
 struct ArchitectureTests {
     @Test("The repository follows the rule", arguments: Rule.all)
     func repositoryFollows(_ rule: Rule) throws {
-        let violations = rule.violations(try Repository.swiftFiles() + (rule.includesDocuments ? Repository.documents() : []))
+        let violations = rule.violations(try Repository.swiftFiles() + (rule.includesOtherTexts ? Repository.otherTexts() : []))
         #expect(violations.isEmpty, "\(rule.name), because \(rule.reason):\n\(violations.map(\.description).joined(separator: "\n"))")
     }
 
@@ -68,7 +68,7 @@ struct ArchitectureTests {
         }
     }
 
-    @Test("The repository is found")
+    @Test("The repository's files are found")
     func repositoryIsFound() throws {
         let files = try Repository.swiftFiles()
         #expect(files.contains { $0.target == "Valet" })

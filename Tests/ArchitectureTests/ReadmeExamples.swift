@@ -13,7 +13,7 @@ import Valet
 
 @Suite("README's examples")
 struct ReadmeExamples {
-    @Test("Five lines store a secret and read it back", .inMemoryKeychain)
+    @Test("Five lines store and read a secret", .inMemoryKeychain)
     func fiveLines() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         try vault.setString("12345", forKey: "Skroob")
@@ -21,7 +21,7 @@ struct ReadmeExamples {
         #expect(combination == "12345")
     }
 
-    @Test("Valets share nothing, errors say what is missing, values are changed on the way", .inMemoryKeychain)
+    @Test("Valets are separate, errors are specific, and a migration can transform values", .inMemoryKeychain)
     func valets() throws {
         let mine = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         let ours = Valet.sharedGroupValet(
@@ -49,7 +49,7 @@ struct ReadmeExamples {
         #expect(try mine.allKeys() == ["Skroob", "Druidia princess"])
     }
 
-    @Test("Code that was written for Apple's frameworks runs", .inMemoryKeychain)
+    @Test("Code written for Apple's frameworks runs unchanged", .inMemoryKeychain)
     func appleCode() throws {
         let item: [String: Any] = [
             kSecClass as String: kSecClassGenericPassword,
@@ -86,7 +86,7 @@ struct ReadmeExamples {
         #expect(status == errSecSuccess)
     }
 
-    @Test("A program unlocks, if there is a passcode", .inMemoryKeychain, arguments: [false, true])
+    @Test("A program unlocks the keychain if a passcode is set", .inMemoryKeychain, arguments: [false, true])
     func unlocking(isPasscodeSet: Bool) throws {
         let passcode = "swordfish"
         if isPasscodeSet {
@@ -99,7 +99,7 @@ struct ReadmeExamples {
         #expect(try session.state == .unlocked)
     }
 
-    @Test("A program waits for others to unlock", .inMemoryKeychain)
+    @Test("A program waits until another process unlocks the keychain", .inMemoryKeychain)
     func waiting() async throws {
         let passcode = "swordfish"
         try KeychainSession.current().setPasscode(passcode)
@@ -135,7 +135,7 @@ struct ReadmeExamples {
         #expect(try Locksmith.userAccounts() == ["Skroob"])
     }
 
-    @Test("An internet password and a value of one's own, with Locksmith", .inMemoryKeychain)
+    @Test("Locksmith stores an internet password and a custom type", .inMemoryKeychain)
     func locksmithTypes() throws {
         struct TwitterAccount: InternetPasswordSecureStorable, CreateableSecureStorable, ReadableSecureStorable {
             let account: String
@@ -172,7 +172,7 @@ struct ReadmeExamples {
     }
 
     #if !canImport(Darwin)
-    @Test("A person releases a value", .inMemoryKeychain)
+    @Test("A prompt releases a value", .inMemoryKeychain)
     func secureEnclave() throws {
         let keychain = try #require(InMemoryKeychain.current)
         try keychain.setPasscode("swordfish")
@@ -272,7 +272,7 @@ struct ReadmeTests {
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 6), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
     ]
 
-    @Test("Every block of Swift that is shown to users is compiled and run here, line after line", arguments: documents)
+    @Test("Every Swift block in the documents is compiled and run here, line by line", arguments: documents)
     func examplesAreRun(path: String, blockCount: Int) throws {
         // `unsafe` is for packages that check it, which a reader's need not.
         let compiled = Self.code(
@@ -286,7 +286,7 @@ struct ReadmeTests {
         }
     }
 
-    @Test("A block imports what it uses, so that it can be copied alone", arguments: documents)
+    @Test("Each block imports the modules that it uses, so it can be copied on its own", arguments: documents)
     func examplesImport(path: String, blockCount: Int) throws {
         let modules = [
             ("@Test", "Testing"), (".inMemoryKeychain", "KeychainTestingTraits"), ("InMemoryKeychain.", "KeychainTesting"),

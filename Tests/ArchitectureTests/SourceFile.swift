@@ -225,23 +225,26 @@ enum Repository {
     /// The Swift files of `Sources` and `Tests`, sorted by path and read once for all rules.
     static func swiftFiles() throws -> [SourceFile] { try swift.get() }
 
-    /// README.md and the documents in `Sources`.
-    static func documents() throws -> [SourceFile] { try markdown.get() }
+    /// The documents, and the texts in `Sources`, `Tests`, and `Scripts` other than Swift files.
+    static func otherTexts() throws -> [SourceFile] { try others.get() }
 
     static func text(of path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    private static let swift = Result { try files(in: ["Sources", "Tests"], suffix: ".swift") }
+    private static let swift = Result { try files(in: ["Sources", "Tests"], suffixes: ["swift"]) }
 
-    private static let markdown = Result {
-        [SourceFile(path: "README.md", text: try text(of: "README.md"))] + (try files(in: ["Sources"], suffix: ".md"))
+    private static let others = Result {
+        let single = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Bindings/ObjectiveC/README.md", "Makefile"]
+        let suffixes = ["md", "c", "h", "txt", "sh", "py", "supp", "skip", "smoke", "ignore", "map"]
+        return try single.map { SourceFile(path: $0, text: try text(of: $0)) }
+            + files(in: ["Sources", "Tests", "Scripts"], suffixes: Set(suffixes))
     }
 
-    private static func files(in folders: [String], suffix: String) throws -> [SourceFile] {
+    private static func files(in folders: [String], suffixes: Set<String>) throws -> [SourceFile] {
         let paths = try folders.flatMap { folder in
             try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
-                .filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
+                .filter { suffixes.contains(URL(filePath: $0).pathExtension) }.sorted().map { "\(folder)/\($0)" }
         }
         let texts = try paths.map { try text(of: $0) }
         let files = Mutex([SourceFile?](repeating: nil, count: paths.count))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functions that stand in for the C library's share. */
+/* Declarations shared by the replacements of C library functions. */
 #ifndef DISK_RECORDER_H
 #define DISK_RECORDER_H
 
@@ -30,7 +30,7 @@ enum disk_event {
 #define DISK_CLOSES DISK_RECORDER_CLOSES
 #define DISK_TRANSFERS DISK_RECORDER_TRANSFERS
 
-/* What becomes of a call. */
+/* The outcome of a call. */
 enum disk_fate { DISK_GOES_ON, DISK_FAILS, DISK_IS_CUT_SHORT, DISK_IS_SKIPPED };
 
 typedef char disk_path[PATH_MAX];
@@ -39,21 +39,21 @@ typedef char disk_path[PATH_MAX];
 void disk_lock(void);
 void disk_unlock(void);
 
-/* Whether a call is about something below the root; fills in the path. */
+/* Whether a call concerns a path below the root; sets the path. */
 bool disk_is_below(int directory, const char *name, disk_path path);
 bool disk_descriptor_is_below(int descriptor, disk_path path);
 bool disk_flush_is_ignored(const char *path);
 
-/* To be asked once for each flush, within the lock. Sets errno for one that fails. */
+/* Call once for each flush while holding the lock. Sets errno if the flush is to fail. */
 bool disk_flush_fails(const char *path);
 
-/* To be told of each link that was made and noted. */
+/* Call after each link was created and recorded. */
 void disk_linked(const char *path);
 
-/* To be asked once for each call, within the lock. Sets errno for a call that fails. */
+/* Call once for each call while holding the lock. Sets errno if the call is to fail. */
 enum disk_fate disk_fate_of(unsigned kind, const char *name, const char *path);
 
-/* Both need the lock. */
+/* Call both while holding the lock. */
 void disk_note(enum disk_event event, uint64_t inode, uint64_t position, const char *path, const char *second, const void *data,
                size_t byte_count);
 uint64_t disk_inode(int descriptor);

@@ -29,7 +29,7 @@ int keychain_test_plant_race(void) {
 }
 
 int keychain_test_plant_use_after_free(void) {
-    /* Volatile: the compiler sees through what it may see through. */
+    /* Volatile, so that the optimizer keeps the access. */
     char *volatile bytes = malloc(16);
     if (!bytes) return -1;
     bytes[0] = 1;
@@ -37,7 +37,7 @@ int keychain_test_plant_use_after_free(void) {
     return bytes[0];
 }
 
-/* Never in line: the caller's frame must not keep the pointer. */
+/* Not inlined, so that the caller's frame does not keep the pointer. */
 __attribute__((noinline)) static void leak(size_t count) {
     void *volatile bytes = malloc(count);
     if (bytes) memset(bytes, 1, count);

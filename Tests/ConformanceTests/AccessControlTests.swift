@@ -63,14 +63,14 @@ struct AccessControlCreationTests {
         return (object, unsafe error?.takeRetainedValue())
     }
 
-    @Test("Case 68: these can be created, with every protection", arguments: protections, combinations)
+    @Test("Case 68: these combinations can be created with every protection", arguments: protections, combinations)
     private func possible(protection: CFString, combination: Combination) {
         let (object, error) = make(protection, combination.flags)
         #expect(object != nil)
         #expect(error == nil)
     }
 
-    @Test("Case 68: these contradict themselves, and the error says errSecParam", arguments: contradictions)
+    @Test("Case 68: contradictory combinations throw errSecParam", arguments: contradictions)
     private func impossible(combination: Combination) throws {
         let (object, error) = make(kSecAttrAccessibleWhenUnlocked, combination.flags)
         #expect(object == nil)
@@ -86,7 +86,7 @@ struct AccessControlCreationTests {
         #expect(error.map { CFErrorGetCode($0) } == Int(errSecParam))
     }
 
-    @Test("The error pointer may be left out")
+    @Test("The error pointer may be nil")
     func noErrorPointer() {
         #expect(SecAccessControlCreateWithFlags(kCFAllocatorDefault, "bogus" as CFString, [], nil) == nil)
     }

@@ -7,7 +7,7 @@ import Testing
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 @Suite("Section 4.2: what can be added", .inMemoryKeychain(accessGroups: ["group1", "group2", "com.apple.apsd"]))
 struct AddTests {
-    @Test("A class is all that an item needs; the primary key is then empty")
+    @Test("An item needs only a class; its primary key is then empty")
     func classOnly() throws {
         #expect(add([kSecClass: kSecClassGenericPassword]).status == errSecSuccess)
         let generic = try #require(attributes(of: [kSecClass: kSecClassGenericPassword]))
@@ -41,7 +41,7 @@ struct AddTests {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    @Test("The keychain sets the dates, whatever the caller says")
+    @Test("The keychain sets the dates and ignores those of the caller")
     func dates() throws {
         let long = Date(timeIntervalSinceReferenceDate: 0)
         #expect(add(Item.generic().with([kSecAttrCreationDate: long, kSecAttrModificationDate: long])).status == errSecSuccess)
@@ -51,7 +51,7 @@ struct AddTests {
         #expect(found[kSecAttrModificationDate] as? Date == created)
     }
 
-    @Test("The keychain computes sha1, whatever the caller says")
+    @Test("The keychain computes sha1 and ignores that of the caller")
     func sha1() throws {
         let given = Data(repeating: 1, count: 20)
         #expect(add(Item.generic().with(PrivateKey.sha1, given)).status == errSecSuccess)
@@ -123,7 +123,7 @@ struct AddTests {
     }
 
     @Test(
-        "Keys for searches only are rejected, and nothing is stored",
+        "Keys that only searches accept are rejected, and nothing is stored",
         arguments: [kSecMatchLimit, kSecMatchCaseInsensitive, kSecMatchItemList, kSecUseItemList, "m_Unknown" as CFString])
     func searchKeys(key: CFString) {
         #expect(add(Item.generic().with(key, 1)).status == errSecParam)
@@ -145,7 +145,7 @@ struct AddTests {
         #expect(add(Item.generic().with(kSecValuePersistentRef, Data("tkpr".utf8) + Data([0x30, 0]))).status == errSecParam)
     }
 
-    @Test("The result pointer may be left out, whatever is asked for")
+    @Test("The result pointer may be nil with any return keys")
     func noResultPointer() {
         let all: ItemDictionary = [kSecReturnData: true, kSecReturnAttributes: true, kSecReturnPersistentRef: true]
         #expect(SecItemAdd(Item.generic().with(all) as CFDictionary, nil) == errSecSuccess)
@@ -228,7 +228,7 @@ struct GenericPasswordCases {
         #expect(found[kSecValueData] == nil)
     }
 
-    @Test("Case 47: a delete may ask for data, and deletes")
+    @Test("Case 47: a deletion may contain kSecReturnData")
     func deleteWithReturnData() {
         add(Item.generic())
         #expect(delete(Item.genericQuery().with(kSecReturnData, true)) == errSecSuccess)
@@ -288,7 +288,7 @@ struct InternetPasswordCases {
         #expect(secret(of: Item.internetQuery(server: "new.example.com")) == Item.secret)
     }
 
-    @Test("Case 5: an item cannot be moved onto another one, and both stay")
+    @Test("Case 5: an item cannot be moved onto another one, and both remain unchanged")
     func moveOntoAnother() {
         add(Item.internet(server: "new.example.com"))
         add(Item.internet(server: "old.example.com"))

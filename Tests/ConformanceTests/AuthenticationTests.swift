@@ -194,7 +194,7 @@ struct AuthenticationFlowTests {
     // MARK: Texts of prompts
 
     @Test("A prompt shows the program, the operation and the program's reason; the reason of the call takes precedence")
-    func words() throws {
+    func promptText() throws {
         try Constraint.userPresence.store()
         let person = try keychain().person
         let context = LAContext()

@@ -99,7 +99,7 @@ struct DamageCases {
     }
 
     @Test(
-        "Case 50: what replaces a damaged item is never protected less than a new item, nor less than the damaged row says",
+        "Case 50: the replacement of a damaged item is protected at least like a new item and like the damaged row",
         arguments: [
             (Accessibility.whenUnlocked, "ak"), (.afterFirstUnlock, "ak"), (.always, "ak"), (.whenUnlockedThisDeviceOnly, "aku"),
             (.afterFirstUnlockThisDeviceOnly, "aku"), (.alwaysThisDeviceOnly, "aku"),

@@ -107,7 +107,7 @@ struct SynchronizableCases {
         #expect(find(Item.genericQuery()).status == errSecItemNotFound)
     }
 
-    @Test("Case 35: a deleted synchronizable item leaves a tombstone, which can be found and deleted by asking for it")
+    @Test("Case 35: a deleted synchronizable item leaves a tombstone, which a query for tombstones finds and deletes")
     func leavesTombstone() {
         add(item)
         #expect(delete(query) == errSecSuccess)
@@ -132,7 +132,7 @@ struct SynchronizableCases {
         #expect(delete(tombstone) == errSecItemNotFound)
     }
 
-    @Test("Case 38: a local item leaves a tombstone when asked to")
+    @Test("Case 38: a local item leaves a tombstone if the deletion requests it")
     func localItemWithTombstone() {
         add(Item.generic())
         #expect(delete(Item.genericQuery().with(PrivateKey.useTombstones, true)) == errSecSuccess)

@@ -37,7 +37,7 @@ struct EntitlementTests {
     }
 
     @Test(
-        "A search that names no group covers all of the program's", arguments: ["group1", "group2", "associated", "application", "shared"])
+        "A search without a group covers all groups of the program", arguments: ["group1", "group2", "associated", "application", "shared"])
     func allGroups(group: String) throws {
         try Program.run(entitledTo: Self.everything) {
             #expect(add(Item.generic().with(kSecAttrAccessGroup, group)).status == errSecSuccess)
@@ -47,7 +47,7 @@ struct EntitlementTests {
         }
     }
 
-    @Test("A search that names a group covers that one")
+    @Test("A search with a group covers only that group")
     func oneGroup() throws {
         try Program.run(entitledTo: Self.everything) {
             add(Item.generic().with(kSecAttrAccessGroup, "group2"))
@@ -56,7 +56,7 @@ struct EntitlementTests {
         }
     }
 
-    @Test("For a program without a group every call returns a missing entitlement", arguments: Verb.allCases)
+    @Test("For a program without a group, every call returns errSecMissingEntitlement", arguments: Verb.allCases)
     func noGroup(verb: Verb) throws {
         try Program.run(entitledTo: Entitlements(applicationIdentifier: "")) {
             #expect(verb.status([kSecClass: kSecClassInternetPassword]) == errSecMissingEntitlement)
@@ -112,7 +112,7 @@ struct AccessGroupCases {
         #expect(find(Item.genericQuery().with(group2)).status == errSecSuccess)
     }
 
-    @Test("Case 58: for a program without an entitlement every call returns a missing entitlement", arguments: Verb.allCases)
+    @Test("Case 58: for a program without an entitlement, every call returns errSecMissingEntitlement", arguments: Verb.allCases)
     func noEntitlements(verb: Verb) throws {
         try Program.run(entitledTo: Entitlements(applicationIdentifier: "")) {
             #expect(verb.status(Item.generic()) == errSecMissingEntitlement)

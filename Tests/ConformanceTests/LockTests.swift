@@ -203,7 +203,7 @@ struct LockedSearchTests {
         try #require(InMemoryKeychain.current).damageItems(account: "closed")
         let replacement: ItemDictionary = [kSecValueData: Data("new".utf8)]
         #expect(find(Item.genericQuery("closed")).status == errSecInteractionNotAllowed)
-        // What the row says of its access control may be forged, and the call says nothing of it.
+        // The row's access control may be forged, and the call does not specify one.
         #expect(update(Item.genericQuery("closed"), replacement) == errSecDecode)
         #expect(delete(Item.genericQuery("closed")) == errSecSuccess)
         #expect(try StoredRows.quarantined().count == 1)

@@ -102,13 +102,13 @@ struct ParsingTests {
         #expect(verb.status([:]) == errSecParam)
     }
 
-    @Test("A class must be the name of one", arguments: Verb.allCases, classFaults)
+    @Test("A class must have a known name", arguments: Verb.allCases, classFaults)
     private func badClass(verb: Verb, fault: Fault) {
         prepare(for: verb)
         #expect(verb.status(Item.generic().with(fault.key, fault.value)) == fault.status)
     }
 
-    @Test("A key must be a known name", arguments: Verb.allCases, nameFaults)
+    @Test("An unknown key is rejected", arguments: Verb.allCases, nameFaults)
     private func badName(verb: Verb, fault: Fault) {
         prepare(for: verb)
         #expect(verb.status(Item.generic().with(fault.key, fault.value)) == fault.status)
@@ -136,7 +136,7 @@ struct ParsingTests {
     }
 
     @Test("The further secrets of an internet password need an entitlement")
-    func furtherSecrets() {
+    func additionalSecrets() {
         #expect(add(Item.internet().with(PrivateKey.internetNotes, Data())).status == errSecMissingEntitlement)
         #expect(add(Item.generic().with(PrivateKey.internetNotes, Data())).status == errSecNoSuchAttr)
     }
@@ -166,7 +166,7 @@ struct ParsingTests {
     }
 
     @Test(
-        "Match keys are for searches; a search ignores those it does not know",
+        "Match keys are accepted only in searches, which ignore unknown ones",
         arguments: [kSecMatchItemList, kSecMatchSearchList, kSecMatchCaseInsensitive, kSecMatchSubjectContains, "m_Unknown" as CFString])
     func matchKeys(key: CFString) {
         let item = Item.generic().with(key, "value")
@@ -206,7 +206,7 @@ struct ParsingTests {
 }
 
 #if !canImport(Darwin)
-/// Apple's platforms bridge such dictionaries; here each function takes an NSDictionary as it is.
+/// Apple's platforms bridge such dictionaries; here each function accepts an NSDictionary.
 @Suite("Section 2: a Foundation dictionary", .inMemoryKeychain)
 struct FoundationDictionaryTests {
     private let item: NSDictionary = Item.generic() as NSDictionary

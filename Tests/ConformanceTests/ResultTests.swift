@@ -148,7 +148,7 @@ struct ResultTests {
     }
 
     @Test("A search for several items without return keys returns an empty array")
-    func foundNothingAsked() {
+    func foundWithoutReturnKeys() {
         add(Item.generic())
         for limit in [kSecMatchLimitAll as Any, 2] {
             let answer = find(Item.genericQuery().with(kSecMatchLimit, limit))

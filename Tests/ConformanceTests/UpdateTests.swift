@@ -160,7 +160,7 @@ struct UpdateTests {
         #expect(try #require(attributes(of: query)?[kSecAttrModificationDate] as? Date) > before)
     }
 
-    // MARK: All or none
+    // MARK: Atomicity
 
     @Test("An update that would merge several items changes none")
     func severalToOne() throws {
@@ -231,7 +231,7 @@ struct ChangeCases {
         #expect(update(Item.genericQuery(), [kSecReturnData: true]) == errSecNoSuchAttr)
     }
 
-    @Test("Case 86: every update sets a later modification date, whatever date the call names")
+    @Test("Case 86: every update sets a later modification date and ignores that of the call")
     func modificationDate() throws {
         add(Item.generic())
         var last = try #require(attributes(of: Item.genericQuery())?[kSecAttrModificationDate] as? Date)

@@ -3,7 +3,7 @@
 internal import KeychainTestSupport
 package import Testing
 
-/// Runs tests that block on threads of their own, so that other tests go on meanwhile and results are reported as tests end.
+/// Runs blocking tests on threads of their own, so that other tests continue and results are reported immediately.
 ///
 /// Swift's cooperative pool has one thread for each processor. A test that blocks one of them delays all other tests.
 package struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {

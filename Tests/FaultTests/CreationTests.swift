@@ -16,7 +16,7 @@ struct CreationRaceTests {
     @Test(
         "Eight processes create one keychain with one key file, and it contains every value",
         arguments: [(Scale.pick(3, full: 50), false), (Scale.pick(15, full: 450), true)])
-    func oneWinner(roundCount: Int, inMemory: Bool) throws {
+    func oneStore(roundCount: Int, inMemory: Bool) throws {
         try withTemporaryDirectory(inMemory: inMemory) { directory in
             let program = try BuiltProgram.path(of: "KeychainTestChild")
             let children = try (0..<processCount).map { try ChildProcess(program, ["sets-on-request", "key \($0)"]) }
@@ -45,7 +45,7 @@ struct CreationRaceTests {
             for number in 0..<processCount { #expect(try valet.string(forKey: "key \(number)") == "value of key \(number)", comment) }
         }
         let store = try #require(try keychain.report().store)
-        // The children may still be closing, so the files of the log may be there or not.
+        // The children may still be closing, so the log's files may exist or not.
         let names = try FileManager.default.subpathsOfDirectory(atPath: home).filter { !$0.hasPrefix("keychain.db-") }.sorted()
         #expect(names == ["keychain.db", "keys", "keys/\(store.id.hexadecimal).key"], comment)
     }
@@ -119,7 +119,7 @@ struct InterruptedCreationTests {
 
                 let next = try attempt(systemCall, nil, ["read", "add", "read"], home: home, log: log)
                 #expect(next.dropFirst().elementsEqual(["0 add", "0 read"]), "then: \(next); \(comment)")
-                // An acknowledged write is there; another may be there.
+                // Acknowledged writes are present; others may be present.
                 if answers.first == "0 add" { #expect(next.first == "0 read", comment) }
             }
         }

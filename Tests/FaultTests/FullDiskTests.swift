@@ -51,7 +51,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "Creating a keychain on a full disk fails with that reason, and a later creation succeeds",
+        "Creating a keychain on a full disk fails with the cause diskFull, and a later creation succeeds",
         arguments: [4_096, 8_192, 16_384, 32_768, 49_152, 65_536, 81_920, 98_304, 131_072])
     func creation(byteCount: Int) throws {
         let answers = try run(
@@ -70,7 +70,7 @@ struct FullDiskTests {
         #expect(answers.dropFirst().elementsEqual(["0 add", "0 read"]))
     }
 
-    @Test("Storing on a full disk fails with that reason, stored items stay readable, and storing succeeds once there is room")
+    @Test("Storing on a full disk fails with the cause diskFull, stored items stay readable, and storing succeeds once there is space")
     func storing() throws {
         let answers = try run(
             byteCount: 1 << 20,
@@ -101,7 +101,7 @@ struct FullDiskTests {
         try #require(answers.count == 3, "\(answers)")
         let acknowledgedCount = try #require(Int(answers[0].dropFirst("ack ".count))) + 1
         #expect(answers[1].hasPrefix("failed "))
-        // The write that failed may be there as well.
+        // The failed write may be present too.
         #expect(["0 count \(acknowledgedCount)", "0 count \(acknowledgedCount + 1)"].contains(answers[2]), "\(answers)")
     }
 }

@@ -11,7 +11,7 @@ import Testing
 struct KeyFailureTests {
     private static let statuses: [KeychainStatus] = [.allocate, .internal, .notAvailable]
 
-    /// Lends every key but those of `ak`.
+    /// Provides every key except those of `ak`.
     private struct FailingKeys: KeyProvider {
         let base: any KeyProvider
         let status: KeychainStatus

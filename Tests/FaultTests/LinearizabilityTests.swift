@@ -15,7 +15,7 @@ import Testing
 struct LinearizabilityChecker {
     /// Why a history is not linearizable.
     struct Violation: Error, CustomStringConvertible {
-        /// The call whose answer no order explains.
+        /// The call whose result no order explains.
         let operation: HistoryEntry
         /// The possible values of the key when the call ended; nil for no value.
         let possibleValues: Set<Int?>
@@ -121,7 +121,7 @@ struct LinearizabilityCheckerTests {
         [(.add, 1, .done, 0, 1), (.set, 2, .done, 2, 9), (.read, 0, .value(1), 3, 4), (.read, 0, .value(2), 5, 6)],
         [(.add, 1, .done, 0, 9), (.add, 2, .duplicate, 1, 8), (.update, 3, .done, 2, 7), (.read, 0, .value(3), 10, 11)],
         [(.set, 1, .done, 0, 9), (.remove, 0, .done, 0, 9), (.read, 0, .notFound, 10, 11)],
-        // What failed has changed nothing.
+        // Failed calls change nothing.
         [(.set, 1, .done, 0, 1), (.set, 2, .failed(-25291), 2, 3), (.read, 0, .value(1), 4, 5)],
     ]
 
@@ -162,7 +162,7 @@ struct LinearizabilityCheckerTests {
         }
     }
 
-    @Test("An operation survives its line of text", arguments: possible.indices)
+    @Test("An operation is encoded as a line of text and decoded", arguments: possible.indices)
     func lines(index: Int) {
         for operation in Self.operations(Self.possible[index]) { #expect(HistoryEntry(operation.description) == operation) }
     }
@@ -173,7 +173,7 @@ struct ManyAtOnceTests {
     private static let processCount = 8
     private static let threadCount = 8
     private static let seconds = Scale.pick(0.8, full: 30)
-    /// How long a call waits for other writers, the default of `StoreOptions`.
+    /// The time that a call waits for other writers, the default of `StoreOptions`.
     private static let deadlineNanoseconds: UInt64 = 5_000_000_000
     /// Eight idle readers and the writer, each with the database, its -wal, and a descriptor that SQLite keeps open because closing it
     /// would drop all locks; the -shm of the process; and the descriptors that were open before.

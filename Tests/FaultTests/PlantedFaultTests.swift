@@ -4,7 +4,7 @@ import Foundation
 import KeychainTestSupport
 import Testing
 
-/// Commits what `Scripts/sanitize.sh` asks for, and that script looks at what the sanitizer has reported.
+/// Commits the fault that `Scripts/sanitize.sh` requests; the script checks the sanitizer's report.
 @Suite("A planted fault is reported", .blocking, .enabled(if: PlantedFault.wanted != nil, "Scripts/sanitize.sh plants faults"))
 struct PlantedFaultTests {
     @Test("in the process of the tests", .enabled(if: PlantedFault.process == "tests"))
@@ -12,11 +12,11 @@ struct PlantedFaultTests {
         try #require(PlantedFault.wanted).commit()
     }
 
-    @Test("in a child, which has nothing of our environment", .enabled(if: PlantedFault.process == "child"))
+    @Test("in a child with an empty environment", .enabled(if: PlantedFault.process == "child"))
     func inChild() throws {
         let fault = try #require(PlantedFault.wanted)
         let run = try ChildProcess.run(try BuiltProgram.path(of: "KeychainTestChild"), ["commit-fault", fault.rawValue])
-        // The sanitizer decides how it ends, but it must have begun.
+        // The sanitizer determines how the process ends, but the process must have started.
         #expect(run.ending != .exited(64), "\(run)")
     }
 }

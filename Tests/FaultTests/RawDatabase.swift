@@ -2,16 +2,16 @@
 import CSQLite
 import KeychainStore
 
-/// A database as anybody can open it who knows the format, to tamper with it.
+/// A database opened without the engine, to tamper with it.
 @safe final class RawDatabase {
     struct Failure: Error {
         let code: Int32
     }
 
-    // Never handed out; closed by deinit, when no statement is left.
+    // Private; closed by deinit, when no statement remains.
     private var database: OpaquePointer?
 
-    /// `stamps: false`: as anybody with SQLite can, who knows nothing of checksums.
+    /// `stamps: false`: without page checksums, as a program without this VFS writes.
     init(_ path: String, stamps: Bool = true) throws {
         let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
         try check(unsafe sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName))

@@ -56,7 +56,7 @@ struct PasscodeChangeTests {
     }
 
     @Test("Setting a passcode again uses a generation that never existed, for every class")
-    func settingAnew() throws {
+    func settingAgain() throws {
         let store = try PasscodeStore()
         let removed = try store.opening(store.keybag.removingPasscode(of: store.unlockedKeys(), deviceSecret: store.deviceSecret).document)
         let change = try removed.settingPasscode(

@@ -163,7 +163,7 @@ struct RecoveryTests {
     }
 
     @Test("The recovery key stays valid after changes of the passcode and of the protector")
-    func goesOnWorking() throws {
+    func keptAfterChanges() throws {
         let store = try ChipStore()
         let key = try RecoveryKey()
         var keybag = try store.opening(

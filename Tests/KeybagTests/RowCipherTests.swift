@@ -37,7 +37,7 @@ struct RowCipherTests {
         }
     }
 
-    @Test("A row cannot be sealed under a key that its header does not name")
+    @Test("A row can be sealed only under the key that its header specifies")
     func foreignClassKey() throws {
         let store = try SampleStore()
         var header = store.header()
@@ -50,7 +50,7 @@ struct RowCipherTests {
         #expect(failure?.status == .internal)
     }
 
-    @Test("The header gets exactly the sealed constraints, whatever it had before")
+    @Test("Sealing sets the header's constraints to exactly the sealed ones")
     func claimedConstraints() throws {
         let store = try SampleStore()
         var header = store.header()
@@ -75,7 +75,7 @@ struct RowCipherTests {
         #expect(throws: KeychainFailure(.parameter, "")) { try cipher.digest(of: values, in: .genericPassword) }
     }
 
-    @Test("The code is that of swift-crypto's HMAC", arguments: [1, 32, 63, 64])
+    @Test("The digest equals that of swift-crypto's HMAC", arguments: [1, 32, 63, 64])
     func preparedKey(_ keyByteCount: Int) throws {
         let secret = try SecretBytes(randomByteCount: keyByteCount)
         let key = try HMACKey(secret)

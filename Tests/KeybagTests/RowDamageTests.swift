@@ -28,7 +28,7 @@ struct RowDamageTests {
         }
     }
 
-    @Test("Any altered byte of any sealed column is refused", arguments: Column.allCases)
+    @Test("A row with any altered byte in a sealed column is rejected", arguments: Column.allCases)
     func alteredColumn(_ column: Column) throws {
         for index in row[keyPath: column.path].indices {
             var altered = row
@@ -38,7 +38,7 @@ struct RowDamageTests {
         }
     }
 
-    @Test("Any shortened column is refused", arguments: Column.allCases)
+    @Test("A row with a shortened column is rejected", arguments: Column.allCases)
     func shortenedColumn(_ column: Column) throws {
         for count in row[keyPath: column.path].indices {
             var shortened = row
@@ -48,7 +48,7 @@ struct RowDamageTests {
         }
     }
 
-    @Test("Any altered byte of any identifier or digest in the header is refused")
+    @Test("A row with any altered byte in an identifier or digest of its header is rejected")
     func alteredIdentifier() throws {
         let fields: [WritableKeyPath<RowHeader, Identifier128>] = [
             \.revision, \.serviceDigest, \.accountDigest, \.remainingKeyDigest, \.accessGroupDigest,
@@ -81,7 +81,7 @@ struct RowDamageTests {
         }
     }
 
-    @Test("Any other altered column of the header is refused")
+    @Test("A row with any other altered column of its header is rejected")
     func alteredHeader() throws {
         let changes: [(inout RowHeader) -> Void] = [
             { $0.formatVersion = 0 },
@@ -103,7 +103,7 @@ struct RowDamageTests {
         }
     }
 
-    @Test("Parts of two rows do not mix", arguments: Column.allCases)
+    @Test("A row with a part of another row is rejected", arguments: Column.allCases)
     func mixedRows(_ column: Column) throws {
         let other = try store.seal(Data("54321".utf8))
         var mixed = row
@@ -112,7 +112,7 @@ struct RowDamageTests {
         #expect(try !store.keybag.cipher.isIntact(mixed))
     }
 
-    @Test("A part of an older write of the same item is refused", arguments: Column.allCases)
+    @Test("A row with a part of an older version of the item is rejected", arguments: Column.allCases)
     func olderWrite(_ column: Column) throws {
         var header = row.header
         header.revision = .random()
@@ -145,7 +145,7 @@ struct RowDamageTests {
     }
 
     @Test("The failure reveals nothing about the content")
-    func reasonsAreDiscreet() throws {
+    func failureRevealsNothing() throws {
         var altered = row
         altered.sealedSecret[0] ^= 1
         let failure = #expect(throws: KeychainFailure.self) { try store.open(altered) }

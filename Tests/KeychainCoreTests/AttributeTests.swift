@@ -60,7 +60,7 @@ struct AttributeValueTests {
 
 @Suite("Attributes of an item")
 struct ItemAttributesTests {
-    @Test("Entries are in the order of their numbers, in whatever order they were set")
+    @Test("Entries are ordered by number, independent of the order in which they were set")
     func order() {
         var attributes = ItemAttributes()
         for attribute in Attribute.allCases.shuffled() { attributes[attribute] = .number(Int64(attribute.rawValue)) }
@@ -68,7 +68,7 @@ struct ItemAttributesTests {
         for attribute in Attribute.allCases { #expect(attributes[attribute] == .number(Int64(attribute.rawValue))) }
     }
 
-    @Test("Setting replaces, and nil removes")
+    @Test("Setting a value replaces it, and setting nil removes it")
     func replacing() {
         var attributes = ItemAttributes([.account: .string("a"), .service: .string("b")])
         attributes[.account] = .string("c")

@@ -31,7 +31,7 @@ struct SecretBytesTests {
         #expect(copy(secret) == bytes)
     }
 
-    @Test("A region is zeroed before it is filled, even if it was used before", arguments: [32, 1_000])
+    @Test("A reused region is zeroed before it is initialized", arguments: [32, 1_000])
     func zeroedAtFirst(_ byteCount: Int) throws {
         for _ in 0..<200 {
             var wasZero = false
@@ -67,7 +67,7 @@ struct SecretBytesTests {
         #expect(throws: KeychainFailure(.allocate, "")) { _ = try SecretBytes(randomByteCount: byteCount) }
     }
 
-    @Test("An error of the filling closure is rethrown")
+    @Test("An error of the initializing closure is rethrown")
     func fillingFails() {
         #expect(throws: KeychainFailure(.decode, "")) {
             _ = try unsafe SecretBytes(byteCount: 32) { _ throws(KeychainFailure) in throw KeychainFailure(.decode, "of the caller") }

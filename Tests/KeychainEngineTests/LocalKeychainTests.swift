@@ -53,7 +53,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("The directory of key files may be elsewhere, and holds the keys of several keychains")
+    @Test("The directory of key files may be anywhere, and can contain the keys of several keychains")
     func sharedKeyDirectory() throws {
         try withTemporaryDirectory { directory in
             let homes = ["one", "two", "three"].map { directory + "/" + $0 }
@@ -125,7 +125,7 @@ struct LocalKeychainTests {
     }
 
     @Test("A copy restored while the store is open is used from the next write on")
-    func putBackWhileOpen() throws {
+    func restoredWhileOpen() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
             try LocalKeychain(home: home).addItem("early", "secret")
@@ -145,7 +145,7 @@ struct LocalKeychainTests {
 
 @Suite("Status report and verification")
 struct KeychainReportTests {
-    @Test("Without a keychain the report says so, and creates nothing")
+    @Test("Without a keychain the report contains none, and nothing is created")
     func absent() throws {
         try withTemporaryDirectory { directory in
             let report = try LocalKeychain(home: directory + "/home").report()
@@ -157,7 +157,7 @@ struct KeychainReportTests {
         }
     }
 
-    @Test("The report counts the items and names what protects them")
+    @Test("The report contains the number of items and the protector")
     func present() throws {
         try withTemporaryDirectory { directory in
             let keychain = LocalKeychain(home: directory + "/home")
@@ -202,7 +202,7 @@ private struct FixedClock: WallClock {
     func now() -> Double { seconds }
 }
 
-@Suite("Every clock obeys the contract of clocks")
+@Suite("Every clock satisfies the contract of clocks")
 struct WallClockContractTests {
     @Test("The system's clock")
     func systemClock() {

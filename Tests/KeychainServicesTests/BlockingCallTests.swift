@@ -41,7 +41,7 @@ struct BlockingCallTests {
 
     @TaskLocal private static var taskLocalValue = "default"
 
-    @Test("A call sees the caller's task-local values")
+    @Test("A call has the caller's task-local values")
     func taskLocals() async throws {
         let value = try await Self.$taskLocalValue.withValue("caller's") {
             try await withBlockingCalls { Self.taskLocalValue }

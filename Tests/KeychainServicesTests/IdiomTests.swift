@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file: NeverForceUnwrap
-// The idioms of others, as they are written.
+// Idioms of existing programs, unchanged.
 
 import Foundation
 import KeychainServices

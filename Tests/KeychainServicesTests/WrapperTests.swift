@@ -105,7 +105,7 @@ struct WrapperTests {
         #expect(Set(keychain.allKeys) == ["luggage.code", "luggage.twin"])
         #expect(keychain.clear())
         #expect(keychain.allKeys == [])
-        keychain.accessGroup = "somebody.else"
+        keychain.accessGroup = "another.program"
         #expect(!keychain.set("12345", forKey: "code"))
         #expect(keychain.lastResultCode == errSecMissingEntitlement)
     }

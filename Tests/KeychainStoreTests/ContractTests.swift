@@ -158,7 +158,7 @@ private struct BrokenWriting: ItemWriting {
     }
 }
 
-@Suite("Every store obeys the contract of ItemStore", .blocking)
+@Suite("Every store satisfies the contract of ItemStore", .blocking)
 struct ContractTests {
     @Test("SQLite store", arguments: ItemStoreContract.rules)
     func fileStore(rule: ItemStoreContract) throws {

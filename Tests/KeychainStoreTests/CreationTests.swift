@@ -102,7 +102,7 @@ struct CreationTests {
     }
 
     @Test(
-        "The failure names a directory in which nothing can be created",
+        "If the directory is not writable, the failure has its path",
         arguments: ["/proc/keychain/keychain.db", "/sys/keychain/keychain.db"])
     func impossible(path: String) {
         let failure = failure { () throws(KeychainFailure) in

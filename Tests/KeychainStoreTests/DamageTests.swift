@@ -22,7 +22,7 @@ struct DamageTests {
             "class = 77", "class = -1", "format_version = 300", "accessibility = 99", "class_key_generation = -1", "is_synchronizable = 2",
             "is_tombstone = 7", "revision = x'00'", "access_group_digest = x''", "attribute_digests = x'01'", "id = x'0011'",
         ])
-    func senselessColumns(change: String) throws {
+    func malformedColumns(change: String) throws {
         let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
         let store = try directory.makeStore()
         try store.insert([row, SampleRows.row(account: 2)])
@@ -47,7 +47,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A row of a newer version keeps its version, whatever unknown values it has",
+        "A row of a newer version keeps its version and its unknown values",
         arguments: ["class = 77", "accessibility = 99", "is_tombstone = 7", "attribute_digests = x'FF000102030405060708090A0B0C0D0E0F'"])
     func newerRow(change: String) throws {
         let store = try directory.makeStore()
@@ -104,7 +104,7 @@ struct DamageTests {
         #expect(problem?.status == .notAvailable)
     }
 
-    @Test("Overwritten and removed content remains in no file")
+    @Test("No file contains overwritten or removed content")
     func remanence() throws {
         let marks = (1...3).map { [UInt8](repeating: UInt8($0) * 17, count: 64) + Array("mark \($0)".utf8) }
         func found() throws -> [Bool] {

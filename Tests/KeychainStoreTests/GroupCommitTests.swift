@@ -156,7 +156,7 @@ struct SharedFlushTests {
     }
 
     @Test("A body that throws, and a duplicate, are rolled back without the other members")
-    func undoneAlone() throws {
+    func rolledBackAlone() throws {
         let throwing = Write { writing throws(KeychainFailure) in
             try writing.insert(SampleRows.row(account: 20))
             throw KeychainFailure(.userCanceled, "requested by the test")

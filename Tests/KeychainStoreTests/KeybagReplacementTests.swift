@@ -142,7 +142,7 @@ struct ScrubTests {
         #expect(try store.keybag().copies == [thirdKeybag, thirdKeybag])
     }
 
-    @Test("Neither contains a piece of a row that the same write replaced")
+    @Test("Neither file contains a piece of a row that the same write replaced")
     func rowScrubbed() throws {
         let row = SampleRows.row(account: 1, secretByteCount: 6_000)
         try store.insert([row])
@@ -159,7 +159,7 @@ struct ScrubTests {
     }
 
     @Test("While a reader uses the old state the keybag remains, the mark is set, and the next write after the reader removes it")
-    func readerInTheWay() throws {
+    func blockedByReader() throws {
         try store.read { reading throws(KeychainFailure) in
             _ = try reading.itemCount()
             try store.replaceKeybag([1, 2, 3], generation: 8)

@@ -110,7 +110,7 @@ struct LostFileTests {
         for name in ["keychain.db", "keychain.db-wal"] { #expect(after[name] == before[name], "\(name)") }
     }
 
-    @Test("All stores of a process let go of a lost -shm file")
+    @Test("All stores of a process close a -shm file that was removed")
     func severalStores() throws {
         let other = try SQLiteItemStore(openingAt: directory.storePath)
         #expect(try other.rows().count == 1)

@@ -85,7 +85,7 @@ struct RepairTests {
     }
 
     @Test("A page with changed content is still damaged in the copy")
-    func reallyDamaged() throws {
+    func damagedContent() throws {
         var bytes = try #require(FileManager.default.contents(atPath: directory.storePath))
         // The cell pointers of the root page of the items table.
         for offset in 4_096 + 8..<4_096 + 40 { bytes[offset] ^= 0x5A }
@@ -130,7 +130,7 @@ struct RepairTests {
     }
 
     @Test("While another process has the store open, nothing is changed")
-    func notAlone() throws {
+    func openElsewhere() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
         #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
         let refusal = failure { () throws(KeychainFailure) in _ = try repair { _ in true } }

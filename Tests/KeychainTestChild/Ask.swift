@@ -58,7 +58,7 @@ extension ChildCommand {
         while true {
             var status: Int32 = 0
             guard unsafe waitpid(job, &status, WUNTRACED) == job else { throw BadArguments() }
-            // As wait(2) lays the status out.
+            // The layout of a status of wait(2).
             if status & 0xFF == 0x7F {
                 say("stopped, terminal \(mode(of: terminal) == before ? "as before" : "changed")")
                 kill(-job, SIGCONT)
@@ -81,7 +81,7 @@ extension ChildCommand {
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         unsafe posix_spawnattr_setpgroup(&attributes, 0)
         unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
-        // Not the mask of the thread that started this process.
+        // Clears the signal mask, which is inherited from the starting thread.
         unsafe sigemptyset(&signals)
         unsafe posix_spawnattr_setsigmask(&attributes, &signals)
         let words = unsafe (["KeychainTestChild", "as-job"] + arguments).map { unsafe strdup($0) } + [nil]
@@ -117,7 +117,7 @@ extension ChildCommand {
     }
 }
 
-/// A pinentry program that does what a file says: it is this program under another name, and the file is in the same directory.
+/// A scripted pinentry program: this program under another name, with a script in the same directory.
 ///
 /// Each line is a step: `say TEXT` with a line break, `put TEXT` without, `until REQUEST` (everything before it is granted), `refuse
 /// REQUEST` (from now on, with an error), `flood TEXT` for ever, `sleep MILLISECONDS`, `die`, `ignore-signals`, `close-output`. At the

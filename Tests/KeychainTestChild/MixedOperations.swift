@@ -55,7 +55,7 @@ private struct MixedWorker: Sendable {
     /// The same clock in all processes.
     static func nowNanoseconds() -> UInt64 {
         var time = timespec()
-        // One place, filled by the call.
+        // One structure, which the call sets.
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }

@@ -15,7 +15,7 @@ package final class ChildProcess {
         case didNotEnd
     }
 
-    /// How a process ended.
+    /// The termination status of a process.
     package enum Ending: Equatable, Sendable {
         case exited(Int32)
         case killed(bySignal: Int32)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// How much of a test that repeats itself is run.
+/// The number of rounds of repetitive tests.
 ///
 /// Every test runs at every scale, and with the same assertions: a smaller scale only means fewer rounds.
 package enum Scale {

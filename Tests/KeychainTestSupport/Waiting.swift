@@ -52,7 +52,7 @@ private final class ThreadResults<Outcome: Sendable>: Sendable {
 
 /// Threads for tests that block: they wait for child processes, for files to be flushed, or for other threads.
 ///
-/// Swift's cooperative pool has one thread for each processor. Tests that blocked those would hold up all other tests, and the reports
+/// Swift's cooperative pool has one thread for each processor. Tests that block those threads delay all other tests and the reports
 /// of tests that have ended.
 package final class BlockingTestExecutor: TaskExecutor {
     /// Shared by all tests: some are waiting while others use the processors.

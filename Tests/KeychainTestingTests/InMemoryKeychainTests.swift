@@ -96,7 +96,7 @@ struct InMemoryKeychainTests {
         }
     }
 
-    @Test("An access group must be given to the program before it can be used")
+    @Test("An access group can be used only once it is granted to the program")
     func accessGroups() throws {
         let group = try #require(SharedGroupIdentifier(appIDPrefix: "AppID12345", nonEmptyGroup: "Druidia"))
         let valet = Valet.sharedGroupValet(with: group, accessibility: .whenUnlocked)
@@ -112,7 +112,7 @@ struct InMemoryKeychainTests {
 
 @Suite("The trait gives each test its own keychain", .inMemoryKeychain)
 struct InMemoryKeychainTraitTests {
-    @Test("No test sees the items of another test", arguments: 0..<20)
+    @Test("Tests do not share items", arguments: 0..<20)
     func isolated(round: Int) {
         #expect(Program.store("round \(round)") == errSecSuccess)
         #expect(Program.read().value == "round \(round)")

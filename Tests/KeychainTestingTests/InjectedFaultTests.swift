@@ -43,7 +43,7 @@ struct InjectedFaultTests {
     }
 
     @Test(
-        "Each fault of writes has its status in each function that writes, and the item is as it was",
+        "Each write fault has its status in every writing function, and the item is unchanged",
         arguments: [
             (Fault.unavailable, errSecNotAvailable), (.diskFull, errSecNotAvailable), (.inputOutput(isWritten: false), errSecIO),
         ])
@@ -172,7 +172,7 @@ struct InjectedFaultTests {
         try session.unlock(passcode: "12345")
     }
 
-    @Test("The test can unlock whether a new passcode took effect or not", arguments: [false, true])
+    @Test("The test can unlock with the old or the new passcode after an unknown outcome", arguments: [false, true])
     func unknownPasscode(isWritten: Bool) throws {
         try keychain().setPasscode("12345")
         try keychain().fail(.writes, with: .inputOutput(isWritten: isWritten), times: 1)

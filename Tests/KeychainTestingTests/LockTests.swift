@@ -69,7 +69,7 @@ struct LockTests {
         #expect(try keychain().state == .unlocked)
     }
 
-    @Test("A new passcode replaces the old one, whether the test or the program has set it")
+    @Test("A new passcode replaces the old one, set by the test or by the program")
     func passcodeAgain() throws {
         try keychain().lock()
         try keychain().setPasscode("first")
@@ -237,7 +237,7 @@ struct PersonTests {
         #expect(person.remainingAnswerCount == 0)
     }
 
-    @Test("The person answers with the passcode that is set at the time of the prompt, whoever set it")
+    @Test("The person answers with the passcode that is set at the time of the prompt")
     func correctPasscode() throws {
         try keychain().setPasscode("swordfish")
         try addItem()

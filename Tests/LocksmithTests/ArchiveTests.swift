@@ -32,7 +32,7 @@ struct ArchiveTests {
         return try #require(try Locksmith.tryLoadDataForUserAccount("Skroob"))
     }
 
-    @Test("Each value is read in its type")
+    @Test("Each value is read with its type")
     func roundTrip() throws {
         let uuid = UUID()
         let read = try store([
@@ -93,7 +93,7 @@ struct ArchiveTests {
         #expect(read.baseURL?.absoluteString == "https://druidia.example/a/")
     }
 
-    @Test("Large data and many entries", arguments: [14, 15, 16, 255, 256, 70_000])
+    @Test("Large data and many entries are read", arguments: [14, 15, 16, 255, 256, 70_000])
     func sizes(count: Int) throws {
         let text = String(repeating: "ü", count: count)
         let entries = Dictionary(uniqueKeysWithValues: (0..<min(count, 1_000)).map { ("key \($0)", $0) })
@@ -166,7 +166,7 @@ struct ArchiveTests {
         ("structure", { ["structure": LocksmithErrorTests()] }),
         ("price", { ["price": NSDecimalNumber(string: "1.25")] }),
         ("b", { ["a": "fine", "b": NSObject(), "c": NSObject()] }),
-        // What would be written and could not be read again, or not as it was.
+        // Values that could be written but not read, or not read unchanged.
         ("lists", { ["lists": Set([[1, 2]])] }),
         ("byList", { ["byList": [[1]: "a"]] }),
         ("byDate", { ["byDate": [Date(timeIntervalSinceReferenceDate: .nan): 1]] }),

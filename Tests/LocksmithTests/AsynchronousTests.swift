@@ -62,7 +62,7 @@ struct AsynchronousTests {
     @Test("Calls that wait for the keychain do not block other tasks")
     func waiting() async throws {
         let gate = Gate()
-        // More than there are threads for tasks.
+        // More than the threads of the cooperative pool.
         let reads = (0..<12).map { _ in Task { try await Waiting(gate: gate).asynchronously.tryReadFromSecureStore() } }
         let opener = Task.detached {
             while gate.waitingCount < 12, !gate.hasTimedOut { try await Task.sleep(for: .milliseconds(5)) }
@@ -86,7 +86,7 @@ struct AsynchronousTests {
         }
     }
 
-    // Unchecked: what changes is touched only while `condition` is held.
+    // Unchecked: `condition` guards the variables.
     private final class Gate: @unchecked Sendable {
         private let condition = NSCondition()
         private var waiting = 0

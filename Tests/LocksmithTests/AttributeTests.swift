@@ -5,13 +5,13 @@ import KeychainTestingTraits
 import Locksmith
 import Testing
 
-/// Follows one attribute through the keychain: set, stored under its key, read in its type, found by it, updated.
+/// Sets one attribute, checks its stored key and type, reads it, searches by it, and updates it.
 struct AttributeCheck<Subject, Result> {
     let password: Subject
     let asPassword: (Subject) -> any Password
     let read: (Subject) throws -> Result?
 
-    // `tellsApart`: whether another value makes another item. `stored`: what is in the item, in the attribute's type.
+    // `tellsApart`: whether the attribute is part of the primary key. `stored`: the stored value, with the attribute's type.
     func callAsFunction<Value: Equatable>(
         _ key: CFString, _ first: Value, _ second: Value, tellsApart: Bool = false, set: (inout Subject, Value) -> Void,
         get: (Result) -> Value?, stored: (Any?) -> Value? = { $0 as? Value }, unasked: (inout Subject, String) -> Void
@@ -26,7 +26,7 @@ struct AttributeCheck<Subject, Result> {
         #expect(stored(try RawItems.only(itemClass: itemClass)[key as String]) == first)
         #expect(try read(password).flatMap(get) == first)
         #expect(try read(other) == nil, "Nothing has the other value")
-        // Asked for with the other value, which the request then leaves out: what is read is what is stored.
+        // Read with another value, which the request omits, so the result has the stored value.
         var unawares = other
         unasked(&unawares, key as String)
         #expect(try read(unawares).flatMap(get) == first)
@@ -262,7 +262,7 @@ struct EnumerationTests {
         #expect(LocksmithSecurityClass.allCases.map(\.rawValue) == ["genp", "inet", "cert", "keys", "idnt"])
     }
 
-    @Test("A raw value creates its case, and any other value none")
+    @Test("A raw value creates its case, and any other value returns nil")
     func inverse() {
         #expect(LocksmithAccessibleOption.allCases.allSatisfy { LocksmithAccessibleOption(rawValue: $0.rawValue) == $0 })
         #expect(LocksmithInternetProtocol.allCases.allSatisfy { LocksmithInternetProtocol(rawValue: $0.rawValue) == $0 })

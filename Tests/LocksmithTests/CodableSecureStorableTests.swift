@@ -24,7 +24,7 @@ struct CodableSecureStorableTests {
     private let credentials = Credentials(
         password: "12345", expires: Date(timeIntervalSinceReferenceDate: 5), tokens: ["a": [1, 2]])
 
-    @Test("A value is read in its type")
+    @Test("A value is read with its type")
     func roundTrip() throws {
         #expect(try account.readPayloadFromSecureStore() == nil)
         try account.createInSecureStore(payload: credentials)

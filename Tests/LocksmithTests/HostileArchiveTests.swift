@@ -3,10 +3,10 @@ import Foundation
 import Locksmith
 import Testing
 
-/// A binary property list made object by object, so that it can be one that no program writes.
+/// A binary property list built object by object, so that it can be invalid.
 struct RawPropertyList {
     private var objects: [[UInt8]] = []
-    /// Which object's bytes each number stands for.
+    /// The index of the bytes of each object number.
     private var numbers: [Int] = []
 
     private static func bigEndian(_ number: Int, byteCount: Int) -> [UInt8] {
@@ -57,7 +57,7 @@ struct RawPropertyList {
     }
 }
 
-/// A keyed archive made object by object.
+/// A keyed archive built object by object.
 struct RawArchive {
     var list = RawPropertyList()
     private var objects: [Int] = []
@@ -67,7 +67,7 @@ struct RawArchive {
         _ = add(list.text(null))
     }
 
-    /// Gives a value of the property list a number in the archive.
+    /// Adds a value of the property list, and returns its object number.
     mutating func add(_ value: Int) -> Int {
         objects.append(value)
         return objects.count - 1
@@ -77,7 +77,7 @@ struct RawArchive {
 
     mutating func classNamed(_ name: String) -> Int { add(list.dictionary([("$classname", list.text(name))])) }
 
-    /// The numbers of what a container contains, as a value of the property list.
+    /// The object numbers of a container's elements, as a value of the property list.
     mutating func references(_ numbers: [Int]) -> Int { list.array(numbers.map { list.identifier($0) }) }
 
     mutating func container(_ classNumber: Int, _ fields: [(String, Int)]) -> Int {
@@ -108,7 +108,7 @@ struct RawArchive {
 struct DamagedArchiveTests {
     private static let whole = Data(base64Encoded: ArchiveTests.foreignArchive, options: .ignoreUnknownCharacters) ?? Data()
 
-    /// Reads bytes that may be anything: a dictionary or `decode`, and nothing else may happen.
+    /// Reads arbitrary bytes: the result must be a dictionary or the error `decode`.
     private func read(_ bytes: Data) -> Bool {
         do {
             _ = try Locksmith.data(inValue: bytes)
@@ -206,7 +206,7 @@ struct DamagedArchiveTests {
         }
     }
 
-    /// A keyed archive as Foundation's property lists make it, with XML's form of object numbers, is no binary one.
+    /// A keyed archive that Foundation writes as XML, in which object references have another form.
     @Test("Other forms of property lists are rejected")
     func otherForms() throws {
         let dictionary = ["password": "12345"]
@@ -251,7 +251,7 @@ struct DamagedArchiveTests {
     }
 }
 
-@Suite("Archives made to crash a program, block it, or exhaust its memory")
+@Suite("Archives designed to crash a program, block it, or exhaust its memory")
 struct HostileArchiveTests {
     private func expectRefused(_ bytes: Data, _ comment: Comment? = nil) {
         let error = #expect(throws: LocksmithError.decode, comment) { try Locksmith.data(inValue: bytes) }
@@ -261,13 +261,13 @@ struct HostileArchiveTests {
     private func value(_ bytes: Data) throws -> Any? { try Locksmith.data(inValue: bytes)["key"] }
 
     @Test("Valid archives made by the test's generator are read")
-    func honest() throws {
+    func valid() throws {
         var archive = RawArchive()
         let text = archive.text("12345")
         #expect(try value(archive.data(value: archive.array([text, text]))) as? [String] == ["12345", "12345"])
     }
 
-    @Test("Lists in lists, each known before the one around it", arguments: [(3, true), (20, false), (3_000, false)])
+    @Test("Nested lists, each defined before the one that contains it", arguments: [(3, true), (20, false), (3_000, false)])
     func deepLists(depth: Int, isRead: Bool) throws {
         var archive = RawArchive()
         var all = [archive.list.array([])]
@@ -277,7 +277,7 @@ struct HostileArchiveTests {
         if isRead { #expect(try value(bytes) as? String == "12345") } else { expectRefused(bytes) }
     }
 
-    @Test("Arrays in arrays, each known before the one around it", arguments: [(90, true), (150, false), (3_000, false)])
+    @Test("Nested arrays, each defined before the one that contains it", arguments: [(90, true), (150, false), (3_000, false)])
     func deepArrays(depth: Int, isRead: Bool) throws {
         var archive = RawArchive()
         let arrayClass = archive.classNamed("NSArray")
@@ -289,7 +289,7 @@ struct HostileArchiveTests {
         if isRead { #expect((try value(bytes) as? [Any])?.count == depth + 1) } else { expectRefused(bytes) }
     }
 
-    @Test("A URL whose base has a base, and so on")
+    @Test("A URL with a long chain of bases")
     func deepURLs() {
         var archive = RawArchive()
         let urlClass = archive.classNamed("NSURL")
@@ -351,7 +351,7 @@ struct HostileArchiveTests {
         expectRefused(archive.data(value: archive.text("a")))
     }
 
-    @Test("An array that contains itself many times is not written either")
+    @Test("An array that contains itself many times cannot be archived")
     func endlessWriting() {
         var value: Any = "core"
         for _ in 0..<60 { value = [value, value] }

@@ -6,7 +6,7 @@ import KeychainTestingTraits
 import Locksmith
 import Testing
 
-/// The same examples as programs write them that were made for Locksmith 4.0.
+/// The same examples in the spelling of programs written for Locksmith 4.0.
 @Suite("The examples in the spelling of 4.0", .inMemoryKeychain)
 struct Locksmith4ExampleTests {
     @Test("Quick start")
@@ -23,13 +23,13 @@ struct Locksmith4ExampleTests {
         #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount") == nil)
     }
 
-    @Test("Update writes data that is not there already")
+    @Test("Update adds data that does not exist")
     func updateWrites() throws {
         try Locksmith.updateData(data: ["some key": "another value"], forUserAccount: "myUserAccount")
         #expect(Locksmith.loadDataForUserAccount(userAccount: "myUserAccount")?["some key"] as? String == "another value")
     }
 
-    @Test("A Twitter account that can be created, and no more")
+    @Test("A Twitter account that can only be created")
     func create() throws {
         struct TwitterAccount: CreateableSecureStorable, GenericPasswordSecureStorable {
             let username: String
@@ -164,7 +164,7 @@ struct Locksmith4ExampleTests {
         #expect(result?.port == 80)
         #expect(result?.internetProtocol == .https)
         #expect(result?.data?["password"] as? String == "my_password")
-        // Each result is also what every result is.
+        // Each result also conforms to the protocol of all results.
         let anyResult: SecureStorableResultType? = account.readFromSecureStore()
         #expect(anyResult?.resultDictionary[kSecAttrPath as String] as? String == "/api/2.0/")
     }

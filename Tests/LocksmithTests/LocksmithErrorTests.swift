@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Errors")
 struct LocksmithErrorTests {
-    @Test("Statuses create their errors, and unknown statuses none")
+    @Test("A status creates its error, and an unknown status returns nil")
     func statuses() {
         let expected: [(OSStatus, LocksmithError)] = [
             (errSecAllocate, .allocate), (errSecAuthFailed, .authFailed), (errSecDecode, .decode), (errSecDuplicateItem, .duplicate),
@@ -23,7 +23,7 @@ struct LocksmithErrorTests {
         #expect(LocksmithError(fromStatusCode: .max) == nil)
     }
 
-    @Test("A message creates its error, and any other text none")
+    @Test("A message creates its error, and any other text returns nil")
     func messages() {
         #expect(LocksmithError.allCases.allSatisfy { LocksmithError(rawValue: $0.rawValue) == $0 })
         #expect(LocksmithError(rawValue: "") == nil)
@@ -108,7 +108,7 @@ struct UnreadableItemTests {
     private let internet = InternetPassword()
     private let keychain = InMemoryKeychain.current
 
-    /// What both ways to read say of both passwords, and of data without a type: nil, and an error or nil.
+    /// The results of both read functions for both kinds of passwords and for untyped data: nil, and an error or nil.
     private func expectReading(_ error: LocksmithError?) throws {
         #expect(generic.readFromSecureStore() == nil)
         #expect(internet.readFromSecureStore() == nil)
@@ -188,7 +188,7 @@ struct UnreadableItemTests {
         let result = try generic.tryReadFromSecureStore()
         #expect(result?.label == "Work")
         #expect(result?.data == nil)
-        // Data without a type of its own is not "nothing there": there is an item, and none can be added.
+        // Untyped data is not reported as missing: the item exists, and adding it fails.
         #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Druidia") == nil)
         #expect(throws: LocksmithError.decode) { try Locksmith.tryLoadDataForUserAccount("Skroob", inService: "Druidia") }
     }

@@ -7,7 +7,7 @@ import Locksmith
 import Testing
 import Valet
 
-@Suite("From Locksmith to Valet and back", .inMemoryKeychain)
+@Suite("Migration from Locksmith to Valet and back", .inMemoryKeychain)
 struct MigrationTests {
     private let twitter: [String: AnyHashable] = [
         kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: "Twitter",

@@ -4,12 +4,12 @@ import KeychainServices
 import Locksmith
 import Testing
 
-/// What is read of a password of either sort.
+/// The attributes that are read of both kinds of passwords.
 typealias PasswordResult = AccountBasedSecureStorableResultType & DescribableSecureStorableResultType
     & CommentableSecureStorableResultType & CreatorDesignatableSecureStorableResultType & TypeDesignatableSecureStorableResultType
     & IsInvisibleAssignableSecureStorableResultType & IsNegativeAssignableSecureStorableResultType
 
-/// A password of which everything can be set that both sorts have.
+/// A password with all attributes that both kinds have.
 protocol Password: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable, Sendable {
     var account: String { get set }
     var accessible: LocksmithAccessibleOption? { get set }
@@ -20,7 +20,7 @@ protocol Password: CreateableSecureStorable, ReadableSecureStorable, DeleteableS
     var isInvisible: Bool? { get set }
     var isNegative: Bool? { get set }
     var type: UInt? { get set }
-    /// An attribute that the reading request leaves out, so that only what was read can tell it.
+    /// An attribute that the read request omits, so the value can come only from the result.
     var unasked: String? { get set }
 
     func readPassword() throws -> PasswordResult?
@@ -38,10 +38,10 @@ extension Password {
     private var performDefault: PerformRequestClosureType { Plain().performReadRequestClosure }
 }
 
-/// Reads as everything does that says nothing else.
+/// The default implementation of reading.
 private struct Plain: ReadableSecureStorable {}
 
-/// A generic password of which everything can be set.
+/// A generic password with all attributes.
 struct GenericPassword: GenericPasswordSecureStorable, Password {
     var account = "Skroob"
     var service = "Druidia"
@@ -63,7 +63,7 @@ struct GenericPassword: GenericPasswordSecureStorable, Password {
     func readPassword() throws -> PasswordResult? { try tryReadFromSecureStore() as GenericPasswordSecureStorableResultType? }
 }
 
-/// An internet password of which everything can be set.
+/// An internet password with all attributes.
 struct InternetPassword: InternetPasswordSecureStorable, Password {
     var account = "Skroob"
     var authenticationType = LocksmithInternetAuthenticationType.httpBasic
@@ -88,7 +88,7 @@ struct InternetPassword: InternetPasswordSecureStorable, Password {
     func readPassword() throws -> PasswordResult? { try tryReadFromSecureStore() as InternetPasswordSecureStorableResultType? }
 }
 
-/// Items as other programs write and see them, past this library.
+/// Items as other programs write and read them, without this library.
 enum RawItems {
     static func add(_ attributes: [String: Any], itemClass: String = kSecClassGenericPassword as String) -> OSStatus {
         var attributes = attributes

@@ -7,8 +7,8 @@ import Testing
 
 /// The examples of Locksmith's introduction.
 ///
-/// What Swift itself has changed since is spelled as today: `Any` in place of `AnyObject`, `Data` in place of `NSData`, and a member
-/// needs the type that an enumeration's case belongs to.
+/// Updated for current Swift: `Any` instead of `AnyObject`, `Data` instead of `NSData`, and a case of an enumeration
+/// with its type.
 @Suite("The examples of the introduction", .inMemoryKeychain)
 struct SeedExampleTests {
     @Test("Quick start")
@@ -25,7 +25,7 @@ struct SeedExampleTests {
         #expect(Locksmith.loadDataForUserAccount("myUserAccount") == nil)
     }
 
-    @Test("Update writes data that is not there already")
+    @Test("Update adds data that does not exist")
     func updateWrites() throws {
         try Locksmith.updateData(["some key": "another value"], forUserAccount: "myUserAccount")
         #expect(Locksmith.loadDataForUserAccount("myUserAccount")?["some key"] as? String == "another value")
@@ -156,7 +156,7 @@ struct SeedExampleTests {
         #expect(attributes.3 == nil)
     }
 
-    /// Answers its requests without a keychain.
+    /// Performs its requests without a keychain.
     private struct WatchedAccount: CreateableSecureStorable, ReadableSecureStorable, DeleteableSecureStorable,
         GenericPasswordSecureStorable
     {

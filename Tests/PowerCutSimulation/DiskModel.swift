@@ -27,7 +27,7 @@ struct FileContent: Hashable {
         case .truncation(let byteCount): resize(to: byteCount)
         case .write(let offset, let new):
             if offset + new.count > bytes.count { resize(to: offset + new.count) }
-            // The place was made large enough just now.
+            // The buffer was just enlarged.
             unsafe bytes.withUnsafeMutableBytes { place in
                 unsafe UnsafeMutableRawBufferPointer(rebasing: place[offset..<offset + new.count]).copyBytes(from: new)
             }
@@ -78,7 +78,7 @@ struct DiskFile {
 
     mutating func flush() {
         for index in steps.indices where steps[index].state == .pending { steps[index].state = .durable }
-        // Once folded into the content it costs nothing any more.
+        // Then the change is part of the content and need not be kept.
         let certain = steps.prefix { $0.state == .durable }
         for step in certain { durable.apply(step.change) }
         steps.removeFirst(certain.count)
@@ -198,7 +198,7 @@ package enum Survival {
                 let cut = Int.random(in: 0..<count, using: &random)
                 return (0..<count).map { $0 < cut ? .whole : $0 == cut ? .torn : .gone }
             case 4:
-                // All but one.
+                // All changes except one.
                 let missing = Int.random(in: 0..<count, using: &random)
                 return (0..<count).map { $0 == missing ? .gone : .whole }
             case 5, 6: return (0..<count).map { _ in Bool.random(using: &random) ? .whole : .gone }

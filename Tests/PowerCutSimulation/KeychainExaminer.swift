@@ -9,11 +9,11 @@ internal import KeychainTestSupport
 
 /// The state of a keychain after a power cut or disk failures, as the engine sees it.
 package enum ExaminedKeychain: Sendable {
-    /// There is none, and one could be created.
+    /// No keychain exists, and one can be created.
     case absent
-    /// Intact, and an item could be stored.
+    /// The keychain is intact, and an item can be stored.
     case world(KeychainContents)
-    /// It could not be opened, read, or written, or is damaged; with the reason.
+    /// The keychain is damaged, or cannot be opened, read, or written; with the reason.
     case unusable(String)
 }
 
@@ -21,7 +21,7 @@ package enum ExaminedKeychain: Sendable {
 package final class KeychainExaminer {
     private static let entitlements = Entitlements(applicationIdentifier: "KeychainTestChild")
     private static let probe = "probe after the restart"
-    /// One in so many keychains with a known keybag is unlocked with the passcode all the same.
+    /// One of this many keychains with a known keybag is nevertheless unlocked with the passcode.
     private static let unlockInterval = 20
 
     private let home: String

@@ -126,7 +126,7 @@ package struct PowerCutExpectation: Sendable {
         return Set(world.during(operation).map { Optional($0) })
     }
 
-    /// Describes what is wrong with the state, or returns nil if it is allowed.
+    /// Describes why the state is not allowed, or returns nil if it is allowed.
     package func complaint(about found: ExaminedKeychain) -> String? {
         switch found {
         case .unusable(let reason): return reason

@@ -44,7 +44,7 @@ struct AuthenticationTests {
         (ui: Unchecked(any: kSecUseAuthenticationUIFail), noUI: Unchecked(any: false), interaction: .forbidden),
     ]
 
-    @Test("Whether prompts are allowed", arguments: Verb.allCases, Self.interactions)
+    @Test("kSecUseAuthenticationUI determines whether prompts are allowed", arguments: Verb.allCases, Self.interactions)
     func interaction(verb: Verb, row: (ui: Unchecked?, noUI: Unchecked?, interaction: Authentication.Interaction)) throws {
         var dictionary: [String: Any] = [:]
         dictionary[kSecUseAuthenticationUI] = row.ui?.any

@@ -290,7 +290,7 @@ struct PolicyEvaluationTests {
 
     // MARK: Derived contexts
 
-    @Test("A derived context replies once, with the result of the form without a reply")
+    @Test("A subclass of LAContext replies once, with the result of the form without a reply")
     func derived() async throws {
         #expect(try await TalkativeContext().evaluatePolicy(.deviceOwnerAuthentication, localizedReason: "open the safe"))
     }

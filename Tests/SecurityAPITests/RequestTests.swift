@@ -285,7 +285,7 @@ struct UpdateRequestTests {
         #expect(status([key: "a"]) == errSecNoSuchAttr)
     }
 
-    @Test("What belongs to the keychain itself is a wrong parameter", arguments: ["tomb", "clip", "ggrp"])
+    @Test("Attributes reserved for the keychain are errSecParam", arguments: ["tomb", "clip", "ggrp"])
     func internalAttributes(key: String) {
         #expect(status([key: 1]) == errSecParam)
     }
@@ -317,7 +317,7 @@ struct UpdateRequestTests {
         #expect(status(genericPassword([key: false]), [:]) == errSecSuccess)
     }
 
-    @Test("The query says whether a tombstone is left")
+    @Test("The query determines whether a tombstone is left")
     func tombstones() throws {
         #expect(try request(genericPassword(["u_Tomb": true]), [:]).leavesTombstone == true)
         #expect(try request(genericPassword(["u_Tomb": "0"]), [:]).leavesTombstone == false)
@@ -357,7 +357,7 @@ struct DeleteRequestTests {
         #expect(request.query.attributes.isEmpty)
     }
 
-    @Test("The query says whether a tombstone is left")
+    @Test("The query determines whether a tombstone is left")
     func tombstones() throws {
         #expect(try request(genericPassword(["u_Tomb": false])).leavesTombstone == false)
         #expect(try request(genericPassword(["u_Tomb": 1])).leavesTombstone == true)

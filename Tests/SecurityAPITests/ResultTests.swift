@@ -149,7 +149,7 @@ struct ResultTests {
         #expect(find([.password()], dictionary) as? Data == Data("open sesame".utf8))
     }
 
-    @Test("The one of an item with constraints is a query only without the access control or the accessibility")
+    @Test("The dictionary of an item with constraints is a query once its access control or its accessibility is removed")
     func constrainedRoundTrip() throws {
         let item = KeychainItem.password(accessControl: AccessControl(.whenUnlocked, constraint: .userPresence))
         var dictionary = try #require(find([item], keys([kSecReturnAttributes])) as? [String: Any])
@@ -292,7 +292,7 @@ struct ResultDataTests {
         #expect(CFGetTypeID(object) == CFDataGetTypeID())
     }
 
-    @Test("A dictionary returns it as Data")
+    @Test("Data in a returned dictionary can be cast to Data")
     func nested() {
         let data = Data("open sesame".utf8)
         let dictionary: CFTypeRef = ["key": ResultData.object(data)] as NSDictionary

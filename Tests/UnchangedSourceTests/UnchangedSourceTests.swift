@@ -22,7 +22,7 @@ struct UnchangedSourceTests {
         #expect(prompt.nonce()?.count == 16)
         #expect(prompt.accessControl() != nil)
         #expect(prompt.deadline > .now)
-        // Without a passcode nobody can prove their presence.
+        // Without a passcode, presence cannot be proved.
         #expect(!prompt.canAsk())
     }
 }

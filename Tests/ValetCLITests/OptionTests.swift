@@ -9,7 +9,7 @@ import Valet
 @Suite("Auto-lock option")
 struct AutoLockOptionTests {
     @Test(
-        "A number has a unit; none means never",
+        "A number requires a unit, and \"none\" means never",
         arguments: [
             ("1s", 1), ("15m", 900), ("2h", 7_200), ("1d", 86_400), ("090s", 90), ("4294967295s", UInt32.max), ("none", nil),
         ] as [(String, UInt32?)])
@@ -18,7 +18,7 @@ struct AutoLockOptionTests {
     }
 
     @Test(
-        "Other texts are refused",
+        "Other texts are rejected",
         arguments: ["", "15", "m", "0m", "-1m", "+1m", "1.5h", "15 m", "15min", "never", "4294967296s", "4294967295m", "１m"])
     func refused(_ text: String) {
         #expect(throws: ValidationError.self) { try AutoLockOption(parsing: text) }
@@ -29,7 +29,7 @@ struct AutoLockOptionTests {
         arguments: [
             (1, "1 second"), (90, "90 seconds"), (60, "1 minute"), (900, "15 minutes"), (3_600, "1 hour"), (172_800, "2 days"),
         ] as [(UInt32, String)])
-    func told(_ seconds: UInt32, _ words: String) {
+    func phrase(_ seconds: UInt32, _ words: String) {
         #expect(AutoLock.after(seconds: seconds).phrase == "locks automatically after \(words) of inactivity")
     }
 }
@@ -45,7 +45,7 @@ struct SecretAssignmentTests {
         #expect(assignment.key == key)
     }
 
-    @Test("Other texts are refused", arguments: ["", "A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
+    @Test("Other texts are rejected", arguments: ["", "A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
     func refused(_ text: String) {
         #expect(SecretAssignment(argument: text) == nil)
     }

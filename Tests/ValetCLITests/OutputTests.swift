@@ -8,7 +8,7 @@ import Testing
 @Suite("Advice of failures")
 struct CommandFailureTests {
     @Test("The advice for a partial change does not say that nothing was changed")
-    func partlyDone() {
+    func partialChange() {
         for status in [KeychainStatus.notAvailable, .readOnly, .inputOutput, .authFailed, .parameter] {
             let failure = CommandFailure(passcode: KeychainFailure(status, "done, but", remedy: .lockAgain))
             #expect(failure.status == .unavailable)

@@ -191,7 +191,7 @@ struct TranscriptTests {
     }
 
     @Test(
-        "The preloaded policy makes a new passcode cost 1 MiB in place of 64 MiB",
+        "With the preloaded policy a new passcode costs 1 MiB instead of 64 MiB",
         arguments: [(TranscriptEnvironment.PasscodeCost.cheap, 1), (.production, 64)])
     func passcodeCost(_ cost: TranscriptEnvironment.PasscodeCost, _ memoryMiB: Int) throws {
         try TranscriptEnvironment.with(cost) { environment in

@@ -24,7 +24,7 @@ struct CProgramTests {
         try Self.run("growth", "10000")
     }
 
-    @Test("exits with 2 for an unknown case, so that a misspelled case fails")
+    @Test("exits with 2 for an unknown case")
     func noCase() throws {
         #expect(try Self.end(of: "no such case").ending == .exited(2))
     }

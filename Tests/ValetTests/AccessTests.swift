@@ -48,7 +48,7 @@ struct AccessTests {
         #expect(try RawItems.all().isEmpty)
     }
 
-    @Test("A group that the entitlements do not list is a missing entitlement, for every call")
+    @Test("With a group that the entitlements do not list, every call throws missingEntitlement")
     func missingEntitlement() throws {
         let valet = Valet.sharedGroupValet(with: try foreignGroup(), accessibility: .whenUnlocked)
         #expect(!valet.canAccessKeychain())
@@ -62,10 +62,10 @@ struct AccessTests {
 }
 
 #if os(Linux)
-@Suite("A keychain that cannot be used")
+@Suite("An unavailable keychain")
 struct UnreachableKeychainTests {
     // No keychain is bound to this suite, and a process under test never reaches the user's own.
-    @Test("is never reported as empty")
+    @Test("is not reported as empty")
     func unreachable() throws {
         let valet = try valet()
         #expect(!valet.canAccessKeychain())
@@ -83,7 +83,7 @@ struct UnreachableKeychainTests {
 #endif
 
 #if !canImport(Darwin)
-@Suite("A valet and the lock", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("A valet while the keychain is locked", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct LockTests {
     private static let states: [KeychainSession.State] = [.unlocked, .locked, .neverUnlocked]
 
@@ -106,7 +106,7 @@ struct LockTests {
         }
     }
 
-    @Test("Whether the keychain can be used follows its state", arguments: Accessibility.allCases, states)
+    @Test("canAccessKeychain reflects the lock state", arguments: Accessibility.allCases, states)
     func canAccessKeychain(accessibility: Accessibility, state: KeychainSession.State) throws {
         try enter(state)
         let valet = try valet("Druidia", accessibility)
@@ -177,7 +177,7 @@ struct ErrorTests {
     }
 
     @Test(
-        "A status becomes an error, and only 'not found' becomes 'not found'",
+        "Each status has its error, and only errSecItemNotFound is itemNotFound",
         arguments: [
             (errSecItemNotFound, KeychainError.itemNotFound),
             (errSecUserCanceled, .userCancelled),

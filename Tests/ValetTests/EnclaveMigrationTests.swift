@@ -129,7 +129,7 @@ struct EnclaveMigrationTests {
     }
 
     @Test("A rollback removes a copy after a prompt, unless another program changed it or no prompt can be shown")
-    func undoing() throws {
+    func rollback() throws {
         let keychain = try keychainWithPasscode()
         let source = try plainSource()
         let destination = try enclaveValet("undone")

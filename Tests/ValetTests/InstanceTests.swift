@@ -28,7 +28,7 @@ struct InstanceTests {
     }
 
     @Test("An unreferenced valet is released, and created again on request")
-    func letGo() throws {
+    func released() throws {
         weak var released: Valet?
         do {
             let valet = try valet("let go")
@@ -165,12 +165,12 @@ struct IdentifierTests {
         #expect(Identifier(nonEmpty: text) == nil)
     }
 
-    @Test("An identifier describes itself by its text")
+    @Test("The description of an identifier is its text")
     func description() throws {
         #expect(try identifier("Druidia").description == "Druidia")
     }
 
-    @Test("A shared group is described by prefix, dot, group")
+    @Test("The description of a shared group is prefix, dot, group")
     func sharedGroupDescription() throws {
         #expect(try sharedGroup().description == "AppID12345.Druidia")
         #expect(SharedGroupIdentifier(groupPrefix: "group", nonEmptyGroup: "Druidia")?.description == "group.Druidia")

@@ -11,7 +11,7 @@ import Testing
 /// These tests perform the steps one by one.
 @Suite("Rollback of a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
 struct MigrationRollbackTests {
-    @Test("An original that changed since it was read is not removed, and its copy is")
+    @Test("An original that changed since it was read is kept, and its copy is removed")
     func originalChanged() throws {
         let destination = try valet("destination")
         try addOriginals(["a", "b", "c"])

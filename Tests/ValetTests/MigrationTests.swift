@@ -28,7 +28,7 @@ struct MigratableKeyValuePairTests {
 struct MigrationTests {
     private struct Stopped: Error {}
 
-    @Test("Items of another program are copied, or moved", arguments: [true, false])
+    @Test("Items of another program can be copied or moved", arguments: [true, false])
     func matchingItems(removing: Bool) throws {
         let valet = try valet()
         #expect(RawItems.add(account: "Skroob", service: "old", value: bytes("12345")) == errSecSuccess)
@@ -42,7 +42,7 @@ struct MigrationTests {
         #expect(services.contains("another"))
     }
 
-    @Test("The values of a valet are copied, or moved", arguments: [true, false])
+    @Test("The values of a valet can be copied or moved", arguments: [true, false])
     func fromValet(removing: Bool) throws {
         let source = try valet("source", .afterFirstUnlock)
         let destination = Valet.sharedGroupValet(with: try sharedGroup(), accessibility: .whenUnlocked)
@@ -178,14 +178,14 @@ struct MigrationTests {
         #expect(throws: MigrationError.keyToMigrateAlreadyExistsInValet) {
             try destination.migrateObjects(from: source) { pair in
                 // When the last pair is mapped, the previous one has passed its check, and the first is written before it.
-                if checked.count == 2 { try destination.setString("somebody else's", forKey: checked[1]) }
+                if checked.count == 2 { try destination.setString("another program's", forKey: checked[1]) }
                 let key = try #require(pair.key as? String)
                 checked.append(key)
                 return MigratableKeyValuePair(key: key, value: pair.value)
             }
         }
         #expect(try destination.allKeys() == [checked[1]])
-        #expect(try destination.string(forKey: checked[1]) == "somebody else's")
+        #expect(try destination.string(forKey: checked[1]) == "another program's")
         #expect(try source.allKeys() == ["a", "b", "c"])
     }
 
@@ -268,7 +268,7 @@ struct MigrationCheckTests {
         #expect(try RawItems.all().count == 1)
     }
 
-    @Test("Nothing to migrate is 'not found'")
+    @Test("A migration without items throws itemNotFound")
     func nothingFound() throws {
         let valet = try valet()
         #expect(throws: KeychainError.itemNotFound) { try valet.migrateObjects(matching: query(service: "old"), removeOnCompletion: true) }
@@ -343,7 +343,7 @@ struct MigrationCheckTests {
     }
 
     @Test(
-        "A mapping is checked like an item",
+        "The result of a mapping is checked like an item",
         arguments: [
             ("", "12345", MigrationError.keyToMigrateInvalid),
             ("same", "12345", .duplicateKeyToMigrate),

@@ -141,7 +141,7 @@ struct ReadmeExamplesTests {
         #expect(try myValet.allKeys().isEmpty)
     }
 
-    @Test("From Valet 3: ignoring the error gives an optional")
+    @Test("From Valet 3: ignoring the error with try? returns an optional")
     func optionals() throws {
         let myValet = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
         let myKey = "Skroob"
@@ -188,7 +188,7 @@ struct SourceCompatibilityTests {
         #expect(MigrationError(rawValue: 5) == .removalFailed)
     }
 
-    @Test("A method can be passed on as a throwing function")
+    @Test("A method can be used as a throwing function value")
     func methodReferences() throws {
         let valet = try valet()
         let write: (String, String) throws -> Void = { try valet.setString($0, forKey: $1) }
@@ -199,8 +199,8 @@ struct SourceCompatibilityTests {
         #expect(try readTyped("Skroob") == bytes("12345"))
     }
 
-    @Test("So can the methods of valets that require authentication")
-    func askingMethodReferences() throws {
+    @Test("Methods of valets that require authentication can be used as function values")
+    func promptingMethodReferences() throws {
         let enclave = SecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
         let single = SinglePromptSecureEnclaveValet.valet(with: try identifier("references"), accessControl: .userPresence)
         let reads: [(String, String) throws -> String] = [enclave.string(forKey:withPrompt:), single.string(forKey:withPrompt:)]

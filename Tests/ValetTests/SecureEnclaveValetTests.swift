@@ -12,7 +12,7 @@ struct SecureEnclaveValetTests {
     static let releasable: [SecureEnclaveAccessControl] = [.userPresence, .devicePasscode]
 
     @Test("Each read prompts with the given text", arguments: releasable)
-    func everyReadAsks(accessControl: SecureEnclaveAccessControl) throws {
+    func everyReadPrompts(accessControl: SecureEnclaveAccessControl) throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet("Druidia", accessControl)
         try valet.setString("12345", forKey: "Skroob")
@@ -27,7 +27,7 @@ struct SecureEnclaveValetTests {
     }
 
     @Test("Storing, checking and removing do not prompt", arguments: releasable)
-    func nobodyIsAsked(accessControl: SecureEnclaveAccessControl) throws {
+    func noPrompt(accessControl: SecureEnclaveAccessControl) throws {
         let keychain = try keychainWithPasscode()
         let valet = try enclaveValet("Druidia", accessControl)
         #expect(valet.canAccessKeychain())
@@ -160,7 +160,7 @@ struct SecureEnclaveValetTests {
         #expect(try !valet.containsObject(forKey: "Skroob"))
     }
 
-    @Test("A group that the entitlements do not list is a missing entitlement, for every call")
+    @Test("With a group that the entitlements do not list, every call throws missingEntitlement")
     func missingEntitlement() throws {
         let keychain = try keychainWithPasscode()
         let valet = SecureEnclaveValet.sharedGroupValet(with: try foreignGroup(), accessControl: .userPresence)
@@ -224,7 +224,7 @@ struct EnclaveInstanceTests {
     }
 
     @Test("An unreferenced valet is released")
-    func letGo() throws {
+    func released() throws {
         weak var enclave: SecureEnclaveValet?
         weak var single: SinglePromptSecureEnclaveValet?
         do {

@@ -12,7 +12,7 @@ struct SinglePromptValetTests {
     private func valet(_ name: String = #function) throws -> SinglePromptSecureEnclaveValet { try singlePromptValet(name) }
 
     @Test("One authentication serves every later call")
-    func asksOnce() throws {
+    func promptsOnce() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
         try valet.setString("12345", forKey: "Skroob")
@@ -89,7 +89,7 @@ struct SinglePromptValetTests {
     }
 
     @Test("Storing, checking and removing do not prompt, before and after an authentication")
-    func nobodyIsAsked() throws {
+    func noPrompt() throws {
         let keychain = try keychainWithPasscode()
         let valet = try valet()
         func check() throws {

@@ -120,7 +120,7 @@ struct ValueTests {
         #expect(try RawItems.all().count == 3)
     }
 
-    @Test("A value of one mebibyte survives, and can be replaced by a small one")
+    @Test("A value of one mebibyte is stored, and can be replaced by a small one")
     func largeValue() throws {
         let valet = try valet()
         let large = Data((0..<1_048_576).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -189,7 +189,7 @@ struct ConcurrencyTests {
         #expect(try valet.allKeys().count == 200)
     }
 
-    @Test("A reader always finds a value while it is replaced repeatedly")
+    @Test("A reader finds a value at every moment while it is repeatedly replaced")
     func neverAbsent() async throws {
         let valet = try valet()
         try valet.setString("0", forKey: "Skroob")

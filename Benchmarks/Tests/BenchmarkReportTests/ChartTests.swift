@@ -8,7 +8,7 @@ import Testing
 struct ChartTests {
     private let svg = ComparisonChart(ComparisonFixture.comparison()).svg
 
-    @Test("The chart is well-formed XML, whatever the machine's names hold")
+    @Test("The chart is well-formed XML for any machine name")
     func wellFormed() throws {
         let document = Parsed(svg)
         #expect(document.isWellFormed)
@@ -17,7 +17,7 @@ struct ChartTests {
     }
 
     @Test(
-        "The parser that says so refuses what is not",
+        "The XML parser rejects invalid XML",
         arguments: [("</svg>", ""), ("</text>", "</txt>"), ("&amp;", "&"), ("</title>", "</title><rect>"), ("fill=\"", "fill=")])
     func malformed(sound: String, broken: String) {
         let document = svg.replacingOccurrences(of: sound, with: broken)
@@ -25,7 +25,7 @@ struct ChartTests {
         #expect(!Parsed(document).isWellFormed)
     }
 
-    @Test("It loads nothing and runs nothing")
+    @Test("The chart contains no links and no scripts")
     func standsAlone() {
         let document = Parsed(svg)
         let allowed: Set = ["svg", "title", "desc", "text", "rect", "line"]
@@ -34,7 +34,7 @@ struct ChartTests {
         #expect(!svg.contains("url("))
     }
 
-    @Test("No bar, whisker or label leaves the picture")
+    @Test("All bars, whiskers, and labels are within the picture")
     func insideThePicture() throws {
         let document = Parsed(svg)
         let width = try #require(document.elements.first?.attributes["width"].flatMap(Double.init))
@@ -45,7 +45,7 @@ struct ChartTests {
         }
     }
 
-    @Test("A longer time has a longer bar, ten times as long a time one decade more")
+    @Test("The bars have a logarithmic scale")
     func scale() throws {
         let scale = try #require(LogarithmicScale([2, 900], start: 100, length: 300))
         #expect(scale.marks == [1, 10, 100, 1_000])
@@ -56,7 +56,7 @@ struct ChartTests {
         #expect(LogarithmicScale([10], start: 0, length: 1)?.marks == [10, 100])
     }
 
-    @Test("Text stands out from white and from near black")
+    @Test("Text is readable on a white and on a near-black background")
     func contrast() throws {
         for background in ["#ffffff", "#0d1117"] {
             #expect(try Contrast.ratio(ChartPalette.text, background) >= 4)

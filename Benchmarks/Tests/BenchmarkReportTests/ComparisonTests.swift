@@ -6,12 +6,12 @@ import Testing
 struct ComparisonTests {
     private let comparison = ComparisonFixture.comparison()
 
-    @Test("What is written as JSON is read back equal")
+    @Test("A report encoded as JSON decodes to an equal report")
     func roundTrip() throws {
         #expect(try Comparison(json: comparison.json()) == comparison)
     }
 
-    @Test("The file has the names that its readers look for")
+    @Test("The JSON file has the documented keys")
     func names() throws {
         let object = try #require(JSONSerialization.jsonObject(with: comparison.json()) as? [String: Any])
         #expect(object["format"] as? Int == 1)
@@ -24,19 +24,19 @@ struct ComparisonTests {
         #expect(Set(latency.keys) == ["medianMicroseconds", "p99Microseconds", "sampleCount"])
     }
 
-    @Test("What was judged before is judged the same again")
+    @Test("A decoded report has the same verdicts")
     func judgedAnew() {
         #expect(comparison.judgedAnew() == comparison)
     }
 
-    @Test("A slower disk is no growth: writes of different sizes are compared by their appends")
+    @Test("Growth between sizes is relative to the append, so a slower disk does not count as growth")
     func growth() throws {
         let goal = try #require(comparison.goals.first { $0.name == "set, overwrite: 100,000 items / 1,000, each / its append" })
         // 600 by 500 there; eight times both here.
         #expect(goal.measured == 1)
     }
 
-    @Test("A file of another format is refused")
+    @Test("A file of another format is rejected")
     func otherFormat() throws {
         let text = String(decoding: try comparison.json(), as: UTF8.self)
         let newer = text.replacingOccurrences(of: "\"format\" : 1", with: "\"format\" : 2")
@@ -44,7 +44,7 @@ struct ComparisonTests {
         #expect(throws: (any Error).self) { try Comparison(json: Data(newer.utf8)) }
     }
 
-    @Test("A ratio is to Valet doing the same, undisturbed and in one thread")
+    @Test("A ratio is relative to the same operation of Valet in one undisturbed thread")
     func ratios() throws {
         func ratio(
             _ contestant: Contestant, _ operation: KeychainOperation, _ circumstance: Circumstance, _ itemCount: Int = 1_000
@@ -65,7 +65,7 @@ struct ComparisonTests {
         #expect(try ratio(.bareAppend, .setNew, .alone) == nil)
     }
 
-    @Test("Each goal is met or missed as the figures say")
+    @Test("The figures determine whether a goal is met")
     func goals() throws {
         func goal(_ name: String) throws -> Goal { try #require(comparison.goals.first { $0.name == name }) }
         #expect(try goal("get / raw SQLite lookup").isMet == true)
@@ -79,7 +79,7 @@ struct ComparisonTests {
         #expect(try goal("set, new key / append + fdatasync").isMet == nil)
     }
 
-    @Test("A slower read misses its goal, by as much as it says")
+    @Test("A slower read misses its goal by the reported amount")
     func missed() throws {
         let slow = ComparisonFixture.comparison(getMicroseconds: 48)
         let goal = try #require(slow.goals.first { $0.name == "get / raw SQLite lookup" })
@@ -88,7 +88,7 @@ struct ComparisonTests {
         #expect(ComparisonTable(slow).text.contains("MISSED by 2.00 x"))
     }
 
-    @Test("The table names who is absent and why, and has a line for each row")
+    @Test("The table has a line for each row, and names each absent peer with the reason")
     func table() {
         let lines = ComparisonTable(comparison).text.split(separator: "\n")
         #expect(lines.contains("Not here: pass: gpg is not installed"))

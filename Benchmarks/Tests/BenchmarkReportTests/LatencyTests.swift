@@ -3,7 +3,7 @@ import BenchmarkReport
 import Testing
 
 struct LatencyTests {
-    @Test("The median is a value that was measured, the lower of the middle two")
+    @Test("The median of an even number of samples is the lower of the middle two")
     func median() {
         #expect(Latency.percentile(0.5, ofSorted: [7]) == 7)
         #expect(Latency.percentile(0.5, ofSorted: [1, 2, 3]) == 2)
@@ -18,7 +18,7 @@ struct LatencyTests {
         #expect(Latency.percentile(0.99, ofSorted: Array(1...99)) == 99)
     }
 
-    @Test("The ends are the smallest and the largest value", arguments: [1, 2, 99, 100, 1_000])
+    @Test("The range is from the smallest to the largest value", arguments: [1, 2, 99, 100, 1_000])
     func ends(count: Int) {
         #expect(Latency.percentile(0, ofSorted: Array(1...count)) == 1)
         #expect(Latency.percentile(1, ofSorted: Array(1...count)) == count)
@@ -30,7 +30,7 @@ struct LatencyTests {
         #expect(latency == Latency(medianMicroseconds: 5.5, p99Microseconds: 9, sampleCount: 3))
     }
 
-    @Test("Nothing measured is not zero")
+    @Test("Without samples there is no value, not zero")
     func nothing() {
         #expect(Latency(Samples()) == nil)
         #expect(Latency.percentile(0.5, ofSorted: [Int]()) == nil)

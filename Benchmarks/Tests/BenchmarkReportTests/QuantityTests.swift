@@ -4,7 +4,7 @@ import Testing
 
 struct QuantityTests {
     @Test(
-        "Numbers have three digits that mean something",
+        "Numbers have three significant digits",
         arguments: [
             (0, "0"), (0.012_34, "0.0123"), (1, "1.00"), (1.234, "1.23"), (9.999, "10.0"), (12.34, "12.3"), (99.96, "100"), (123.4, "123"),
             (1_234.5, "1,235"), (1_234_567, "1,234,567"), (.infinity, "-"), (-2.5, "-2.50"),
@@ -13,7 +13,7 @@ struct QuantityTests {
         #expect(Quantity.short(value) == text)
     }
 
-    @Test("Times have the unit that keeps them short")
+    @Test("Times have the unit with the shortest text")
     func times() {
         #expect(Quantity.time(microseconds: 0.9) == "900 ns")
         #expect(Quantity.time(microseconds: 21.04) == "21.0 µs")
@@ -30,7 +30,7 @@ struct QuantityTests {
 }
 
 struct PeerOutputTests {
-    @Test("Lines of figures become samples and memory")
+    @Test("Lines of figures are parsed as samples and memory")
     func figures() throws {
         let output = try #require(PeerOutput("get 1000\nget 3000\nsetNew 500\nmemory 2048\ndaemon-memory 4096\n"))
         #expect(output.samples[.get]?.nanoseconds == [1_000, 3_000])
@@ -41,7 +41,7 @@ struct PeerOutputTests {
     }
 
     @Test(
-        "Half a report is none",
+        "An incomplete report is rejected",
         arguments: ["", "get", "get x", "get -1", "get 1 2", "ge 1", "get 1\nTraceback\n", "memory 5", "memory 99999999999999999999"])
     func refused(text: String) {
         #expect(PeerOutput(text) == nil)

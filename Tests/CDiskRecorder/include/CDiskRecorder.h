@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between a program and the C library wherever a file or a directory below one root is changed: notes each change in a
-   log, and lets chosen calls fail. Only a program made for this may link it, because it takes the place of open, write, fsync
-   and their like for every library of the process. */
+/* Replaces the C library's functions that change files and directories: records each change below a root in a log, and makes
+   selected calls fail. Link it only into test programs, because it replaces open, write, fsync, and related functions for every
+   library of the process. */
 #ifndef CDISKRECORDER_H
 #define CDISKRECORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Notes every change below `root`, a path without symbolic links, at the end of a file that is not below it. Returns 0 or an
-   errno value. The log ends with the process. */
+/* Appends every change below `root`, a path without symbolic links, to a file outside of it. Returns 0 or an errno value.
+   Recording ends with the process. */
 int disk_recorder_start(const char *root, const char *log_path);
 
-/* Puts a line of the program's own between the changes. */
+/* Records a line of the program between the changes. */
 void disk_recorder_mark(const char *text);
 
-/* For proving what the log is read for: flushes of files whose name ends so are neither done nor noted; "/" means those of
-   directories. `ending` must outlive the recording. */
+/* A planted fault: omits flushes of files whose name has this ending, in the log too; "/" means directories. `ending` must
+   outlive the recording. */
 void disk_recorder_ignore_flushes(const char *ending);
 
-/* Kinds of calls, to be added up. */
+/* Kinds of calls, a bit mask. */
 enum {
     DISK_RECORDER_LOOKS = 1,   /* open to read, read, pread, lstat, opendir, readdir */
     DISK_RECORDER_CHANGES = 2, /* open to write, write, pwrite, ftruncate, link, rename, unlink, mkdir, rmdir */
     DISK_RECORDER_FLUSHES = 4, /* fsync, fdatasync */
     DISK_RECORDER_CLOSES = 8,
-    DISK_RECORDER_TRANSFERS = 16, /* read, pread, write, pwrite: what can be cut short */
+    DISK_RECORDER_TRANSFERS = 16, /* read, pread, write, pwrite: calls that can be partial */
 };
 
-/* From this call on, counts the flushes of files and directories whose path matches `pattern`, as fnmatch(3) has it without flags,
-   from one, and lets the one of that number fail with EIO. */
+/* Counts the flushes of files and directories whose path matches `pattern`, by fnmatch(3) without flags, from 1, and makes flush
+   `number` fail with EIO. */
 void disk_recorder_fail_flush(const char *pattern, uint64_t number);
 
-/* Flushes of files and directories whose name ends so fail with EIO, every one; `ending` must outlive the recording. */
+/* Makes every flush of files and directories whose name has this ending fail with EIO. `ending` must outlive the recording. */
 void disk_recorder_fail_flushes(const char *ending);
 
-/* Ends the process, as a kill does, as soon as a name that ends so was given to a file by link(2). */
+/* Ends the process, as a kill does, right after link(2) created a name with this ending. */
 void disk_recorder_end_at_link(const char *ending);
 
-/* Counts calls of these kinds below the root from one, and lets the one of that number fail with `error`; with `lasting` all
-   after it as well. Error 0: it moves half of the bytes. Error -1, for proving what this is used for: what it was to write is
-   lost, and nobody is told. Number 0: none fails. What fails changes nothing. */
+/* Counts calls of `kinds` below the root, from 1, and makes call `number` fail with `error`; with `lasting`, all later ones too.
+   A failing call changes nothing. Error 0: the call transfers half of the bytes. Error -1, the planted fault: the call
+   succeeds but its data is lost. Number 0: no call fails. */
 void disk_recorder_fail(unsigned kinds, uint64_t number, int error, bool lasting);
 
-/* How many calls were counted since. */
+/* The number of calls counted since then. */
 uint64_t disk_recorder_call_count(void);
 
-/* What the call that failed was: its name and its path; "" while none has. Valid until the next `disk_recorder_fail`. */
+/* The name and path of the call that failed; "" if none has failed. Valid until the next `disk_recorder_fail`. */
 const char *disk_recorder_failed_call(void);
 
 #endif

@@ -33,7 +33,7 @@ enum Constraint: CaseIterable, Sendable {
         (needsPasscode ? [.passcode] : []) + (needsPassword ? [.applicationPassword] : [])
     }
 
-    /// Lets the person answer whatever is asked for an item.
+    /// Scripts the person's answers to all prompts of an item.
     func satisfy() throws {
         let person = try #require(InMemoryKeychain.current).person
         if needsPasscode { person.answers(.correctPasscode) }

@@ -8,7 +8,7 @@ import KeychainTesting
 import Testing
 
 #if !canImport(Darwin)
-/// A keychain in files, in a folder of its own that is gone afterwards.
+/// A keychain in a temporary folder.
 struct KeychainFolder {
     private let configuration: KeychainConfiguration
 
@@ -21,12 +21,12 @@ struct KeychainFolder {
         }
     }
 
-    /// Runs `body` on the keychain as a process that has just begun would.
+    /// Runs `body` on the keychain as a new process.
     func inFreshProcess<Result>(_ body: () throws -> Result) rethrows -> Result {
         try CurrentKeychain.with(keychain, body)
     }
 
-    /// The keychain as a process that has just begun would open it.
+    /// The keychain as a new process opens it.
     var keychain: LocalKeychain {
         LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "application"))
     }
@@ -35,7 +35,7 @@ struct KeychainFolder {
         get throws { try Data(contentsOf: URL(filePath: storePath)) }
     }
 
-    /// Puts other bytes in the place of the database, and takes its log away.
+    /// Replaces the database with other bytes, and removes its log.
     func replaceStore(with bytes: Data) throws {
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: storePath + suffix) }
         try FileManager.default.removeItem(atPath: storePath)
@@ -81,7 +81,7 @@ enum LockState: CaseIterable, Sendable {
     case unlocked
     case noPasscode
 
-    /// Brings the keychain of the test there, from unlocked or without a passcode.
+    /// Changes the test's keychain from unlocked, or without a passcode, to this state.
     func enter() throws {
         let keychain = try #require(InMemoryKeychain.current)
         switch self {
@@ -98,7 +98,7 @@ enum ProtectionClass: String, CaseIterable, Sendable {
 
     var accessible: CFString { rawValue as CFString }
 
-    /// Whether items of the class can be had in that state.
+    /// Whether items of the class are accessible in that state.
     func isAvailable(in state: LockState) -> Bool {
         switch self {
         case .ak, .aku: state == .unlocked || state == .noPasscode
@@ -110,9 +110,9 @@ enum ProtectionClass: String, CaseIterable, Sendable {
 }
 #endif
 
-/// From now on items get another date.
+/// Advances the clock, so that new items have another date.
 ///
-/// The clock of an in-memory keychain stands still otherwise.
+/// Otherwise the clock of an in-memory keychain does not advance.
 func advanceClock() {
     #if !canImport(Darwin)
     InMemoryKeychain.current?.clock.advance(by: .seconds(1))

@@ -59,7 +59,7 @@ enum Verb: CaseIterable, Sendable {
     case update
     case delete
 
-    /// What the call answers to a dictionary: as what to add, else as the query.
+    /// Returns the status of the call with a dictionary: the attributes to add, or the query.
     func status(_ dictionary: ItemDictionary) -> OSStatus {
         switch self {
         case .add: ConformanceTests.add(dictionary).status
@@ -127,7 +127,7 @@ extension ItemDictionary {
     }
 }
 
-/// Keys without a public name that Keychain Services answers to all the same.
+/// Keys without a public name that Keychain Services accepts.
 enum PrivateKey {
     static let tombstone = "tomb" as CFString
     static let useTombstones = "u_Tomb" as CFString
@@ -146,7 +146,7 @@ enum PrivateKey {
     static let tokenRawItems = "u_TokenRawItems" as CFString
 }
 
-/// An attribute's value that knows its own type, so that tables can hold it and tests compare it: text is never data here.
+/// A typed attribute value for tables and comparisons, in which text never equals data.
 enum PlainValue: Hashable, Sendable {
     case text(String)
     case data(Data)
@@ -165,7 +165,7 @@ enum PlainValue: Hashable, Sendable {
         }
     }
 
-    /// What a dictionary takes.
+    /// The value as a dictionary contains it.
     var value: any Sendable {
         switch self {
         case .text(let text): text

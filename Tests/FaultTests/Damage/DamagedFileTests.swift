@@ -169,7 +169,7 @@ extension LocalKeychain {
     }
 }
 
-@Suite("A damaged file yields no wrong secret, and no false 'not found'", .blocking)
+@Suite("A damaged file never causes a wrong secret or a wrong 'not found'", .blocking)
 struct DamagedPageTests {
     private typealias Damage = DamagedImages.Damage
 
@@ -180,7 +180,7 @@ struct DamagedPageTests {
         #expect(tally.refusedCount > 0)
     }
 
-    /// The number of the page that begins so many pages into the file.
+    /// The number of the page at this offset, counted in pages.
     private static func pageNumber(_ index: Int) -> Int64 { Int64(index + 1) }
 
     /// One random bit in each of the bytes.
@@ -194,7 +194,7 @@ struct DamagedPageTests {
         }
     }
 
-    @Test("One flipped bit anywhere: reads of that page are refused, and verification names the page")
+    @Test("With one flipped bit, reads of that page fail, and verification reports the page")
     func flipped() async throws {
         let images = try DamagedImages()
         let flips = Self.flips(images, step: DamagedImages.byteStep)
@@ -211,7 +211,7 @@ struct DamagedPageTests {
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
 
-    @Test("A page overwritten by zeros, ones, or random bytes")
+    @Test("A page overwritten by zeros, ones, or random bytes is reported")
     func overwritten() async throws {
         let images = try DamagedImages()
         let contents: [(String, @Sendable () -> UInt8)] = [
@@ -261,7 +261,7 @@ struct DamagedPageTests {
         Self.expectNoSilentLoss(try await images.tally(damages))
     }
 
-    @Test("A truncated or extended file")
+    @Test("A truncated or extended file is reported")
     func cut() async throws {
         let images = try DamagedImages()
         let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
@@ -281,7 +281,7 @@ struct DamagedPageTests {
 struct DamagedLogTests {
     private static let frameByteCount = 24 + 4_096
 
-    @Test("One flipped bit before the last transaction: the keychain is refused as damaged, and verification reports it")
+    @Test("With a flipped bit before the last transaction, the keychain is rejected as damaged, and verification reports it")
     func flipped() async throws {
         let images = try DamagedImages(ofLogWithLastItem: "last")
         let starts = stride(from: 32, to: images.bytes.count, by: Self.frameByteCount)

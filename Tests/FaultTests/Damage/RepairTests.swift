@@ -36,7 +36,7 @@ struct RepairTests {
         #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
     }
 
-    @Test("The keychain is refused, a dry run finds it intact, and after the repair all items are there and can be written")
+    @Test("The keychain is rejected as damaged; a dry run finds its contents intact; after the repair all items are readable and writable")
     func repaired() throws {
         try withTemporaryDirectory(inMemory: true) { home in
             try Self.prepare(home: home)
@@ -54,7 +54,7 @@ struct RepairTests {
         }
     }
 
-    @Test("With a flipped bit, the keychain is unchanged, or the bit was in unused space")
+    @Test("With a flipped bit, the repair changes nothing unless the bit is in unused space")
     func flippedBits() throws {
         try withTemporaryDirectory(inMemory: true) { directory in
             let (home, original) = (directory + "/home", directory + "/original")

@@ -19,7 +19,7 @@ struct DiskModelTests {
 
     private let made = DiskEvent.fileMade(path: "/r/a", inode: 2)
 
-    @Test("A flushed file is there only if its directory was flushed too")
+    @Test("A flushed file survives only if its directory was flushed too")
     func nameNeedsFlush() throws {
         let events = [made, write("text"), .flushed(inode: 2)]
         #expect(try model(events).image(.nothing).contents == [:])
@@ -33,7 +33,7 @@ struct DiskModelTests {
         #expect(model.image(.everything).contents == ["a": "text"])
     }
 
-    @Test("Writes, truncations, and removals after the flush can be lost; the earlier state is there then")
+    @Test("Writes, truncations, and removals after the flush can be lost, which leaves the earlier state")
     func laterChanges() throws {
         let durable = [made, write("text"), .flushed(inode: 2), .flushed(inode: Self.rootInode)]
         for change in [write("next"), .truncated(inode: 2, byteCount: 1), .removed(path: "/r/a"), .renamed(from: "/r/a", to: "/r/b")] {
@@ -130,7 +130,7 @@ struct PowerCutExpectationTests {
         let found = [world(["everyday/key": "first"]), world(["everyday/key": "second"]), world([:]), .absent]
         #expect(try complaints(after: marks, found) == [false, false, true, true])
         #expect(try complaints(after: marks + ["acknowledged 1"], found) == [true, false, true, true])
-        // Refused with an unknown outcome: either, until it is known.
+        // After a failure with an unknown outcome, both states are allowed until a read determines one.
         #expect(try complaints(after: marks + ["failed 1 -36"], found) == [false, false, true, true])
         #expect(try complaints(after: marks + ["failed 1 -36", "begin 2", "acknowledged 2"], found) == [true, true, false, true])
     }

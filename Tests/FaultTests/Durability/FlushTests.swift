@@ -54,7 +54,7 @@ struct FlushTests {
     }
 
     @Test("The first write of a process flushes the store's directory entry, which its creator may not have done")
-    func flushesTheName() throws {
+    func flushesDirectoryEntry() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
             let child = try BuiltProgram.path(of: "KeychainTestChild")
@@ -163,7 +163,7 @@ struct SharedFlushTests {
         #expect(trace.flushCount == 0)
     }
 
-    @Test("Another process gets to write beside two processes whose 8 threads write continuously")
+    @Test("A process can write while 8 threads of each of two other processes write continuously")
     func otherProcesses() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"

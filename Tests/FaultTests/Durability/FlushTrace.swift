@@ -2,7 +2,7 @@
 import KeychainTestSupport
 import Testing
 
-/// What strace saw of a program that writes to a database with a write-ahead log and then acknowledges on standard output.
+/// The strace log of a program that writes to a database with a write-ahead log and acknowledges on standard output.
 struct FlushTrace {
     /// The system calls that matter here.
     enum Event: Equatable {
@@ -23,7 +23,7 @@ struct FlushTrace {
         events.count { if case .acknowledged = $0 { true } else { false } }
     }
 
-    /// Acknowledgements that were given before what they acknowledge was on the disk.
+    /// Acknowledgements that precede the flush of their writes.
     var violations: [Violation] {
         var violations: [Violation] = []
         var hasWritten = false

@@ -12,7 +12,7 @@ struct PowerCutTests {
     private static let arbitraryImageCount = Scale.pick(100, full: 400)
 
     @Test(
-        "After a power cut at any moment, exactly the acknowledged writes are there, intact",
+        "After a power cut at any moment, exactly the acknowledged writes are present and intact",
         arguments: Scale.pick([], full: [1]) + [UInt64.random(in: 0..<1_000_000_000)])
     func nothingLost(seed: UInt64) throws {
         let report = try PowerCutSimulation(seed: seed, size: Self.size).run(arbitraryImageCount: Self.arbitraryImageCount)
@@ -29,7 +29,7 @@ struct PowerCutTests {
     @Test(
         "If the creator is killed before it flushes the store's name, the next process acknowledges nothing before it has flushed it",
         arguments: [false, true])
-    func nameOfAnother(failsDirectory: Bool) throws {
+    func unflushedNameOfCreator(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
         let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(50, full: 200))
         #expect(report.losses.isEmpty, "\(report.lossCount) losses")
@@ -57,7 +57,7 @@ struct FailingDiskTests {
     private static let stride = Scale.pick(25, full: 1)
 
     @Test(
-        "Each call fails in turn: the error is specific, the keychain opens afterwards, and acknowledged writes are there",
+        "If any disk call fails, the error is specific, the keychain opens afterwards, and acknowledged writes are present",
         arguments: ["EIO", "ENOSPC", "EROFS", "short"], ["once", "lasting"])
     func eachCall(_ failure: String, _ duration: String) throws {
         let offset = Int.random(in: 0..<Self.stride)

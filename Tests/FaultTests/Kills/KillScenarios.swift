@@ -269,7 +269,7 @@ struct RecoveryOperation: KillScenario {
         let path = try #require(try keychain.report().store?.protectorLocation)
         var contents = try Data(contentsOf: URL(filePath: path))
         contents[40] ^= 1
-        // In place: the file stays its owner's alone.
+        // Written in place, so that the file keeps its mode.
         let file = try FileHandle(forWritingTo: URL(filePath: path))
         try file.write(contentsOf: contents)
         try file.close()

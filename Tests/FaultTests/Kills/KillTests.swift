@@ -14,7 +14,7 @@ import Valet
 struct KillTests {
     private let roundCount = Scale.pick(10, full: 1_000)
 
-    @Test("After repeated kills at random moments, every acknowledged write is there")
+    @Test("After repeated kills at random moments, every acknowledged write is present")
     func acknowledgedWritesSurvive() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)
@@ -32,7 +32,7 @@ struct KillTests {
                 #expect(try child.waitUntilEnded() == .killed(bySignal: SIGKILL), "seed \(seed), round \(round): \(rest)")
                 let acknowledged = try Self.acknowledged(child.linesRead + rest.split(separator: "\n").map(String.init)) ?? next - 1
                 try Self.expect(acknowledgedUpTo: acknowledged, from: next, home: home, "seed \(seed), round \(round)")
-                // The unacknowledged write may be there or not; the next round repeats it.
+                // The unacknowledged write may be present or not; the next round repeats it.
                 next = acknowledged + 1
             }
             try Self.expect(acknowledgedUpTo: next - 1, from: 0, home: home, "seed \(seed), at the end")

@@ -112,7 +112,7 @@ struct SimultaneousChangeTests {
     @Test(
         "At least one succeeds, and the keychain is unlocked for every process afterwards", .requiresKernelKeyring,
         arguments: ["change", "rotate"])
-    func unlockedAfterwards(operation: String) throws {
+    func concurrentPasscodeChanges(operation: String) throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in
             try keychain.set("start")
             try keychain.addItem("item", "secret of item", .whenUnlocked)

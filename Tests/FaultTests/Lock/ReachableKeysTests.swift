@@ -161,7 +161,7 @@ struct OldCopyTests {
     }
 
     @Test("The copy's keybag, restored into the current store, opens no passcode-protected item")
-    func keybagPutBack() throws {
+    func restoredKeybag() throws {
         try withLocalKeychain { keychain, home in
             try withTemporaryDirectory(inMemory: true) { directory in
                 try LocalKeychain.withCheapPasscode(home: home).addItemOfEachClass()

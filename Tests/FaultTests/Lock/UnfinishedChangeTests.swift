@@ -311,7 +311,7 @@ struct UnfinishedChangeTests {
     }
 
     @Test("An unlock during which another process changes the keybag leaves the keychain unlocked", .requiresKernelKeyring)
-    func overtakenUnlock() throws {
+    func keybagChangeDuringUnlock() throws {
         try withLocalKeychain { keychain, home in
             try keychain.addItem("kept", "secret of kept")
             try keychain.set("swordfish")

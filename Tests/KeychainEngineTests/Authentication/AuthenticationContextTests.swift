@@ -189,7 +189,7 @@ struct ApplicationPasswordTests {
         return context
     }
 
-    @Test("The correct password opens them without a prompt and without a passcode")
+    @Test("The correct password opens the items without a prompt and without a passcode")
     func right() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
             let first = try context("spaceballs")

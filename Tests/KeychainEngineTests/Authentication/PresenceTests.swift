@@ -11,7 +11,7 @@ struct PresenceTests {
     @Test(
         "Adding does not prompt; each read prompts once and shows the program and the operation",
         arguments: [AccessControl.Constraint.userPresence, .devicePasscode])
-    func readAsks(constraint: AccessControl.Constraint) throws {
+    func readPrompts(constraint: AccessControl.Constraint) throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add("safe", constraint)
             #expect(items.person.questions.isEmpty)
@@ -26,7 +26,7 @@ struct PresenceTests {
     }
 
     @Test("Reading attributes and checking existence require authentication too, deleting does not")
-    func everythingAsks() throws {
+    func otherCallsPrompt() throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
             #expect(
@@ -119,7 +119,7 @@ struct PresenceTests {
             #expect(try Set(items.read(nil, limit: nil)) == ["a", "b", "c", "open"])
             #expect(items.person.questions.count == 1)
             #expect(try items.read(nil, limit: nil, .skipping) == ["open"])
-            // As many as are wanted are there without asking: the first is one that asks.
+            // The search stops at its limit; the first item requires a prompt.
             #expect(items.status { () throws(KeychainFailure) in _ = try items.read(nil, limit: 1, .forbidden) } == .interactionNotAllowed)
         }
     }

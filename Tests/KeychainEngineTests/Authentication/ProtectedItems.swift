@@ -5,7 +5,7 @@ import KeychainEngine
 import KeychainTestSupport
 import KeychainTesting
 
-/// A keychain with a passcode, a scripted person, and items that ask for them.
+/// A keychain with a passcode, a scripted person, and items that require authentication.
 struct ProtectedItems {
     static let passcode = "swordfish"
 

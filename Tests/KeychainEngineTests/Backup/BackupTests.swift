@@ -11,7 +11,7 @@ struct TwoKeychains {
     let new: LocalKeychain
     /// The folder of the second keychain.
     let newHome: String
-    /// Where `backUp` writes; its folder holds nothing else.
+    /// The path that `backUp` writes to; its folder contains nothing else.
     let backupPath: String
 
     static let password = "a password"
@@ -65,7 +65,7 @@ extension LocalKeychain {
     }
 }
 
-@Suite("Making a portable backup")
+@Suite("Creating a portable backup")
 struct CreateBackupTests {
     @Test("The summary contains the number of saved items, and of omitted items with the reason")
     func summary() throws {
@@ -99,7 +99,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("A file that is there is left as it is, unless it is to be replaced")
+    @Test("An existing file is not changed, unless replacement is requested")
     func existing() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -112,7 +112,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("While locked, in either state, nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
+    @Test("In both locked states nothing is written", arguments: [LockExtent.whenUnlocked, .everything])
     func locked(_ extent: LockExtent) throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret", .always)
@@ -125,7 +125,7 @@ struct CreateBackupTests {
         }
     }
 
-    @Test("Without a keychain there is nothing to save, and none is created")
+    @Test("Without a keychain the backup fails, and no keychain is created")
     func nothingThere() throws {
         try TwoKeychains.with { keychains throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {
@@ -168,7 +168,7 @@ struct CreateBackupTests {
 
 @Suite("A snapshot of a keychain")
 struct SnapshotTests {
-    @Test("It opens with the same key file, and contains the items at the time of the snapshot")
+    @Test("A snapshot opens with the same key file, and contains the items at the time of the snapshot")
     func opens() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("of this device", "secret", .whenUnlockedThisDeviceOnly)
@@ -187,7 +187,7 @@ struct SnapshotTests {
         }
     }
 
-    @Test("It can be taken while the keychain is locked: it opens nothing that is locked")
+    @Test("A snapshot can be taken while the keychain is locked, and is locked too")
     func locked() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -204,7 +204,7 @@ struct SnapshotTests {
         }
     }
 
-    @Test("A file that is there is left as it is, unless it is to be replaced")
+    @Test("An existing file is not changed, unless replacement is requested")
     func existing() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.old.addItem("account", "secret")
@@ -218,7 +218,7 @@ struct SnapshotTests {
         }
     }
 
-    @Test("Where there is no keychain there is nothing to copy")
+    @Test("Without a keychain the snapshot fails")
     func nothingThere() throws {
         try TwoKeychains.with { keychains throws in
             #expect(throws: KeychainFailure(.itemNotFound, "")) {

@@ -162,7 +162,7 @@ struct RestoreBackupTests {
         }
     }
 
-    @Test("The store is no backup under any of its names: reading it so would drop its locks")
+    @Test("The store's file is rejected as a backup under every name, because closing it would drop its locks")
     func storeUnderAnotherName() throws {
         try TwoKeychains.with { keychains throws in
             try keychains.new.addItem("account", "secret")

@@ -16,7 +16,7 @@ final class KernelKeys: Sendable {
 
     deinit {
         for slot in KeyHolderSlot.ofClassKeys {
-            // What has come to its end cannot be removed, but replaced. Text and bytes are copied for the call.
+            // An expired key cannot be removed, but it can be replaced. Text and bytes are copied for the call.
             let serial = unsafe keychain_keyring_add(description(of: slot), [0], 1, 0)
             _ = keychain_keyring_invalidate(serial)
         }
@@ -47,11 +47,11 @@ final class KernelKeys: Sendable {
 
     /// The kernel's description of the key: number, flags, uses, time left, permissions, description.
     func facts(of slot: KeyHolderSlot = .unlocked) throws -> [Substring] {
-        // What was replaced may still be listed for a while, so the number tells. While other tests add and remove keys, the
-        // list may leave one out that is there: it is looked at again.
+        // Replaced keys may still be listed for a while, so the serial numbers are compared. While other tests add and remove
+        // keys, the list may omit an existing one, so it is read again.
         let serial = String(try #require(self.serial(of: slot)), radix: 16)
         for _ in 0..<1_000 {
-            // Read to its end: a whole file at once would be the first part that the kernel gives of it.
+            // Read to the end: one read returns only the first part of this file.
             let list = try FileHandle(forReadingFrom: URL(filePath: "/proc/keys")).readToEnd() ?? Data()
             let all = String(decoding: list, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
             if let facts = all.first(where: { $0[0].drop { $0 == "0" } == serial }) { return facts }
@@ -93,7 +93,7 @@ struct KernelKeyHolderTests {
         let holder = keys.holder()
         try holder.hold([1], timeoutSeconds: nil)
         let serial = try #require(keys.serial())
-        // The session keyring of the tests; it goes with them.
+        // The session keyring of the tests, which ends with the process.
         let link = Process()
         link.executableURL = URL(filePath: "/usr/bin/env")
         link.arguments = ["keyctl", "link", "\(serial)", "@s"]
@@ -129,7 +129,7 @@ struct KernelKeyHolderTests {
         let holder = keys.holder(time: time)
         try holder.hold([1], timeoutSeconds: 2)
         let serial = try #require(keys.serial())
-        // Longer than what the holder would set, so that the key lives and the difference shows.
+        // Longer than the timeout that the holder sets, so that the key does not expire and the difference is visible.
         #expect(keychain_keyring_set_timeout(serial, 10_000) == 0)
         time.pass(seconds: 0.39)
         #expect(try holder.bytes(in: .unlocked) == [1])
@@ -139,7 +139,7 @@ struct KernelKeyHolderTests {
         #expect(try !keys.timeLeft().hasSuffix("h"))
     }
 
-    @Test("The first load of a process restarts the timeout, whichever process stored the key")
+    @Test("The first load of a process restarts the timeout of a key that any process stored")
     func armedByAnother() throws {
         try keys.holder().hold([1], timeoutSeconds: 10_000)
         #expect(keychain_keyring_set_timeout(try #require(keys.serial()), 600) == 0)
@@ -176,7 +176,7 @@ struct KernelKeyHolderTests {
     }
 
     @Test(
-        "Keys from before a lock are removed and not returned, whichever process locked",
+        "Keys from before a lock by any process are removed and not returned",
         arguments: [LockExtent.whenUnlocked, .everything], [false, true])
     func locked(extent: LockExtent, isInUserNamespace: Bool) throws {
         let holder = keys.holder(isInUserNamespace: isInUserNamespace)
@@ -190,7 +190,7 @@ struct KernelKeyHolderTests {
         #expect(try holder.bytes(in: .unlocked, at: epoch) == [2])
     }
 
-    @Test("Every thread can load what one has held, with a holder that knows the key and with one that does not")
+    @Test("Every thread can load a payload that another has held, with the same holder and with a new one")
     func threads() throws {
         let keys = keys
         let holder = keys.holder()

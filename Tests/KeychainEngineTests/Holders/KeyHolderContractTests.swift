@@ -124,7 +124,7 @@ final class ManualTime: ContinuousTime {
     }
 }
 
-@Suite("Both key holders obey the contract of key holders")
+@Suite("Both key holders satisfy the contract of key holders")
 struct KeyHolderContractTests {
     private func memorySubject(_ fault: BrokenKeyHolder.Fault?? = nil) -> KeyHolderContract.Subject {
         let time = ManualTime()
@@ -149,7 +149,7 @@ struct KeyHolderContractTests {
         let keys = KernelKeys()
         func holder() -> KernelKeyHolder { keys.holder(isInUserNamespace: isInUserNamespace) }
         let subject = KeyHolderContract.Subject(holder: holder(), other: holder()) { seconds in
-            // The kernel ends a key's time up to two seconds late. Once it has ended one, there is nothing more to wait for.
+            // The kernel expires keys up to two seconds late. Waiting ends when one has expired.
             let held = KeyHolderSlot.ofClassKeys.filter { keys.serial(of: $0) != nil }
             let end = ContinuousClock.now + .seconds(Double(seconds))
             let latest = end + .seconds(2)
@@ -166,13 +166,13 @@ struct KeyHolderContractTests {
         #expect(KeyHolderContract.rules.contains { $0.violations(of: memorySubject(fault)) != [] })
     }
 
-    @Test("A holder that does nothing wrong behind the same wrapper is not")
+    @Test("The same wrapper without a fault passes")
     func wrapped() {
         for rule in KeyHolderContract.rules { #expect(rule.violations(of: memorySubject(.some(nil))) == []) }
     }
 }
 
-@Suite("Choosing a key holder")
+@Suite("Selecting a key holder")
 struct KeyHolderSelectionTests {
     private func kind(of selection: KeyHolderSelection) throws -> KeyHolderKind {
         try selection.makeHolder(storeID: .random(), epochSource: ManualEpoch().source).kind
@@ -190,7 +190,7 @@ struct KeyHolderSelectionTests {
         #expect(try kind(of: .kernelKeyring) == expected)
     }
 
-    @Test("The first user namespace is the one where every user is who he is")
+    @Test("The initial user namespace maps every user to itself")
     func userNamespace() {
         #expect(CurrentProcess.isInInitialUserNamespace(uidMap: "         0          0 4294967295\n"))
         for map in ["         0       1000          1\n", "0 0 1\n1 1 4294967294\n", "0 0 4294967294", "", nil] {

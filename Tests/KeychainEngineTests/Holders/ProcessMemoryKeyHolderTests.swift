@@ -61,7 +61,7 @@ struct ProcessMemoryKeyHolderTests {
     }
 
     @Test("The periodic check wipes keys after their timeout and after a lock of the store")
-    func look() throws {
+    func periodicCheck() throws {
         try unlock(timeoutSeconds: 60)
         time.pass(seconds: 59)
         #expect(keys.removeExpired())
@@ -75,7 +75,7 @@ struct ProcessMemoryKeyHolderTests {
     }
 
     @Test("If the lock epoch cannot be read for five seconds, the keys are removed")
-    func blind() throws {
+    func epochUnreadable() throws {
         try unlock()
         let before = try epoch.source()
         epoch.breakDown()
@@ -83,7 +83,7 @@ struct ProcessMemoryKeyHolderTests {
         time.pass(seconds: 4.9)
         #expect(keys.removeExpired())
         #expect(heldSlots == KeyHolderSlot.ofClassKeys)
-        // Seen once between, it counts from the start again.
+        // A successful read in between restarts the five seconds.
         epoch.set(before)
         #expect(keys.removeExpired())
         epoch.breakDown()
@@ -97,9 +97,9 @@ struct ProcessMemoryKeyHolderTests {
     }
 
     @Test("An unlock during a check is not undone by the lock epoch that the check read before")
-    func unlockDuringLook() throws {
+    func unlockDuringCheck() throws {
         let (epoch, keys, storeID) = (epoch, keys, storeID)
-        // Reading the count gives the one from before; then comes a lock, and after it an unlock.
+        // The check reads the old epoch; then another process locks, and this one unlocks.
         let disturbed = ProcessMemoryKeyHolder(
             storeID: storeID,
             epochSource: { () throws(KeychainFailure) in

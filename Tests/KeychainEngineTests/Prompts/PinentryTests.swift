@@ -20,7 +20,7 @@ struct MisbehavingPinentry {
     private let folder: TemporaryDirectory
     private let name: String
 
-    /// See `ScriptedPinentry`, which is what it runs.
+    /// The program is `ScriptedPinentry`.
     init(_ steps: String...) throws {
         folder = try TemporaryDirectory()
         // A unique name of at most 15 bytes, the limit of the kernel for process names.
@@ -30,7 +30,7 @@ struct MisbehavingPinentry {
         try steps.joined(separator: "\n").write(toFile: path + ".script", atomically: true, encoding: .utf8)
     }
 
-    /// Asks through it, as from a desktop.
+    /// Prompts through the program, as on a desktop.
     func ask(
         _ question: PresenceQuestion = .sample(), environment: [String: String] = ["DISPLAY": ":nowhere"]
     ) -> Outcome {
@@ -54,7 +54,7 @@ struct MisbehavingPinentry {
         }
     }
 
-    /// What it was told, line by line; first the names of its variables and the like.
+    /// The lines of the program's log: first its environment, then the requests.
     var requests: [String] {
         let log = (try? String(contentsOfFile: path + ".log", encoding: .utf8)) ?? ""
         return log.split(separator: "\n").map(String.init)
@@ -134,7 +134,7 @@ struct PinentryTests {
     }
 
     @Test(
-        "The program's errors keep their meaning",
+        "Each error of the program has its own refusal",
         arguments: [
             (83_886_179, .canceled), (99, .canceled), (83_886_278, .canceled), (83_886_194, .canceled), (83_918_950, .promptUnavailable),
             (83_918_952, .promptUnavailable), (83_886_165, .promptUnavailable), (83_886_383, .promptUnavailable), (83_886_081, .failed),
@@ -147,7 +147,7 @@ struct PinentryTests {
         #expect(!pinentry.isStillRunning)
     }
 
-    @Test("A timeout error at the timeout is one; an earlier one is how pinentry-tty reports ^C")
+    @Test("A timeout error at the deadline is a timeout; an earlier one is a cancellation, which pinentry-tty reports so")
     func timeout() throws {
         #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say ERR 83886142 Timeout").ask() == .canceled)
         let late = try MisbehavingPinentry("say OK", "until GETPIN", "sleep 4000", "say ERR 83886142 Timeout", "sleep 60000")
@@ -191,7 +191,7 @@ struct PinentryTests {
         #expect(!pinentry.isStillRunning)
     }
 
-    @Test("Several lines of data are one answer, up to what a passcode may have")
+    @Test("Several lines of data are one answer, up to the maximum size of a passcode")
     func severalLines() throws {
         let line = String(repeating: "x", count: 512)
         #expect(try MisbehavingPinentry("say OK", "until GETPIN", "say D ab", "say S X", "say D cd", "say OK").ask() == .text("abcd"))
@@ -206,7 +206,7 @@ struct PinentryTests {
         #expect(early.ask() == .text("x"))
     }
 
-    @Test("An inquiry is answered, and its result is awaited")
+    @Test("An inquiry is answered, and the response after it is read")
     func inquiry() throws {
         let quality = try MisbehavingPinentry("say OK", "until GETPIN", "say INQUIRE QUALITY x", "until END", "say D x", "say OK")
         #expect(quality.ask() == .text("x"))
@@ -214,7 +214,7 @@ struct PinentryTests {
         #expect(unknown.ask() == .canceled)
     }
 
-    @Test("A new password is typed twice: by the program if it can, else it is asked twice")
+    @Test("A new password is entered twice: in one prompt if the program supports it, otherwise in two")
     func newPassword() throws {
         let able = try MisbehavingPinentry("say OK", "until GETPIN", "say S PIN_REPEATED", "say D new", "say OK")
         #expect(able.ask(.sample(.newApplicationPassword)) == .text("new"))
@@ -233,7 +233,7 @@ struct PinentryTests {
         #expect(never.ask(.sample(.newApplicationPassword)) == .failed)
     }
 
-    @Test("No request is longer than a line may be, whatever the program that asks says of itself")
+    @Test("No request exceeds the maximum line length, even with a long reason")
     func longRequests() throws {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say D x", "say OK")
         let long = String(repeating: "100 % é\u{1B}]0;x\u{7}", count: 5_000)
@@ -245,7 +245,7 @@ struct PinentryTests {
     }
 
     @Test(
-        "A path that is not absolute or not a program is an error, and no prompt can be shown",
+        "A path that is not absolute or not executable is an error, and no prompt can be shown",
         arguments: ["pinentry", "/nowhere/pinentry", "/etc", "/etc/passwd"])
     func noProgram(_ path: String) {
         let verifier = PinentryVerifier(path: path, environment: PromptEnvironment())
@@ -267,7 +267,7 @@ struct AssuanRequestTests {
         #expect(Self.line("100 %\r\n\u{0}\u{7F} é+\\") == "SETDESC 100 %25%0D%0A%00%7F é+\\\n")
     }
 
-    @Test("A line has at most 1000 bytes, and what is cut ends at a whole character with an ellipsis")
+    @Test("A line has at most 1000 bytes; longer text is truncated at a character boundary, with an ellipsis")
     func length() {
         let most = AssuanRequest.lineByteLimit - "SETDESC \n".utf8.count
         #expect(Self.line(String(repeating: "x", count: most)).utf8.count == 1_000)

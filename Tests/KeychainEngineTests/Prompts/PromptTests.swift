@@ -7,7 +7,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("A question in words")
+@Suite("The text of a prompt")
 struct PresenceTextTests {
     private static func text(
         _ secret: PresenceQuestion.Secret = .passcode, requester: String = "/usr/bin/mytool", purpose: String = "read an item",
@@ -73,7 +73,7 @@ struct PresenceTextTests {
         #expect(text.description.hasSuffix("é…\""))
         #expect(text.description.utf8.count < 800)
         #expect((text.cancelTitle ?? "").utf8.count <= 40)
-        // One character may be as long as one likes.
+        // A single character can have any number of bytes.
         let tall = "a" + String(repeating: "\u{301}", count: 10_000)
         #expect(Self.text(reason: "x" + tall).description.utf8.count < 800)
     }
@@ -91,7 +91,7 @@ struct PromptTurnTests {
         }
     }
 
-    /// A question that is held up until a test opens it, and counts how often it is asked.
+    /// A question that blocks until a test releases it, and counts its prompts.
     private final class Question: Sendable {
         private let count = Atomic(0)
         private let isOpen = TimedLock()

@@ -30,9 +30,9 @@ struct RealPinentryTests {
         try empty.wait(for: "Passcode:")
         empty.type("\n")
         #expect(try empty.report() == ["can ask true", "empty"] + Self.tidy)
-        let nobody = try TerminalJob(pinentry: Self.onTerminal, timeoutSeconds: 4)
-        try nobody.wait(for: "Passcode:")
-        #expect(try nobody.report() == ["can ask true", "timedOut"] + Self.tidy)
+        let unanswered = try TerminalJob(pinentry: Self.onTerminal, timeoutSeconds: 4)
+        try unanswered.wait(for: "Passcode:")
+        #expect(try unanswered.report() == ["can ask true", "timedOut"] + Self.tidy)
         let new = try TerminalJob(pinentry: Self.onTerminal, secret: "new", expecting: "new one")
         try new.wait(for: "New password:")
         new.type("new one\n")
@@ -88,7 +88,7 @@ struct RealPinentryTests {
     }
 
     @Test("Without a terminal and a display no prompt can be shown", arguments: [onTerminal, onWholeScreen])
-    func nobody(_ pinentry: String) throws {
+    func noPromptPossible(_ pinentry: String) throws {
         try withTemporaryDirectory { home in
             try "".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
             let run = try ChildProcess.run(
@@ -177,7 +177,7 @@ final class TerminalJob {
         close(screen)
     }
 
-    /// Waits until that is shown, after everything that was waited for before; gives what came before it.
+    /// Waits until `text` appears after the text of the previous wait, and returns the output before it.
     @discardableResult
     func wait(for text: String) throws -> String {
         let deadline = Date(timeIntervalSinceNow: Self.deadlineSeconds)
@@ -193,7 +193,7 @@ final class TerminalJob {
             guard Date() < deadline, unsafe poll(&request, 1, 1_000) >= 0 else { break }
             guard request.revents != 0 else { continue }
             let count = unsafe read(screen, &chunk, chunk.count)
-            // A terminal whose last user is gone answers an error.
+            // Reading a pseudo-terminal that no process has open fails.
             guard count > 0 else { break }
             show(chunk.prefix(count))
         }
@@ -210,14 +210,14 @@ final class TerminalJob {
         _ = unsafe write(screen, text, text.utf8.count)
     }
 
-    /// What the program says of its answer and itself, and what its shell says of the terminal, to the end.
+    /// The remaining lines: the program's result, and the shell's report of the terminal.
     func report() throws -> [String] {
         let report = try child.readToEnd(withinSeconds: Self.deadlineSeconds)
         _ = try child.waitUntilEnded()
         return report.split(separator: "\n").map(String.init)
     }
 
-    /// The next line of it.
+    /// The next line of the output.
     func nextReport() throws -> String? { try child.readLine(withinSeconds: Self.deadlineSeconds) }
 
     /// The output that no call has waited for.

@@ -15,7 +15,7 @@ struct SystemPresenceVerifierTests {
         try MisbehavingPinentry("say OK", "until GETPIN", "say D \(text)", "say OK")
     }
 
-    @Test("A program that is named is used, with a display and without")
+    @Test("A configured program is used with and without a display")
     func named() throws {
         let pinentry = try Self.answering("named")
         for environment in [Self.display, PromptEnvironment()] {
@@ -25,7 +25,7 @@ struct SystemPresenceVerifierTests {
         }
     }
 
-    @Test("A program that is named and fails is not replaced by another")
+    @Test("If a configured program fails, no other program is used")
     func namedAndMissing() throws {
         let other = try Self.answering("other")
         let verifier = SystemPresenceVerifier(.program("/nowhere/pinentry"), environment: Self.display, standardPaths: [other.path])
@@ -34,7 +34,7 @@ struct SystemPresenceVerifierTests {
         #expect(other.requests == [])
     }
 
-    @Test("Where there is a display, the first program of the list that exists is used", arguments: ["DISPLAY", "WAYLAND_DISPLAY"])
+    @Test("With a display, the first existing program of the list is used", arguments: ["DISPLAY", "WAYLAND_DISPLAY"])
     func listed(_ variable: String) throws {
         let (first, second) = (try Self.answering("first"), try Self.answering("second"))
         let environment = PromptEnvironment([variable: "somewhere"])
@@ -52,13 +52,13 @@ struct SystemPresenceVerifierTests {
         #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == outcome)
     }
 
-    @Test("Every standard place is an absolute path")
+    @Test("Every standard path is absolute")
     func places() {
         #expect(PinentrySelection.standardPaths.first == "/usr/bin/pinentry")
         #expect(PinentrySelection.standardPaths.allSatisfy { $0.hasPrefix("/usr/bin/pinentry") })
     }
 
-    @Test("Without a display the question is asked on the terminal", arguments: [nil, ""] as [String?])
+    @Test("Without a display the prompt is shown on the terminal", arguments: [nil, ""] as [String?])
     func terminal(_ variable: String?) throws {
         let job = try TerminalJob(pinentry: variable, isPinentrySet: variable != nil, expecting: "12345")
         try job.wait(for: "Passcode: ")
@@ -86,7 +86,7 @@ struct SystemPresenceVerifierTests {
     }
 }
 
-@Suite("Every presence verifier obeys the contract", .blocking)
+@Suite("Every presence verifier satisfies the contract", .blocking)
 struct PresenceVerifierContractTests {
     /// Keeps the program's folder for as long as the verifier.
     private struct Odd: PresenceVerifier {

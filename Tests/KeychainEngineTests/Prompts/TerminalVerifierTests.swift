@@ -88,10 +88,10 @@ struct TerminalVerifierTests {
     }
 
     @Test("In the background of a terminal, and without one, no prompt can be shown")
-    func nobody() throws {
+    func noPromptPossible() throws {
         let report = try TerminalJob(inForeground: false).report()
-        let nobody = #"promptUnavailable("the process is in the background of its terminal")"#
-        #expect(report == ["can ask false", nobody] + Self.tidy)
+        let background = #"promptUnavailable("the process is in the background of its terminal")"#
+        #expect(report == ["can ask false", background] + Self.tidy)
         try withTemporaryDirectory { home in
             try "".write(toFile: home + "/expected", atomically: true, encoding: .utf8)
             let run = try ChildProcess.run(
@@ -121,13 +121,13 @@ struct TypedLineTests {
         return line
     }
 
-    @Test("A line break ends it and is no part of it", arguments: ["secret\n", "secret\r", "secret\nmore"])
+    @Test("A line break ends the line and is not part of it", arguments: ["secret\n", "secret\r", "secret\nmore"])
     func lineBreak(_ typed: String) {
         #expect(line(typed).end == .complete)
         #expect(line(typed).bytes == Array("secret".utf8))
     }
 
-    @Test("Erase takes a whole character back, kill the whole line, and there may be nothing to take")
+    @Test("Erase removes a whole character, kill removes the whole line, and both accept an empty line")
     func editing() {
         #expect(line(Array("aé".utf8) + [Self.erase]).bytes == Array("a".utf8))
         #expect(line(Array("ab".utf8) + [0x08]).bytes == Array("a".utf8))
@@ -135,13 +135,13 @@ struct TypedLineTests {
         #expect(line(Array("ab".utf8) + [Self.kill] + Array("c".utf8)).bytes == Array("c".utf8))
     }
 
-    @Test("End of file cancels an empty line and ends another")
+    @Test("End of file cancels if the line is empty, and otherwise ends the line")
     func endOfFile() {
         #expect(line([Self.endOfFile]).end == .canceled)
         #expect(line(Array("a".utf8) + [Self.endOfFile]).end == .complete)
     }
 
-    @Test("Interrupt cancels whatever was typed")
+    @Test("Interrupt cancels with any input")
     func interrupt() {
         #expect(line([Self.interrupt]).end == .canceled)
         #expect(line(Array("a".utf8) + [Self.interrupt]).end == .canceled)
@@ -154,7 +154,7 @@ struct TypedLineTests {
         #expect(line(String(repeating: "a", count: 10_000) + "\n", limit: 20_000).bytes.count == 10_000)
     }
 
-    @Test("An unfinished line has no end")
+    @Test("A line without a line break is incomplete")
     func unfinished() {
         #expect(line("abc").end == nil)
     }

@@ -60,7 +60,7 @@ struct KeyFileTests {
         }
     }
 
-    @Test("It keeps its provisional name until the store's name was flushed")
+    @Test("The key file keeps its provisional name until the store's directory entry is flushed")
     func storeNameNotFlushed() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)

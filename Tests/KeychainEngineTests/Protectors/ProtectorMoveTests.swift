@@ -34,7 +34,7 @@ struct ProtectedHome {
         }
     }
 
-    /// What is held for this store in this process goes, the device secret too: as at the end of the process.
+    /// Removes all keys held for this store in this process, including the device secret, as the end of the process does.
     func forgetWhatIsHeld(_ keychain: LocalKeychain) throws {
         guard let id = try keychain.report().store?.id else { return }
         let holder = ProcessMemoryKeyHolder(storeID: id, epochSource: { LockEpoch(rawValue: 0) })
@@ -165,7 +165,7 @@ struct ProtectorMoveTests {
         }
     }
 
-    @Test("A leftover of an earlier change opens nothing, is reported, and is removed by the same command")
+    @Test("A leftover key file of an earlier change opens nothing, is reported, and is removed by repeating the change")
     func leftover() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -214,7 +214,7 @@ struct ProtectorMoveTests {
 
 @Suite("A recovery key")
 struct RecoveryKeyUseTests {
-    @Test("It restores access when the key file is lost; the passcode is still needed", arguments: [false, true])
+    @Test("The recovery key restores access if the key file is lost; the passcode is still required", arguments: [false, true])
     func lostKeyFile(withPasscode: Bool) throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -259,7 +259,7 @@ struct RecoveryKeyUseTests {
         }
     }
 
-    @Test("It restores access after the TPM was cleared or replaced, and no item was deleted meanwhile", arguments: [false, true])
+    @Test("The recovery key restores access after the TPM was cleared or replaced, and no item is lost", arguments: [false, true])
     func clearedChip(withPasscode: Bool) throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()
@@ -297,7 +297,7 @@ struct RecoveryKeyUseTests {
         }
     }
 
-    @Test("It is rejected if created without the set passcode, used when nothing is lost, or mistyped")
+    @Test("The recovery key is rejected if it is created without the set passcode, used although nothing is lost, or mistyped")
     func refused() throws {
         try ProtectedHome.with { home in
             let keychain = try home.keychain()

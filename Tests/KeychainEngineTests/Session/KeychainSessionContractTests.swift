@@ -136,7 +136,7 @@ extension SessionStatus {
     }
 }
 
-@Suite("Every keychain obeys the contract of a keychain with a lock")
+@Suite("Every keychain satisfies the contract of a keychain with a lock")
 struct KeychainSessionContractTests {
     @Test("The keychain in a file, with keys in memory", arguments: KeychainSessionContract.rules)
     func fileKeychain(rule: KeychainSessionContract) throws {
@@ -161,7 +161,7 @@ struct KeychainSessionContractTests {
         try withLocalKeychain(holder: .automatic) { keychain, home in
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: .automatic)
             let subject = KeychainSessionContract.Subject(keychain: keychain, other: other) { seconds in
-                // The kernel ends a key's time up to two seconds late. Looking at the state does not restart it.
+                // The kernel expires keys up to two seconds late. Reading the state does not restart the timeout.
                 let end = ContinuousClock.now + .seconds(Double(seconds))
                 let latest = end + .seconds(2)
                 while ContinuousClock.now < latest {

@@ -102,7 +102,7 @@ struct PasscodeTests {
     }
 
     @Test("An item added after the confirmation prevents the removal of the passcode")
-    func removalIsAgreedOn() throws {
+    func removalRequiresConfirmation() throws {
         try withLocalKeychain { keychain, _ in
             try keychain.set("swordfish")
             let removal = try keychain.passcodeRemoval(try Passcode(text: "swordfish"))

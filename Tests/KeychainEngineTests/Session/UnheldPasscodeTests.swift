@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A passcode whose keys cannot be held")
 struct UnheldPasscodeTests {
-    /// As the kernel's keyring when the quota of keys is used up.
+    /// Fails like the kernel's keyring when the quota is used up.
     private struct FullHolder: KeyHolder {
         let kind = KeyHolderKind.processMemory
 
@@ -28,7 +28,7 @@ struct UnheldPasscodeTests {
         func discard(_ slot: KeyHolderSlot, ticket: UInt64) {}
     }
 
-    @Test("It is neither set nor changed, and the error states a remedy")
+    @Test("The passcode is neither set nor changed, and the error has a remedy")
     func passcode() throws {
         let memory = try InMemoryKeychain()
         let sound = memory.keychain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // swift-format-ignore-file
-// Written in the style of such wrappers, not in ours: that is the point.
+// Deliberately written in the style of such wrappers.
 
 import Foundation
 import KeychainServices

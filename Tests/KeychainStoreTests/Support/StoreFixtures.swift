@@ -139,7 +139,7 @@ struct DirectoryCopy {
     }
 }
 
-/// A database opened without the store, as another program could that knows the format.
+/// A database opened without the store, as by another program.
 @safe final class RawDatabase {
     // Valid until `deinit`.
     private let handle: OpaquePointer
