@@ -93,12 +93,12 @@ final class ConstraintTarget: FuzzTarget {
 private struct NoKeys: KeyProvider {
     var keybagGeneration: UInt64 { 1 }
 
-    func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 { throw Self.failure() }
+    func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 { throw Self.failure() }
 
-    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability { .missing }
+    func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability { .missing }
 
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         throw Self.failure()

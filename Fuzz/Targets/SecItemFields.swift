@@ -8,7 +8,7 @@ internal import Foundation
 struct SecItemFields: Equatable {
     private let itemClass: ItemClass
     private let attributes: ItemAttributes
-    private let accessibility: Accessibility?
+    private let accessibility: ItemAccessibility?
     private let accessControl: SecAccessControl?
     private let synchronizable: ParsedItemDictionary.Synchronizable?
     private let tombstone: Bool?

@@ -67,7 +67,7 @@ enum SecItemInput {
     }
 
     private static func accessControl(_ reader: inout InputReader) -> SecAccessControl? {
-        let classes = Accessibility.allCases
+        let classes = ItemAccessibility.allCases
         let accessibility = classes[reader.choice(below: classes.count)]
         let flags = SecAccessControlCreateFlags(rawValue: CFOptionFlags(reader.byte()) | CFOptionFlags(reader.byte()) << 14)
         // The error is ignored.

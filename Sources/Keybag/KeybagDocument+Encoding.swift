@@ -231,7 +231,7 @@ extension KeybagDocument {
             guard entry.wrapping == wrapping(of: entry.id.accessibility, isPasscodeSet: isPasscodeSet) else { throw malformed() }
             entries.append(entry)
         }
-        for accessibility in Accessibility.allCases where wrapping(of: accessibility, isPasscodeSet: isPasscodeSet) != nil {
+        for accessibility in ItemAccessibility.allCases where wrapping(of: accessibility, isPasscodeSet: isPasscodeSet) != nil {
             guard entries.contains(where: { $0.id.accessibility == accessibility }) else { throw malformed() }
         }
         return entries
@@ -241,7 +241,7 @@ extension KeybagDocument {
         guard let code = reader.readByte(), let generation = reader.readUInt32(), let wrappingCode = reader.readByte(),
             let wrappedKey = reader.readBytes(KeyWrapping.wrappedByteCount), let check = reader.readBytes(ClassKeyCheck.byteCount)
         else { throw malformed() }
-        guard let accessibility = Accessibility(code: code), let wrapping = Wrapping(rawValue: wrappingCode) else { throw newer() }
+        guard let accessibility = ItemAccessibility(code: code), let wrapping = Wrapping(rawValue: wrappingCode) else { throw newer() }
         guard generation > 0 else { throw malformed() }
         return ClassKeyEntry(
             id: ClassKeyID(accessibility, generation: generation), wrapping: wrapping, wrappedKey: Array(wrappedKey),
@@ -250,7 +250,7 @@ extension KeybagDocument {
     }
 
     /// The key that wraps the keys of a class; nil if the class has no keys.
-    static func wrapping(of accessibility: Accessibility, isPasscodeSet: Bool) -> Wrapping? {
+    static func wrapping(of accessibility: ItemAccessibility, isPasscodeSet: Bool) -> Wrapping? {
         if accessibility.holderSlot != nil && isPasscodeSet { return .passcodeKey }
         return accessibility == .whenPasscodeSetThisDeviceOnly ? nil : .deviceKey
     }

@@ -84,7 +84,7 @@ package struct KeybagDocument: Sendable {
     }
 
     /// The newest generation of a class, which new writes use.
-    func newestGeneration(of accessibility: Accessibility) -> UInt32? {
+    func newestGeneration(of accessibility: ItemAccessibility) -> UInt32? {
         classKeys.last { $0.id.accessibility == accessibility }?.id.generation
     }
 }

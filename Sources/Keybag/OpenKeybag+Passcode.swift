@@ -135,7 +135,7 @@ extension OpenKeybag {
     private func addNextGeneration(to keys: inout [ClassKeyID: SharedClassKey]) throws(KeychainFailure) {
         let (generation, isTooHigh) = currentPasscodeGeneration.addingReportingOverflow(1)
         guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed again", subject: .keybag) }
-        for accessibility in Accessibility.allCases where accessibility.holderSlot != nil {
+        for accessibility in ItemAccessibility.allCases where accessibility.holderSlot != nil {
             let id = ClassKeyID(accessibility, generation: generation)
             keys[id] = try SharedClassKey(random: id)
         }

@@ -85,7 +85,7 @@ package final class OpenKeybag: Sendable {
 
     /// The classes of a keybag without a passcode, in the order of their codes.
     private static let deviceBoundClasses =
-        Accessibility.allCases
+        ItemAccessibility.allCases
         .filter { $0 != .whenPasscodeSetThisDeviceOnly }
         .sorted { $0.code < $1.code }
 
@@ -148,7 +148,7 @@ extension OpenKeybag {
 extension OpenKeybag: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
 
-    package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
+    package func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
             throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
@@ -158,7 +158,7 @@ extension OpenKeybag: KeyProvider {
     package func scopedToCall() -> any KeyProvider { isPasscodeSet ? CallScopedKeys(of: self) : self }
 
     package func availability(
-        of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+        of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading
     ) -> KeyAvailability {
         availability(of: ClassKeyID(accessibility, generation: generation)) { slot throws(KeychainFailure) in
             try load(slot, for: .use, lockEpoch: lockEpoch)
@@ -166,7 +166,7 @@ extension OpenKeybag: KeyProvider {
     }
 
     package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try withClassKey(

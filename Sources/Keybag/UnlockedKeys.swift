@@ -23,7 +23,7 @@ package final class UnlockedKeys: Sendable {
     }
 
     /// The same without the keys of other classes, and without the presence key pair.
-    private func limited(to classes: Set<Accessibility>) -> UnlockedKeys {
+    private func limited(to classes: Set<ItemAccessibility>) -> UnlockedKeys {
         UnlockedKeys(
             document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil, passcodeSecret: nil)
     }
@@ -34,7 +34,7 @@ package final class UnlockedKeys: Sendable {
     /// The keys for items of these classes that require user presence.
     ///
     /// Throws `.authFailed` if the keybag has no presence key pair.
-    package func presenceRelease(for classes: Set<Accessibility>) throws(KeychainFailure) -> PresenceRelease {
+    package func presenceRelease(for classes: Set<ItemAccessibility>) throws(KeychainFailure) -> PresenceRelease {
         guard let presence else {
             throw KeychainFailure.passcodeNotSet()
         }
@@ -68,7 +68,7 @@ extension UnlockedKeys: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
     package var keybagIdentity: KeybagIdentity { document.identity }
 
-    package func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
+    package func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
             throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)
         }
@@ -76,13 +76,13 @@ extension UnlockedKeys: KeyProvider {
     }
 
     package func availability(
-        of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+        of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading
     ) -> KeyAvailability {
         keys[ClassKeyID(accessibility, generation: generation)] == nil ? .missing : .available
     }
 
     package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try body(key(ClassKeyID(accessibility, generation: generation)).classKey)

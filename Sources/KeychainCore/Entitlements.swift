@@ -134,7 +134,7 @@ extension Entitlements {
     }
 
     /// Apple's default: a class of its own for the group of the push service, `ak` for all others.
-    private static func defaultAccessibility(in group: String) -> Accessibility {
+    private static func defaultAccessibility(in group: String) -> ItemAccessibility {
         group == "com.apple.apsd" ? .alwaysThisDeviceOnly : .whenUnlocked
     }
 }

@@ -117,14 +117,14 @@ package struct UpdateRequest: Sendable {
     /// The new protection, constraints included; nil keeps the old one.
     package var accessControl: AccessControl?
     /// The new protection class, with unchanged constraints.
-    package var accessibility: Accessibility?
+    package var accessibility: ItemAccessibility?
     /// Whether a moved item leaves a tombstone; nil: synchronizable items do, local ones do not.
     package var leavesTombstone: Bool?
     package var authentication: Authentication
 
     package init(
         query: ItemQuery, changes: ItemAttributes = ItemAttributes(), secret: Data? = nil, accessControl: AccessControl? = nil,
-        accessibility: Accessibility? = nil,
+        accessibility: ItemAccessibility? = nil,
         leavesTombstone: Bool? = nil, authentication: Authentication = Authentication()
     ) {
         self.query = query

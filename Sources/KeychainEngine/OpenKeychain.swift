@@ -63,7 +63,7 @@ package final class OpenKeychain: Sendable {
     func keychain(openingWith keys: UnlockedKeys) throws(KeychainFailure) -> SealedKeychain {
         let keychain = keychain.with(keys: keys)
         guard keys.hasPresenceKeyPair else { return keychain }
-        return keychain.with(constraintKeys: ConstraintKeys(presence: try keys.presenceRelease(for: Set(Accessibility.allCases))))
+        return keychain.with(constraintKeys: ConstraintKeys(presence: try keys.presenceRelease(for: Set(ItemAccessibility.allCases))))
     }
 
     /// Whether another process has changed the keybag since this keychain was opened.

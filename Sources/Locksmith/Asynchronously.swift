@@ -123,7 +123,7 @@ public struct AsynchronousLocksmith: Sendable {
     ) async throws {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
-        try await withBlockingCalls { try ItemDescription(of: item).create(value, with: SecItemClient.add) }
+        try await withBlockingCalls { try ItemDescription(of: item).create(value, with: RequestPerformer.add) }
     }
 
     /// Reads the data of an account; returns nil if it is missing or cannot be read.
@@ -167,7 +167,7 @@ public struct AsynchronousLocksmith: Sendable {
         let item = StoredAccount(account: userAccount, service: service)
         let value = try KeyedArchiveWriter.write(data)
         try await withBlockingCalls {
-            try ItemDescription(of: item).update(value, with: SecItemClient.update, orAddingWith: SecItemClient.add)
+            try ItemDescription(of: item).update(value, with: RequestPerformer.update, orAddingWith: RequestPerformer.add)
         }
     }
 

@@ -44,11 +44,11 @@ extension CodableSecureStorable {
     }
 
     private var creationClosure: PerformRequestClosureType {
-        (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? SecItemClient.add
+        (self as? any CreateableSecureStorable)?.performCreateRequestClosure ?? RequestPerformer.add
     }
 
     private var updateClosure: PerformUpdateRequestClosureType {
-        (self as? any CreateableSecureStorable)?.performUpdateRequestClosure ?? SecItemClient.update
+        (self as? any CreateableSecureStorable)?.performUpdateRequestClosure ?? RequestPerformer.update
     }
 
     private static func archive(_ payload: Payload) throws -> Data {

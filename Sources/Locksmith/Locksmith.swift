@@ -155,7 +155,7 @@ public struct Locksmith {
     /// - Throws: A ``LocksmithError``, for example ``LocksmithError/interactionNotAllowed`` if an item is locked or
     ///   ``LocksmithError/decode`` if all are damaged.
     public static func userAccounts(inService service: String = LocksmithDefaultService) throws -> [String] {
-        let (status, items) = SecItemClient.allAttributes(matching: [
+        let (status, items) = RequestPerformer.allAttributes(matching: [
             kSecClass as String: LocksmithSecurityClass.genericPassword.rawValue,
             kSecAttrService as String: service,
             kSecMatchLimit as String: kSecMatchLimitAll as String,

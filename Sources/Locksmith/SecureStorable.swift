@@ -62,10 +62,10 @@ public protocol CreateableSecureStorable: SecureStorable {
 
 extension CreateableSecureStorable {
     /// Calls `SecItemAdd`.
-    public var performCreateRequestClosure: PerformRequestClosureType { SecItemClient.add }
+    public var performCreateRequestClosure: PerformRequestClosureType { RequestPerformer.add }
 
     /// Calls `SecItemUpdate`.
-    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { SecItemClient.update }
+    public var performUpdateRequestClosure: PerformUpdateRequestClosureType { RequestPerformer.update }
 
     /// Stores a new item.
     ///
@@ -124,7 +124,7 @@ public protocol ReadableSecureStorable: SecureStorable {
 
 extension ReadableSecureStorable {
     /// Calls `SecItemCopyMatching`.
-    public var performReadRequestClosure: PerformRequestClosureType { SecItemClient.copyMatching }
+    public var performReadRequestClosure: PerformRequestClosureType { RequestPerformer.copyMatching }
 
     /// Reads the item; returns nil if it is missing or cannot be read.
     ///
@@ -215,7 +215,7 @@ public protocol DeleteableSecureStorable: SecureStorable {
 
 extension DeleteableSecureStorable {
     /// Calls `SecItemDelete`.
-    public var performDeleteRequestClosure: PerformRequestClosureType { SecItemClient.delete }
+    public var performDeleteRequestClosure: PerformRequestClosureType { RequestPerformer.delete }
 
     /// Deletes the item.
     ///

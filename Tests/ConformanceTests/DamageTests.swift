@@ -101,10 +101,10 @@ struct DamageCases {
     @Test(
         "Case 50: the replacement of a damaged item is protected at least like a new item and like the damaged row",
         arguments: [
-            (Accessibility.whenUnlocked, "ak"), (.afterFirstUnlock, "ak"), (.always, "ak"), (.whenUnlockedThisDeviceOnly, "aku"),
+            (ItemAccessibility.whenUnlocked, "ak"), (.afterFirstUnlock, "ak"), (.always, "ak"), (.whenUnlockedThisDeviceOnly, "aku"),
             (.afterFirstUnlockThisDeviceOnly, "aku"), (.alwaysThisDeviceOnly, "aku"),
         ])
-    func protectionOfReplacement(claimed: Accessibility, expected: String) throws {
+    func protectionOfReplacement(claimed: ItemAccessibility, expected: String) throws {
         let reference = try #require(add(Item.generic().with(kSecReturnPersistentRef, true)).data)
         try StoredRows.change(reference) { row in
             row.header.accessibility = claimed

@@ -290,7 +290,7 @@ extension ItemStoreContract {
         var rows: [SealedRow] = []
         var account: UInt64 = 0
         for generation: UInt32 in [2, 1, 3] {
-            for accessibility in Accessibility.allCases {
+            for accessibility in ItemAccessibility.allCases {
                 account += 1
                 rows.append(SampleRows.row(account: account, accessibility: accessibility, generation: generation))
             }

@@ -144,7 +144,7 @@ package enum SampleRows {
     /// Returns a new row with a random identifier, revision, and sealed bytes.
     package static func row(
         service: UInt64 = 1, account: UInt64, remaining: UInt64 = 1, group: UInt64 = 1, itemClass: ItemClass = .genericPassword,
-        accessibility: Accessibility = .whenUnlocked, isSynchronizable: Bool = false, isTombstone: Bool = false,
+        accessibility: ItemAccessibility = .whenUnlocked, isSynchronizable: Bool = false, isTombstone: Bool = false,
         generation: UInt32 = 3, attributes: [AttributeDigest] = [], constraints: [UInt8]? = nil, secretByteCount: Int = 40
     ) -> SealedRow {
         SealedRow(

@@ -10,7 +10,7 @@ package enum KeyProviderContract {
     package static func violations(of provider: any KeyProvider, isPasscodeSet: Bool) -> [String] {
         var violations: [String] = []
         var seen: Set<[UInt8]> = []
-        for accessibility in Accessibility.allCases where isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly {
+        for accessibility in ItemAccessibility.allCases where isPasscodeSet || accessibility != .whenPasscodeSetThisDeviceOnly {
             let name = accessibility.rawValue
             do throws(KeychainFailure) {
                 let generation = try provider.currentGeneration(for: accessibility)
@@ -36,7 +36,7 @@ package enum KeyProviderContract {
     }
 
     private static func providedKey(
-        by provider: any KeyProvider, _ accessibility: Accessibility, _ generation: UInt32, _ violations: inout [String]
+        by provider: any KeyProvider, _ accessibility: ItemAccessibility, _ generation: UInt32, _ violations: inout [String]
     ) throws(KeychainFailure) -> [UInt8] {
         var isRequested = false
         let bytes = try provider.withClassKey(for: accessibility, generation: generation) {
@@ -51,7 +51,7 @@ package enum KeyProviderContract {
     }
 
     static func violationsForAbsentGeneration(
-        _ generation: UInt32, of accessibility: Accessibility, by provider: any KeyProvider
+        _ generation: UInt32, of accessibility: ItemAccessibility, by provider: any KeyProvider
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .missing {
@@ -63,7 +63,7 @@ package enum KeyProviderContract {
     }
 
     private static func violationsForThrowingBody(
-        _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
+        _ accessibility: ItemAccessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> [String] {
         do throws(KeychainFailure) {
             try provider.withClassKey(for: accessibility, generation: generation) { _ throws(KeychainFailure) in
@@ -76,7 +76,7 @@ package enum KeyProviderContract {
     }
 
     private static func violationsWithoutPasscode(by provider: any KeyProvider) -> [String] {
-        let accessibility = Accessibility.whenPasscodeSetThisDeviceOnly
+        let accessibility = ItemAccessibility.whenPasscodeSetThisDeviceOnly
         var violations: [String] = []
         do throws(KeychainFailure) {
             _ = try provider.currentGeneration(for: accessibility)
@@ -92,7 +92,7 @@ package enum KeyProviderContract {
     }
 
     static func statusOfRequest(
-        _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
+        _ accessibility: ItemAccessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> KeychainStatus {
         do throws(KeychainFailure) {
             try provider.withClassKey(for: accessibility, generation: generation) { _ throws(KeychainFailure) in }
@@ -108,7 +108,7 @@ extension KeyProviderContract {
     ///
     /// - Returns: A sentence for each violation; empty if there is none.
     package static func violationsWhileLocked(of provider: any KeyProvider, isFirstUnlockDone: Bool) -> [String] {
-        Accessibility.allCases.flatMap { accessibility in
+        ItemAccessibility.allCases.flatMap { accessibility in
             do throws(KeychainFailure) {
                 let generation = try provider.currentGeneration(for: accessibility)
                 let violations =
@@ -122,7 +122,7 @@ extension KeyProviderContract {
         }
     }
 
-    private static func isLocked(_ accessibility: Accessibility, isFirstUnlockDone: Bool) -> Bool {
+    private static func isLocked(_ accessibility: ItemAccessibility, isFirstUnlockDone: Bool) -> Bool {
         switch accessibility {
         case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: true
         case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: !isFirstUnlockDone
@@ -131,7 +131,7 @@ extension KeyProviderContract {
     }
 
     private static func violationsForLocked(
-        _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
+        _ accessibility: ItemAccessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .locked {
@@ -151,7 +151,7 @@ extension KeyProviderContract {
     }
 
     private static func violationsForAvailable(
-        _ accessibility: Accessibility, _ generation: UInt32, by provider: any KeyProvider
+        _ accessibility: ItemAccessibility, _ generation: UInt32, by provider: any KeyProvider
     ) -> [String] {
         var violations: [String] = []
         if provider.availability(of: accessibility, generation: generation) != .available {

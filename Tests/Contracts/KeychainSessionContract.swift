@@ -54,7 +54,7 @@ extension ContractFindings {
 
     /// Expects the items of `addItemOfEachClass` to be readable or locked, according to `state`.
     fileprivate mutating func expectItems(_ keychain: any Lockable, in state: LockState, _ moment: String) {
-        for accessibility in Accessibility.withoutPasscode {
+        for accessibility in ItemAccessibility.withoutPasscode {
             let expected: KeychainStatus = accessibility.isReadable(in: state) ? .success : .interactionNotAllowed
             let found = keychain.statusOfReading(accessibility.rawValue)
             expect(found == expected, "\(moment): reading an item of class \(accessibility.rawValue) returns \(found.rawValue)")
@@ -64,7 +64,7 @@ extension ContractFindings {
 
 // MARK: Shorthand for the checks
 
-extension Accessibility {
+extension ItemAccessibility {
     static let withoutPasscode = allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
 
     fileprivate func isReadable(in state: LockState) -> Bool {
@@ -79,10 +79,10 @@ extension Accessibility {
 extension Keychain {
     /// Adds an item of each class that needs no passcode, with the name of the class as its account.
     func addItemOfEachClass() throws(KeychainFailure) {
-        for accessibility in Accessibility.withoutPasscode { try addItem(accessibility.rawValue, accessibility) }
+        for accessibility in ItemAccessibility.withoutPasscode { try addItem(accessibility.rawValue, accessibility) }
     }
 
-    func addItem(_ account: String, _ accessibility: Accessibility) throws(KeychainFailure) {
+    func addItem(_ account: String, _ accessibility: ItemAccessibility) throws(KeychainFailure) {
         let attributes = ItemAttributes([.account: .string(account), .service: .string("contract")])
         _ = try add(AddRequest(itemClass: .genericPassword, attributes: attributes, accessControl: AccessControl(accessibility)))
     }
@@ -288,7 +288,7 @@ extension KeychainSessionContract {
         KeychainSessionContract("A removal lists the items that are deleted with the passcode, and deletes no others") {
             subject, findings throws(KeychainFailure) in
             let keychain = subject.keychain
-            let bound = Accessibility.whenPasscodeSetThisDeviceOnly
+            let bound = ItemAccessibility.whenPasscodeSetThisDeviceOnly
             findings.expectFailure(.authFailed, "adding an item that needs a passcode") { () throws(KeychainFailure) in
                 try keychain.addItem("bound", bound)
             }

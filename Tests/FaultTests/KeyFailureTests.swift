@@ -18,16 +18,16 @@ struct KeyFailureTests {
 
         var keybagGeneration: UInt64 { base.keybagGeneration }
 
-        func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
+        func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 {
             try base.currentGeneration(for: accessibility)
         }
 
-        func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
+        func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
             base.availability(of: accessibility, generation: generation, lockEpoch: lockEpoch)
         }
 
         func withClassKey<Result>(
-            for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+            for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
             _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
         ) throws(KeychainFailure) -> Result {
             guard accessibility != .whenUnlocked else { throw KeychainFailure(status, "not now") }

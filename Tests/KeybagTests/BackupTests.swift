@@ -74,7 +74,7 @@ struct BackupFile {
 
 extension BackupItem {
     /// An item that may be in a backup.
-    init(_ account: String, _ secret: Data?, _ accessibility: Accessibility = .whenUnlocked) {
+    init(_ account: String, _ secret: Data?, _ accessibility: ItemAccessibility = .whenUnlocked) {
         self.init(
             reference: PersistentReference(itemClass: .genericPassword, id: .random()), accessibility: accessibility,
             attributes: ItemAttributes([

@@ -65,7 +65,7 @@ struct KeybagVectorTests {
         #expect(keybag.document.protector.parameters == vector.protectorParameters?.bytes)
         let keys = try #require(vector.classKeys)
         for key in keys {
-            let accessibility = try #require(Accessibility(code: key.accessibility))
+            let accessibility = try #require(ItemAccessibility(code: key.accessibility))
             let lent = try keybag.withClassKey(for: accessibility, generation: key.generation) {
                 (key: borrowing ClassKey) throws(KeychainFailure) in key.copiedBytes()
             }

@@ -192,7 +192,7 @@ struct HolderPayloadTests {
     func altered(_ slot: KeyHolderSlot) throws {
         let store = try PasscodeStore()
         let good = try Self.payload(slot, of: store.unlockedKeys())
-        let accessibility = slot == .unlocked ? Accessibility.whenUnlocked : .afterFirstUnlock
+        let accessibility = slot == .unlocked ? ItemAccessibility.whenUnlocked : .afterFirstUnlock
         for index in good.indices {
             var altered = good
             altered[index] ^= 1

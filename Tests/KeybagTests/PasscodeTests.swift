@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A keybag's passcode")
 struct PasscodeTests {
-    private static let protected: [Accessibility] = [
+    private static let protected: [ItemAccessibility] = [
         .whenUnlocked, .whenUnlockedThisDeviceOnly, .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
     ]
 
@@ -179,7 +179,7 @@ struct PasscodeVectorTests {
         func keys() throws -> [ClassKeyID: [UInt8]] {
             var keys: [ClassKeyID: [UInt8]] = [:]
             for key in classKeys {
-                let accessibility = try #require(Accessibility(code: key.accessibility))
+                let accessibility = try #require(ItemAccessibility(code: key.accessibility))
                 keys[ClassKeyID(accessibility, generation: key.generation)] = key.key.bytes
             }
             return keys
@@ -243,7 +243,7 @@ struct PasscodeVectorTests {
         var content = parsed.content
         content.classKeys = []
         for key in vector.classKeys {
-            let accessibility = try #require(Accessibility(code: key.accessibility))
+            let accessibility = try #require(ItemAccessibility(code: key.accessibility))
             let box = try SharedClassKey(ClassKey(accessibility: accessibility, generation: key.generation, secret: key.key.secret()))
             let entry =
                 accessibility.holderSlot == nil

@@ -245,7 +245,7 @@ struct RecoveryVectorTests {
             }
         }
         for key in vector.classKeys {
-            let accessibility = try #require(Accessibility(code: key.accessibility))
+            let accessibility = try #require(ItemAccessibility(code: key.accessibility))
             let lent = try provider.withClassKey(for: accessibility, generation: key.generation) {
                 (key: borrowing ClassKey) throws(KeychainFailure) in key.copiedBytes()
             }

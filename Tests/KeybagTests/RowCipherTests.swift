@@ -196,7 +196,7 @@ struct RowVectorTests {
             RowHeader(
                 formatVersion: formatVersion,
                 reference: PersistentReference(itemClass: try #require(ItemClass(code: itemClass)), id: try itemID.identifier()),
-                accessibility: try #require(Accessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
+                accessibility: try #require(ItemAccessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
                 revision: try revision.identifier(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
                 serviceDigest: try serviceDigest.identifier(), accountDigest: try accountDigest.identifier(),
                 remainingKeyDigest: try remainingKeyDigest.identifier(), accessGroupDigest: try accessGroupDigest.identifier(),

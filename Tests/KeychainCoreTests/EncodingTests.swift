@@ -100,7 +100,7 @@ struct RowHeaderEncodingTests {
             RowHeader(
                 formatVersion: formatVersion,
                 reference: PersistentReference(itemClass: try #require(ItemClass(code: itemClass)), id: try itemID.identifier()),
-                accessibility: try #require(Accessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
+                accessibility: try #require(ItemAccessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
                 revision: try revision.identifier(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
                 serviceDigest: try serviceDigest.identifier(), accountDigest: try accountDigest.identifier(),
                 remainingKeyDigest: try remainingKeyDigest.identifier(), accessGroupDigest: try accessGroupDigest.identifier(),
@@ -191,11 +191,11 @@ struct IdentifierTests {
     func accessibilityCodes() {
         let codes: [(String, UInt8)] = [("ak", 6), ("ck", 7), ("dk", 8), ("aku", 9), ("cku", 10), ("dku", 11), ("akpu", 12)]
         for (name, code) in codes {
-            #expect(Accessibility(rawValue: name)?.code == code)
-            #expect(Accessibility(code: code)?.rawValue == name)
-            #expect(Accessibility(code: code)?.isThisDeviceOnly == name.hasSuffix("u"))
+            #expect(ItemAccessibility(rawValue: name)?.code == code)
+            #expect(ItemAccessibility(code: code)?.rawValue == name)
+            #expect(ItemAccessibility(code: code)?.isThisDeviceOnly == name.hasSuffix("u"))
         }
-        #expect(codes.count == Accessibility.allCases.count)
-        #expect(Accessibility(code: 5) == nil && Accessibility(code: 13) == nil)
+        #expect(codes.count == ItemAccessibility.allCases.count)
+        #expect(ItemAccessibility(code: 5) == nil && ItemAccessibility(code: 13) == nil)
     }
 }

@@ -104,7 +104,7 @@ struct KeybagReplacementTests {
         try RawDatabase(directory.storePath).run("UPDATE items SET accessibility = 99")
         let store = try SQLiteItemStore(openingAt: directory.storePath)
         let inUse = try store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
-        #expect(inUse == Set(Accessibility.allCases.map { ClassKeyID($0, generation: 3) }))
+        #expect(inUse == Set(ItemAccessibility.allCases.map { ClassKeyID($0, generation: 3) }))
     }
 }
 

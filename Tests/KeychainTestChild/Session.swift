@@ -124,7 +124,7 @@ extension ChildCommand {
         case ("add-protected", 2):
             try keychain.addItem(
                 words[1], "secret of \(words[1])", protectedBy: AccessControl(.whenPasscodeSetThisDeviceOnly, constraint: .devicePasscode))
-        case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", Accessibility(rawValue: words[2]))
+        case ("add", 3): try keychain.addItem(words[1], "secret of \(words[1])", ItemAccessibility(rawValue: words[2]))
         case ("restore", 3):
             let path = try keychain.configuration().storePath.replacing("keychain.db", with: words[1])
             _ = try keychain.restoreBackup(atPath: path, password: try Passcode(text: words[2]), dryRun: false)

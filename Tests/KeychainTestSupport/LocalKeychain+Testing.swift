@@ -14,7 +14,7 @@ extension LocalKeychain {
     }
 
     /// Adds an item, with the default accessibility if `accessibility` is nil.
-    package func addItem(_ account: String, _ secret: String, _ accessibility: Accessibility? = nil) throws(KeychainFailure) {
+    package func addItem(_ account: String, _ secret: String, _ accessibility: ItemAccessibility? = nil) throws(KeychainFailure) {
         try addItem(account, secret, protectedBy: accessibility.map { AccessControl($0) })
     }
 

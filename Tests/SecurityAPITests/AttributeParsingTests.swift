@@ -75,7 +75,7 @@ struct AttributeParsingTests {
 
     @Test("An accessibility accepts one of seven names", arguments: attributes(.accessibility))
     func accessibility(attribute: Attribute) {
-        for value in Accessibility.allCases {
+        for value in ItemAccessibility.allCases {
             #expect(parse(attribute, value.rawValue) == .success(.string(value.rawValue)))
             #expect(parse(attribute, Data(value.rawValue.utf8)) == .success(.string(value.rawValue)))
         }

@@ -58,8 +58,8 @@ struct AddRequestTests {
             try request(genericPassword([kSecAttrSynchronizable: kSecAttrSynchronizableAny])).attributes.flag(.synchronizable) == false)
     }
 
-    @Test("An item of every class can be synchronizable, but not one with access control", arguments: Accessibility.allCases)
-    func synchronizableClasses(accessibility: Accessibility) throws {
+    @Test("An item of every class can be synchronizable, but not one with access control", arguments: ItemAccessibility.allCases)
+    func synchronizableClasses(accessibility: ItemAccessibility) throws {
         let dictionary = genericPassword([kSecAttrSynchronizable: true, kSecAttrAccessible: accessibility.rawValue])
         let request = try request(dictionary)
         #expect(request.attributes.flag(.synchronizable) == true)

@@ -20,8 +20,8 @@ struct SecAccessControlTests {
         #expect(flag.rawValue == bits)
     }
 
-    @Test("Every accessibility value is accepted as a protection", arguments: Accessibility.allCases)
-    func protections(accessibility: Accessibility) throws {
+    @Test("Every accessibility value is accepted as a protection", arguments: ItemAccessibility.allCases)
+    func protections(accessibility: ItemAccessibility) throws {
         let object = try makeAccessControl(accessibility.rawValue, [])
         #expect(object.accessControl == AccessControl(accessibility))
     }

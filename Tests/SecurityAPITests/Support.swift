@@ -142,7 +142,7 @@ extension KeychainItem {
 final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     struct Request: Sendable {
         let constraint: AccessControl.Constraint
-        let accessibility: Accessibility?
+        let accessibility: ItemAccessibility?
         let authentication: Authentication
     }
 
@@ -179,7 +179,7 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     }
 
     func authenticate(
-        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
+        _ constraint: AccessControl.Constraint, of accessibility: ItemAccessibility?, _ authentication: Authentication
     ) throws(KeychainFailure) {
         let request = Request(constraint: constraint, accessibility: accessibility, authentication: authentication)
         state.withLock { $0.requests.append(request) }

@@ -61,7 +61,7 @@ enum BackupRecord {
 
     private static func item(from plaintext: inout BackupPlaintext) throws(KeychainFailure) -> BackupItem {
         guard let reference = PersistentReference(try plaintext.read(PersistentReference.byteCount)),
-            let accessibility = Accessibility(code: try plaintext.readByte()),
+            let accessibility = ItemAccessibility(code: try plaintext.readByte()),
             let attributes = ItemAttributes(encoded: try plaintext.readCounted(atMost: largestAttributesByteCount))
         else { throw BackupDamage.failure() }
         let presence = try plaintext.readByte()

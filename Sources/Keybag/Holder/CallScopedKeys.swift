@@ -34,18 +34,18 @@ final class CallScopedKeys: KeyProvider {
 
     var keybagGeneration: UInt64 { keybag.keybagGeneration }
 
-    func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32 {
+    func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 {
         try keybag.currentGeneration(for: accessibility)
     }
 
-    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
+    func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
         keybag.availability(of: ClassKeyID(accessibility, generation: generation)) { slot throws(KeychainFailure) in
             try load(slot, lockEpoch)
         }
     }
 
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try keybag.withClassKey(

@@ -95,7 +95,7 @@ struct HolderPayload: Sendable {
     }
 }
 
-extension Accessibility {
+extension ItemAccessibility {
     /// The slot of the class's keys while a passcode is set; nil for the classes that no lock affects.
     var holderSlot: KeyHolderSlot? {
         switch self {

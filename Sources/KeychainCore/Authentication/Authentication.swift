@@ -18,7 +18,7 @@ package protocol KeychainAuthenticating: Sendable {
     /// `accessibility` is the class of the items to be read; nil: any. Throws `.userCanceled`, `.interactionNotAllowed` if no prompt may
     /// or can be shown, and otherwise `.authFailed`, each with its refusal.
     func authenticate(
-        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
+        _ constraint: AccessControl.Constraint, of accessibility: ItemAccessibility?, _ authentication: Authentication
     ) throws(KeychainFailure)
 }
 
@@ -69,7 +69,7 @@ package struct Authentication: Sendable {
 /// The authentication that a call requires: the passcode, an application password, or both.
 package struct AuthenticationNeeds: Hashable, Sendable {
     /// The passcode, for items of these classes; nil: no passcode.
-    package private(set) var passcodeClasses: Set<Accessibility>?
+    package private(set) var passcodeClasses: Set<ItemAccessibility>?
     package private(set) var applicationPassword: Password?
 
     package enum Password: Hashable, Sendable {
@@ -82,7 +82,7 @@ package struct AuthenticationNeeds: Hashable, Sendable {
 
     package init() {}
 
-    package init(passcodeFor classes: Set<Accessibility>) {
+    package init(passcodeFor classes: Set<ItemAccessibility>) {
         passcodeClasses = classes
     }
 

@@ -91,7 +91,7 @@ package final class AuthenticationContext: Sendable {
     }
 
     /// The classes whose keys were released by one keychain.
-    package func releasedClasses(of storeID: StoreID) -> Set<Accessibility> {
+    package func releasedClasses(of storeID: StoreID) -> Set<ItemAccessibility> {
         state.withLock { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 

@@ -25,10 +25,10 @@ package final class PresenceRelease: Sendable {
     /// The keychain itself stays locked if it is locked.
     package let classKeys: any KeyProvider
     /// The classes of those keys.
-    package let classes: Set<Accessibility>
+    package let classes: Set<ItemAccessibility>
 
     package init(
-        storeID: StoreID, publicKey: [UInt8], privateKey: consuming SecretBytes, classKeys: any KeyProvider, classes: Set<Accessibility>
+        storeID: StoreID, publicKey: [UInt8], privateKey: consuming SecretBytes, classKeys: any KeyProvider, classes: Set<ItemAccessibility>
     ) {
         self.storeID = storeID
         self.publicKey = publicKey

@@ -8,7 +8,7 @@ package struct RowHeader: Hashable, Sendable {
 
     package var formatVersion: UInt8
     package var reference: PersistentReference
-    package var accessibility: Accessibility
+    package var accessibility: ItemAccessibility
     package var classKeyGeneration: UInt32
     /// Sixteen random bytes, new at each write.
     ///
@@ -27,7 +27,7 @@ package struct RowHeader: Hashable, Sendable {
     package var constraints: [UInt8]?
 
     package init(
-        formatVersion: UInt8 = Self.currentFormatVersion, reference: PersistentReference, accessibility: Accessibility,
+        formatVersion: UInt8 = Self.currentFormatVersion, reference: PersistentReference, accessibility: ItemAccessibility,
         classKeyGeneration: UInt32, revision: Identifier128, isSynchronizable: Bool, isTombstone: Bool,
         serviceDigest: IndexDigest, accountDigest: IndexDigest, remainingKeyDigest: IndexDigest,
         accessGroupDigest: IndexDigest, attributeDigests: [AttributeDigest], constraints: [UInt8]? = nil

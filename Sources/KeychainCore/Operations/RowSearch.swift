@@ -28,7 +28,7 @@ struct RowSearch {
             case .accessGroup, .synchronizable, .tombstone:
                 break
             case .accessible:
-                rowQuery.accessibility = query.attributes.text(.accessible).flatMap(Accessibility.init(rawValue:))
+                rowQuery.accessibility = query.attributes.text(.accessible).flatMap(ItemAccessibility.init(rawValue:))
             case .creationDate, .modificationDate, .sha1:
                 sealedFilters.append(entry)
             case leading.service:

@@ -6,12 +6,12 @@ package import FoundationEssentials
 /// It is only stored inside an encrypted file.
 package struct BackupItem: Sendable {
     package let reference: PersistentReference
-    package let accessibility: Accessibility
+    package let accessibility: ItemAccessibility
     /// All attributes, including dates and flags.
     package let attributes: ItemAttributes
     package let secret: Data?
 
-    package init(reference: PersistentReference, accessibility: Accessibility, attributes: ItemAttributes, secret: Data?) {
+    package init(reference: PersistentReference, accessibility: ItemAccessibility, attributes: ItemAttributes, secret: Data?) {
         self.reference = reference
         self.accessibility = accessibility
         self.attributes = attributes

@@ -194,7 +194,7 @@ extension SealedKeychain {
     /// The protection class of a damaged item's replacement if the request names none.
     ///
     /// An attacker may have altered the class. It is used only if it is at least as strict as a new item's.
-    private static func protection(inPlaceOf claimed: Accessibility) -> Accessibility {
+    private static func protection(inPlaceOf claimed: ItemAccessibility) -> ItemAccessibility {
         switch claimed {
         case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: claimed
         case .afterFirstUnlock, .always: .whenUnlocked

@@ -160,14 +160,14 @@ package struct RowQuery: Sendable {
     /// The digests of the permitted groups; nil: all groups.
     package var accessGroupDigests: [IndexDigest]?
     package var attributeDigests: [AttributeDigest]
-    package var accessibility: Accessibility?
+    package var accessibility: ItemAccessibility?
     package var isSynchronizable: Bool?
     package var isTombstone: Bool?
 
     package init(
         itemClass: ItemClass? = nil, id: ItemID? = nil, serviceDigest: IndexDigest? = nil, accountDigest: IndexDigest? = nil,
         remainingKeyDigest: IndexDigest? = nil, accessGroupDigests: [IndexDigest]? = nil,
-        attributeDigests: [AttributeDigest] = [], accessibility: Accessibility? = nil, isSynchronizable: Bool? = nil,
+        attributeDigests: [AttributeDigest] = [], accessibility: ItemAccessibility? = nil, isSynchronizable: Bool? = nil,
         isTombstone: Bool? = nil
     ) {
         self.itemClass = itemClass

@@ -3,7 +3,7 @@
 /// When an item can be read: its protection class.
 ///
 /// The raw value is Apple's, as in `kSecAttrAccessible`.
-package enum Accessibility: String, CaseIterable, Sendable {
+package enum ItemAccessibility: String, CaseIterable, Sendable {
     case whenUnlocked = "ak"
     case afterFirstUnlock = "ck"
     case always = "dk"
@@ -51,14 +51,14 @@ package enum Accessibility: String, CaseIterable, Sendable {
 
 /// A protection class with an optional constraint, which a person must satisfy before the item's key is released.
 package struct AccessControl: Hashable, Sendable {
-    package let accessibility: Accessibility
+    package let accessibility: ItemAccessibility
     package let constraint: Constraint?
     /// Whether the access control is for private keys, which may only sign.
     ///
     /// A password stored with it could not be read back.
     package let allowsPrivateKeyUsageOnly: Bool
 
-    package init(_ accessibility: Accessibility, constraint: Constraint? = nil, allowsPrivateKeyUsageOnly: Bool = false) {
+    package init(_ accessibility: ItemAccessibility, constraint: Constraint? = nil, allowsPrivateKeyUsageOnly: Bool = false) {
         self.accessibility = accessibility
         self.constraint = constraint
         self.allowsPrivateKeyUsageOnly = allowsPrivateKeyUsageOnly

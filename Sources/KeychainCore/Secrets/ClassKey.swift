@@ -4,7 +4,7 @@
 ///
 /// Opening an item requires one, and only a `KeyProvider` provides one, so code cannot decrypt an item while its class is locked.
 package struct ClassKey: ~Copyable, Sendable {
-    package let accessibility: Accessibility
+    package let accessibility: ItemAccessibility
     /// The generation.
     ///
     /// Class keys are renewed, and each row names the generation that it was written under.
@@ -13,7 +13,7 @@ package struct ClassKey: ~Copyable, Sendable {
 
     package static let byteCount = 32
 
-    package init(accessibility: Accessibility, generation: UInt32, secret: consuming SecretBytes) {
+    package init(accessibility: ItemAccessibility, generation: UInt32, secret: consuming SecretBytes) {
         self.accessibility = accessibility
         self.generation = generation
         self.secret = secret
@@ -21,7 +21,7 @@ package struct ClassKey: ~Copyable, Sendable {
 
     /// Copies a provider's key, for operations that need two keys at once.
     init(
-        copying keys: any KeyProvider, _ accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading
+        copying keys: any KeyProvider, _ accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading
     ) throws(KeychainFailure) {
         // The bytes are copied within the closure.
         let secret = try keys.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch) {
@@ -34,10 +34,10 @@ package struct ClassKey: ~Copyable, Sendable {
 
 /// Identifies a class key by its protection class and generation.
 package struct ClassKeyID: Hashable, Sendable {
-    package let accessibility: Accessibility
+    package let accessibility: ItemAccessibility
     package let generation: UInt32
 
-    package init(_ accessibility: Accessibility, generation: UInt32) {
+    package init(_ accessibility: ItemAccessibility, generation: UInt32) {
         self.accessibility = accessibility
         self.generation = generation
     }
@@ -61,16 +61,16 @@ package protocol KeyProvider: Sendable {
     /// Returns the generation of the class that new writes use.
     ///
     /// Throws `.authFailed` if the class exists only with a passcode and none is set.
-    func currentGeneration(for accessibility: Accessibility) throws(KeychainFailure) -> UInt32
+    func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32
 
     /// Returns whether `withClassKey` would provide that key now.
-    func availability(of accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability
+    func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability
 
     /// Calls `body` with the key.
     ///
     /// Throws `.interactionNotAllowed` while the class is locked, and `.decode` if there is no such generation.
     func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, lockEpoch: any LockEpochReading,
+        for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
         _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result
 

@@ -67,7 +67,7 @@ extension LocalKeychain {
 
     /// Asks for the passcode and stores the keys that it releases in the context.
     func releasePresence(
-        for classes: Set<Accessibility>, _ action: AuthenticatedAction, _ authentication: Authentication,
+        for classes: Set<ItemAccessibility>, _ action: AuthenticatedAction, _ authentication: Authentication,
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
@@ -108,7 +108,7 @@ extension LocalKeychain {
     package static var longestReuseSeconds: Double { 300 }
 
     private func askForPasscode(
-        _ question: PresenceQuestion, _ classes: Set<Accessibility>
+        _ question: PresenceQuestion, _ classes: Set<ItemAccessibility>
     ) throws(KeychainFailure) -> PresenceRelease {
         var question = question
         for triesLeft in [2, 1, 0] {
@@ -120,7 +120,7 @@ extension LocalKeychain {
 
     /// Returns the presence keys that a passcode releases; nil if it is wrong.
     private func release(
-        _ typed: borrowing SecretBytes, _ classes: Set<Accessibility>
+        _ typed: borrowing SecretBytes, _ classes: Set<ItemAccessibility>
     ) throws(KeychainFailure) -> PresenceRelease? {
         // The bytes are copied within the closure. Bytes that cannot be a passcode count as a wrong one.
         let copied: Passcode? = unsafe typed.withBytes { bytes in

@@ -21,7 +21,7 @@ extension LocalKeychain: KeychainAuthenticating {
     }
 
     package func authenticate(
-        _ constraint: AccessControl.Constraint, of accessibility: Accessibility?, _ authentication: Authentication
+        _ constraint: AccessControl.Constraint, of accessibility: ItemAccessibility?, _ authentication: Authentication
     ) throws(KeychainFailure) {
         guard let context = authentication.context else { throw Self.invalidatedContext }
         guard !context.isInvalidated else { throw Self.invalidatedContext }
@@ -36,7 +36,7 @@ extension LocalKeychain: KeychainAuthenticating {
 
     /// Returns the authentication that the constraint needs and the context lacks.
     private func needs(
-        of constraint: AccessControl.Constraint, _ accessibility: Accessibility?, in context: AuthenticationContext
+        of constraint: AccessControl.Constraint, _ accessibility: ItemAccessibility?, in context: AuthenticationContext
     ) throws(KeychainFailure) -> AuthenticationNeeds {
         var needs = AuthenticationNeeds()
         if constraint.needsPresence {
@@ -46,7 +46,7 @@ extension LocalKeychain: KeychainAuthenticating {
                     try opened.keybag.lockState(at: opened.store.lockEpoch()) == .unlocked
                 )
             }
-            let classes = accessibility.map { [$0] } ?? Set(Accessibility.allCases)
+            let classes = accessibility.map { [$0] } ?? Set(ItemAccessibility.allCases)
             // While the keychain is locked, the class keys must have been released too.
             let isReleased = keys.presence.map { isUnlocked || $0.classes.isSuperset(of: classes) } ?? false
             if !isReleased { needs.formUnion(AuthenticationNeeds(passcodeFor: classes)) }

@@ -109,7 +109,7 @@ extension TimedLock {
 package struct PromptKey: Hashable, Sendable {
     let storeID: StoreID?
     let question: PresenceQuestion
-    let classes: Set<Accessibility>
+    let classes: Set<ItemAccessibility>
     /// A unique value for a question that is not shared; nil otherwise.
     var item: Identifier128?
 }

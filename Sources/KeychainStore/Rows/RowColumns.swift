@@ -114,7 +114,7 @@ extension SQLiteStatement {
     func row(includingSecret: Bool, foundBy query: RowQuery?) -> SealedRow {
         let digests = attributeDigests(at: RowColumn.attributeDigests.rawValue)
         let itemClass = UInt8(exactly: integer(at: RowColumn.itemClass.rawValue)).flatMap(ItemClass.init(code:))
-        let accessibility = UInt8(exactly: integer(at: RowColumn.accessibility.rawValue)).flatMap(Accessibility.init(code:))
+        let accessibility = UInt8(exactly: integer(at: RowColumn.accessibility.rawValue)).flatMap(ItemAccessibility.init(code:))
         let generation = UInt32(exactly: integer(at: RowColumn.classKeyGeneration.rawValue))
         let flags = (integer(at: RowColumn.isSynchronizable.rawValue), integer(at: RowColumn.isTombstone.rawValue))
         let formatVersion = UInt8(exactly: integer(at: RowColumn.formatVersion.rawValue))

@@ -163,7 +163,7 @@ enum StoreStatement: Int, CaseIterable {
     private static let primaryKeyCondition = leadingKeyCondition + " AND remaining_key_digest = ?3"
 
     private static let passcodeKeyCondition: String = {
-        let codes = Accessibility.allCases.filter(\.isPasscodeProtected).map { String($0.code) }
+        let codes = ItemAccessibility.allCases.filter(\.isPasscodeProtected).map { String($0.code) }
         return "accessibility IN (\(codes.joined(separator: ", "))) AND class_key_generation < ?1"
     }()
 

@@ -246,8 +246,8 @@ extension StoreSession {
         while try statement.step() {
             // A value that is no valid generation refers to no key.
             guard let generation = UInt32(exactly: statement.integer(at: 1)) else { continue }
-            let accessibility = UInt8(exactly: statement.integer(at: 0)).flatMap(Accessibility.init(code:))
-            for named in accessibility.map({ [$0] }) ?? Accessibility.allCases {
+            let accessibility = UInt8(exactly: statement.integer(at: 0)).flatMap(ItemAccessibility.init(code:))
+            for named in accessibility.map({ [$0] }) ?? ItemAccessibility.allCases {
                 keys.insert(ClassKeyID(named, generation: generation))
             }
         }

@@ -122,7 +122,7 @@ struct ItemDescription {
     }
 
     func create(_ value: Data, with closure: PerformRequestClosureType) throws(LocksmithError) {
-        let status = SecItemClient.perform(additionRequest(value), with: closure)
+        let status = RequestPerformer.perform(additionRequest(value), with: closure)
         guard status == errSecSuccess else { throw LocksmithError(status: status) }
     }
 
@@ -136,14 +136,14 @@ struct ItemDescription {
         // results contradict each other reach the limit.
         var isDamaged = false
         for _ in 0..<1_000 {
-            switch SecItemClient.change(identity, to: changes, with: update) {
+            switch RequestPerformer.change(identity, to: changes, with: update) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but adding an item replaces it; the keychain moves the damaged one to quarantine.
             case errSecDecode: isDamaged = true
             case errSecItemNotFound: isDamaged = false
             case let status: throw LocksmithError(status: status)
             }
-            switch SecItemClient.perform(addition, with: add) {
+            switch RequestPerformer.perform(addition, with: add) {
             case errSecSuccess: return
             case errSecDuplicateItem: continue
             case let status: throw LocksmithError(status: status)
@@ -162,7 +162,7 @@ struct ItemDescription {
 
     private func readAttributes(with closure: PerformRequestClosureType) throws(LocksmithError) -> [String: Any]? {
         for search in searches {
-            switch SecItemClient.attributes(matching: Self.readingRequest(search), with: closure) {
+            switch RequestPerformer.attributes(matching: Self.readingRequest(search), with: closure) {
             case (errSecSuccess, let attributes?): return attributes
             case (errSecSuccess, nil): throw .unreadableValue
             case (errSecItemNotFound, _): continue
@@ -174,7 +174,7 @@ struct ItemDescription {
 
     func delete(with closure: PerformRequestClosureType) throws(LocksmithError) {
         for search in searches {
-            switch SecItemClient.perform(search, with: closure) {
+            switch RequestPerformer.perform(search, with: closure) {
             case errSecSuccess: return
             case errSecItemNotFound: continue
             case let status: throw LocksmithError(status: status)
@@ -187,7 +187,7 @@ struct ItemDescription {
 /// All calls of this module to Keychain Services.
 ///
 /// Platforms differ in the types that they coerce, so all calls are here and pass dictionaries with `String` keys only.
-enum SecItemClient {
+enum RequestPerformer {
     /// Performs the requests of types without closures of their own.
     // The pointers are used during the call only.
     static let add: @Sendable (CFDictionary, inout AnyObject?) -> OSStatus = { unsafe SecItemAdd($0, &$1) }

@@ -81,7 +81,7 @@ public func SecAccessControlCreateWithFlags(
 ) -> SecAccessControl? {
     let failure: KeychainFailure
     do throws(KeychainFailure) {
-        guard let accessibility = Accessibility(rawValue: protection) else {
+        guard let accessibility = ItemAccessibility(rawValue: protection) else {
             throw KeychainFailure(.parameter, "the protection is not one of the kSecAttrAccessible values")
         }
         return try SecAccessControl(flags.accessControl(accessibility))

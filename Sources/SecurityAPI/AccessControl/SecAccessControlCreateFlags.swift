@@ -44,7 +44,7 @@ extension SecAccessControlCreateFlags {
     /// Returns the access control of an item with these flags and the protection class `accessibility`.
     ///
     /// Source: Apple, `SecAccessControlCreateFlags`. It rejects the same combinations as Apple's implementation.
-    func accessControl(_ accessibility: Accessibility) throws(KeychainFailure) -> AccessControl {
+    func accessControl(_ accessibility: ItemAccessibility) throws(KeychainFailure) -> AccessControl {
         let person = try personConstraint()
         let constraint: AccessControl.Constraint? =
             switch (person, contains(.applicationPassword)) {

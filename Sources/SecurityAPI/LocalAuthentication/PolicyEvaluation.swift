@@ -11,7 +11,7 @@ struct PolicyEvaluation: Sendable {
     /// Nil if the evaluation does not prompt.
     private let constraint: AccessControl.Constraint?
     /// The class of the items that are to be used; nil: any.
-    private let accessibility: Accessibility?
+    private let accessibility: ItemAccessibility?
     /// Requirements that must be satisfiable, but do not prompt now.
     private let prerequisite: AccessControl.Constraint?
 
@@ -40,7 +40,7 @@ struct PolicyEvaluation: Sendable {
     }
 
     private init(
-        _ context: LAContext, constraint: AccessControl.Constraint?, accessibility: Accessibility? = nil,
+        _ context: LAContext, constraint: AccessControl.Constraint?, accessibility: ItemAccessibility? = nil,
         prerequisite: AccessControl.Constraint? = nil
     ) throws(LAError) {
         self.context = context.authentication

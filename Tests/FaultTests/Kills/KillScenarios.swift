@@ -131,7 +131,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
 
     private func expectedItems(withBound: Bool) -> [String: String] {
         var items = Dictionary(uniqueKeysWithValues: plainItems)
-        for accessibility in Accessibility.allCases where withBound || accessibility != .whenPasscodeSetThisDeviceOnly {
+        for accessibility in ItemAccessibility.allCases where withBound || accessibility != .whenPasscodeSetThisDeviceOnly {
             items[accessibility.rawValue] = "secret of \(accessibility.rawValue)"
         }
         return items
@@ -243,7 +243,7 @@ struct ProtectorOperation: KillScenario, CustomTestStringConvertible {
 
     private func expectEverything(_ keychain: LocalKeychain, _ comment: Comment) throws {
         if let passcode { try keychain.unlock(with: passcode) }
-        #expect(try keychain.secrets().count == Accessibility.allCases.count - 1, comment)
+        #expect(try keychain.secrets().count == ItemAccessibility.allCases.count - 1, comment)
         #expect(try keychain.secrets().allSatisfy { $0.value == "secret of \($0.key)" }, comment)
         #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
     }
@@ -287,7 +287,7 @@ struct RecoveryOperation: KillScenario {
             try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
         }
         let later = try LocalKeychain.withCheapPasscode(home: home)
-        #expect(try later.secrets().count == Accessibility.allCases.count - 1, comment)
+        #expect(try later.secrets().count == ItemAccessibility.allCases.count - 1, comment)
         #expect(try later.secrets().allSatisfy { $0.value == "secret of \($0.key)" }, comment)
         #expect(try later.verify(purgingQuarantine: false).isSound, comment)
         let endings = try FileManager.default.contentsOfDirectory(atPath: home + "/keys").map { $0.dropFirst(32) }.filter { $0 != ".key" }

@@ -35,7 +35,7 @@ final class OpenedStore: Sendable {
     /// Returns copies of all class keys that `keys` provides.
     func classKeys(of keys: any KeyProvider) throws -> [ClassKeyID: [UInt8]] {
         var copies: [ClassKeyID: [UInt8]] = [:]
-        for accessibility in Accessibility.allCases {
+        for accessibility in ItemAccessibility.allCases {
             for generation in 1...max(1, keybag.currentPasscodeGeneration) {
                 guard case .available = keys.availability(of: accessibility, generation: generation, lockEpoch: store) else { continue }
                 copies[ClassKeyID(accessibility, generation: generation)] = try keys.withClassKey(
@@ -91,7 +91,7 @@ extension LocalKeychain {
     @discardableResult
     func addItemOfEachClass(_ prefix: String = "", includingBoundToPasscode: Bool = false) throws(KeychainFailure) -> [String: String] {
         var secrets: [String: String] = [:]
-        for accessibility in Accessibility.allCases where includingBoundToPasscode || accessibility != .whenPasscodeSetThisDeviceOnly {
+        for accessibility in ItemAccessibility.allCases where includingBoundToPasscode || accessibility != .whenPasscodeSetThisDeviceOnly {
             let account = prefix + accessibility.rawValue
             try addItem(account, "secret of \(account)", accessibility)
             secrets[account] = "secret of \(account)"

@@ -34,7 +34,7 @@ struct MemorySearchTests {
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
             try keychain.addItemOfEachClass()
-            for accessibility in [Accessibility.whenUnlocked, .whenUnlockedThisDeviceOnly].prefix(olderKeyCount) {
+            for accessibility in [ItemAccessibility.whenUnlocked, .whenUnlockedThisDeviceOnly].prefix(olderKeyCount) {
                 try keychain.addItem("damaged \(accessibility.rawValue)", "lost", accessibility)
                 try Self.damageNewestRow(home)
             }
@@ -58,7 +58,7 @@ struct MemorySearchTests {
             try secrets.addPresent(home, Self.passcode)
             #expect(secrets.all["ak 1"] != nil && secrets.all["ak 3"] != nil && secrets.all["akpu 3"] != nil)
             let keys = try OpenedStore(home: home).unlockedKeys(Self.passcode)
-            let kept: [(Accessibility, UInt32)] = [
+            let kept: [(ItemAccessibility, UInt32)] = [
                 (.whenUnlocked, 1), (.whenUnlockedThisDeviceOnly, 1), (.whenPasscodeSetThisDeviceOnly, 2),
             ]
             for (index, (accessibility, generation)) in kept.enumerated() {
@@ -85,7 +85,7 @@ struct MemorySearchTests {
             // Idle from then on: a later call would overwrite the memory that this one used.
             let unlocker = try SessionProcess(home: home)
             #expect(try unlocker.status(of: "unlock \(Self.passcode)") == .success)
-            for accessibility in Accessibility.allCases {
+            for accessibility in ItemAccessibility.allCases {
                 #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
             }
             let asker = try SessionProcess(home: home)
@@ -108,7 +108,7 @@ struct MemorySearchTests {
     func processMemoryHolder(olderKeyCount: Int) throws {
         try withKnownSecrets(holder: .processMemory, olderKeyCount: olderKeyCount) { home, reader, setter, secrets in
             #expect(try reader.status(of: "unlock \(Self.passcode)") == .success)
-            for accessibility in Accessibility.allCases {
+            for accessibility in ItemAccessibility.allCases {
                 #expect(try reader.status(of: "read \(accessibility.rawValue)") == .success)
             }
             let held = try MemorySearch(secrets: secrets.all).namesFound(in: reader.processID)

@@ -188,7 +188,7 @@ struct UnfinishedChangeTests {
     func damagedRow() throws {
         try withLocalKeychain { keychain, home in
             try LocalKeychain(home: home).addItemOfEachClass()
-            let code = Accessibility.whenUnlocked.code
+            let code = ItemAccessibility.whenUnlocked.code
             try RawDatabase(home + "/keychain.db").execute(
                 "UPDATE items SET sealed_attributes = zeroblob(length(sealed_attributes)) WHERE accessibility = \(code)")
             let original = try OpenedStore(home: home)

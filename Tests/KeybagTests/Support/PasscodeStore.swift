@@ -58,7 +58,7 @@ final class PasscodeStore: Sendable {
 
 extension KeyProvider {
     /// A copy of a class key for comparisons.
-    func copiedKey(_ accessibility: Accessibility, _ generation: UInt32) throws(KeychainFailure) -> [UInt8] {
+    func copiedKey(_ accessibility: ItemAccessibility, _ generation: UInt32) throws(KeychainFailure) -> [UInt8] {
         try withClassKey(for: accessibility, generation: generation) { (key: borrowing ClassKey) throws(KeychainFailure) in
             key.copiedBytes()
         }

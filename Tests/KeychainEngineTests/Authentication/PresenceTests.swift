@@ -70,7 +70,7 @@ struct PresenceTests {
     @Test("Without a passcode such an item is rejected and not stored")
     func withoutPasscode() throws {
         try ProtectedItems.inEveryKeychain(withPasscode: false) { items in
-            for accessibility in [Accessibility.whenUnlocked, .whenPasscodeSetThisDeviceOnly] {
+            for accessibility in [ItemAccessibility.whenUnlocked, .whenPasscodeSetThisDeviceOnly] {
                 let failure = #expect(throws: KeychainFailure.self) { try items.add("safe", .userPresence, accessibility) }
                 #expect(failure?.status == .authFailed)
             }

@@ -42,7 +42,7 @@ struct ProtectedItems {
     @discardableResult
     func add(
         _ account: String = "safe", _ constraint: AccessControl.Constraint? = .userPresence,
-        _ accessibility: Accessibility = .whenPasscodeSetThisDeviceOnly, secret: String = "12345",
+        _ accessibility: ItemAccessibility = .whenPasscodeSetThisDeviceOnly, secret: String = "12345",
         authentication: Authentication = Authentication()
     ) throws(KeychainFailure) -> KeychainItem {
         try keychain.add(

@@ -70,7 +70,7 @@ struct CreateBackupTests {
     @Test("The summary contains the number of saved items, and of omitted items with the reason")
     func summary() throws {
         try TwoKeychains.with { keychains throws in
-            for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+            for accessibility in ItemAccessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
                 try keychains.old.addItem(accessibility.rawValue, "secret", accessibility)
             }
             let summary = try keychains.backUp()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The passcode of a keychain in a file")
 struct PasscodeTests {
-    private static let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
+    private static let classes = ItemAccessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
 
     private func fill(_ keychain: LocalKeychain) throws {
         for accessibility in Self.classes {
@@ -14,8 +14,8 @@ struct PasscodeTests {
         }
     }
 
-    private func statuses(_ keychain: LocalKeychain) -> [Accessibility: KeychainStatus] {
-        var statuses: [Accessibility: KeychainStatus] = [:]
+    private func statuses(_ keychain: LocalKeychain) -> [ItemAccessibility: KeychainStatus] {
+        var statuses: [ItemAccessibility: KeychainStatus] = [:]
         for accessibility in Self.classes {
             do throws(KeychainFailure) {
                 let secret = try keychain.secret(of: accessibility.rawValue)
@@ -27,7 +27,7 @@ struct PasscodeTests {
         return statuses
     }
 
-    private static func expected(_ state: LockState) -> [Accessibility: KeychainStatus] {
+    private static func expected(_ state: LockState) -> [ItemAccessibility: KeychainStatus] {
         Dictionary(
             uniqueKeysWithValues: classes.map { accessibility in
                 switch accessibility {

@@ -136,9 +136,9 @@ extension DictionaryValue {
     }
 
     /// Returns the protection class with this name, a string or UTF-8 data.
-    func accessibility() throws(ValueFault) -> Accessibility {
+    func accessibility() throws(ValueFault) -> ItemAccessibility {
         if case .uuid = self { throw .type }
-        guard let accessibility = Accessibility(rawValue: try text()) else { throw .value }
+        guard let accessibility = ItemAccessibility(rawValue: try text()) else { throw .value }
         return accessibility
     }
 

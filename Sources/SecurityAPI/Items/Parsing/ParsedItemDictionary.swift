@@ -9,7 +9,7 @@ struct ParsedItemDictionary {
     let itemClass: ItemClass
     /// The attributes without `pdmn`, `sync` and `tomb`, which have properties of their own.
     private(set) var attributes = ItemAttributes()
-    private(set) var accessibility: Accessibility?
+    private(set) var accessibility: ItemAccessibility?
     private(set) var accessControl: SecAccessControl?
     private(set) var synchronizable: Synchronizable?
     private(set) var tombstone: Bool?

@@ -6,7 +6,7 @@ internal import KeychainCore
 struct ParsedUpdateDictionary {
     let itemClass: ItemClass
     private(set) var attributes = ItemAttributes()
-    private(set) var accessibility: Accessibility?
+    private(set) var accessibility: ItemAccessibility?
     private(set) var accessControl: SecAccessControl?
     private(set) var secret: Data?
 
@@ -62,7 +62,7 @@ enum ProtectionRules {
     /// Rejects a protection class next to an object created by `SecAccessControlCreateWithFlags`, which has its own.
     ///
     /// The object among the attributes of an item without constraints contains only the class, so it is accepted.
-    static func check(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
+    static func check(_ accessibility: ItemAccessibility?, _ accessControl: SecAccessControl?) throws(KeychainFailure) {
         guard accessibility == nil || accessControl?.carriesConstraints != true else {
             throw KeychainFailure(.parameter, "kSecAttrAccessible and kSecAttrAccessControl exclude each other")
         }
@@ -76,7 +76,7 @@ enum ProtectionRules {
     }
 
     /// Returns the protection in the two keys, or nil if both are missing.
-    static func protection(_ accessibility: Accessibility?, _ accessControl: SecAccessControl?) -> AccessControl? {
+    static func protection(_ accessibility: ItemAccessibility?, _ accessControl: SecAccessControl?) -> AccessControl? {
         accessibility.map { AccessControl($0) } ?? accessControl?.accessControl
     }
 }
