@@ -69,6 +69,7 @@ let package = Package(
                 .target(name: "KeychainCore", condition: .when(platforms: linux)),
                 .target(name: "Keybag", condition: .when(platforms: linux)),
                 .target(name: "KeychainEngine", condition: .when(platforms: linux)),
+                .target(name: "KeychainSystem", condition: .when(platforms: linux)),
                 .target(name: "CKeychainTestingMarker", condition: .when(platforms: linux)),
             ]
         ),

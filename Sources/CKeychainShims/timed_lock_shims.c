@@ -53,15 +53,15 @@ bool keychain_timed_lock_acquire(keychain_timed_lock *lock, uint64_t deadline_na
     return is_ours;
 }
 
+bool keychain_timed_lock_acquire_within(keychain_timed_lock *lock, uint32_t seconds) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return keychain_timed_lock_acquire(lock, ((uint64_t)now.tv_sec + seconds) * NANOSECONDS_PER_SECOND + (uint64_t)now.tv_nsec);
+}
+
 void keychain_timed_lock_release(keychain_timed_lock *lock) {
     pthread_mutex_lock(&lock->mutex);
     lock->is_taken = false;
     pthread_cond_signal(&lock->released);
     pthread_mutex_unlock(&lock->mutex);
-}
-
-uint64_t keychain_monotonic_nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NANOSECONDS_PER_SECOND + (uint64_t)now.tv_nsec;
 }

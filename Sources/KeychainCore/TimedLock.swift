@@ -22,7 +22,7 @@ internal import CKeychainShims
 
     /// Acquires the lock; returns false after so many seconds.
     package func acquire(withinSeconds seconds: UInt32) -> Bool {
-        acquire(untilNanoseconds: keychain_monotonic_nanoseconds() + UInt64(seconds) * 1_000_000_000)
+        unsafe keychain_timed_lock_acquire_within(lock, seconds)
     }
 
     /// Releases the lock, on any thread.

@@ -12,33 +12,34 @@ internal import KeychainSystem
 /// the same user.
 package struct CallerEntitlements: Sendable {
     package var environment: [String: String]
-    package var executablePath: String
+    /// The path of the program, whether or not its file was replaced while it runs.
+    private let executablePath: String
     package var flatpakInformationPath = "/.flatpak-info"
 
     package init(environment: [String: String], executablePath: String) {
         self.environment = environment
-        self.executablePath = executablePath
+        // The kernel appends this to the link if the program's file was replaced.
+        let deleted = " (deleted)"
+        self.executablePath = executablePath.hasSuffix(deleted) ? String(executablePath.dropLast(deleted.count)) : executablePath
     }
 
     /// The sources for this process.
-    package static func ofThisProcess(environment: [String: String]) -> CallerEntitlements {
-        let path = CurrentProcess.executablePath ?? CommandLine.arguments.first
-        return CallerEntitlements(environment: environment, executablePath: path ?? "")
+    package static func ofThisProcess() -> CallerEntitlements {
+        CallerEntitlements(environment: ProcessEnvironment.variables, executablePath: CurrentProcess.executablePath ?? "")
     }
 
     /// Reads the entitlements.
     ///
-    /// Throws `.missingEntitlement` for an invalid file: with guessed entitlements, items would be stored in another group.
+    /// Throws `.missingEntitlement` for a file that is invalid or cannot be read: with guessed entitlements, items would be stored in
+    /// another group.
     package func resolve() throws(KeychainFailure) -> Entitlements {
         let name = executableName
         if let path = environment["KEYCHAIN_ENTITLEMENTS"], !path.isEmpty {
             return try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: name)
         }
         let beside = executablePath + ".entitlements"
-        if FileManager.default.fileExists(atPath: beside) {
-            return try EntitlementsFile.entitlements(atPath: beside, defaultIdentifier: name)
-        }
-        if let sandbox = sandboxIdentifier {
+        if let entitlements = try EntitlementsFile.entitlementsIfPresent(atPath: beside, defaultIdentifier: name) { return entitlements }
+        if let sandbox = try sandboxIdentifier() {
             return Entitlements(
                 applicationIdentifier: sandbox, origin: "the sandbox's application id; to add groups, set KEYCHAIN_ENTITLEMENTS")
         }
@@ -46,15 +47,12 @@ package struct CallerEntitlements: Sendable {
     }
 
     private var executableName: String {
-        // The kernel appends this to the link if the program's file was replaced while it runs.
-        let deleted = " (deleted)"
-        let path = executablePath.hasSuffix(deleted) ? String(executablePath.dropLast(deleted.count)) : executablePath
-        return path.split(separator: "/").last.map(String.init) ?? ""
+        executablePath.split(separator: "/").last.map(String.init) ?? ""
     }
 
-    private var sandboxIdentifier: String? {
-        if let information = try? String(contentsOfFile: flatpakInformationPath, encoding: .utf8) {
-            return Self.flatpakApplicationName(in: information)
+    private func sandboxIdentifier() throws(KeychainFailure) -> String? {
+        if let information = try EntitlementsFile.contents(ofFile: flatpakInformationPath, "Flatpak's description of the program") {
+            return Self.flatpakApplicationName(in: String(decoding: information, as: UTF8.self))
         }
         return environment["SNAP_INSTANCE_NAME"] ?? environment["SNAP_NAME"]
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Foundation
 package import KeychainCore
 
 /// The keychain that the calls of this process use.
@@ -17,7 +16,7 @@ package enum DefaultKeychain {
     private static let own: Result<LocalKeychain, KeychainFailure> = Result { () throws(KeychainFailure) in
         LocalKeychain(
             configuration: try .fromEnvironment(),
-            entitlements: try CallerEntitlements.ofThisProcess(environment: ProcessInfo.processInfo.environment).resolve()
+            entitlements: try CallerEntitlements.ofThisProcess().resolve()
         )
     }
 }

@@ -19,10 +19,29 @@ package enum EntitlementsFile {
     /// Throws `.missingEntitlement`, with the file and the entry, if it is unreadable or invalid: a program whose entitlements cannot be
     /// read has none.
     package static func entitlements(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
-        guard let contents = try? TrustedFile.contents(path, byteLimit: byteLimit, owner: .any, subject: "the entitlements file") else {
-            throw unreadable(path)
+        guard let entitlements = try entitlementsIfPresent(atPath: path, defaultIdentifier: defaultIdentifier) else {
+            throw failure("the entitlements file \(path) does not exist", path)
         }
+        return entitlements
+    }
+
+    /// Reads the entitlements from a file; nil only if the file is proved absent.
+    ///
+    /// Throws the errors of `entitlements(atPath:defaultIdentifier:)`.
+    static func entitlementsIfPresent(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements? {
+        guard let contents = try contents(ofFile: path, "the entitlements file") else { return nil }
         return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
+    }
+
+    /// Reads a file; nil only if it is proved absent.
+    ///
+    /// Throws `.missingEntitlement` if the file cannot be read.
+    static func contents(ofFile path: String, _ subject: String) throws(KeychainFailure) -> [UInt8]? {
+        do throws(KeychainFailure) {
+            return try TrustedFile.contents(path, byteLimit: byteLimit, owner: .any, subject: subject)
+        } catch {
+            throw failure(error.reason, path)
+        }
     }
 
     /// Decodes the content of a file.

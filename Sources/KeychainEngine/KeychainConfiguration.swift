@@ -75,7 +75,7 @@ package struct KeychainConfiguration: Sendable {
     ///
     /// Throws as `init(environment:)` does.
     package static func fromEnvironment() throws(KeychainFailure) -> KeychainConfiguration {
-        try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
+        try KeychainConfiguration(environment: ProcessEnvironment.variables)
     }
 
     /// Reads the configuration from environment variables.

@@ -19,7 +19,7 @@ final class WriterQueue: Sendable {
     private let requestArrival = TimedLock()
 
     init() {
-        _ = requestArrival.acquire(withinSeconds: 0)
+        _ = requestArrival.acquire(untilNanoseconds: 0)
     }
 
     /// The number of requests that wait.
@@ -124,7 +124,7 @@ final class WriteRequest: @unchecked Sendable {
     init(sharesFlush: Bool, _ body: @escaping Body) {
         self.sharesFlush = sharesFlush
         self.body = body
-        _ = isAnswered.acquire(withinSeconds: 0)
+        _ = isAnswered.acquire(untilNanoseconds: 0)
     }
 
     /// Moves the closure out of the request.

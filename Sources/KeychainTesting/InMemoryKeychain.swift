@@ -4,6 +4,7 @@ internal import CKeychainTestingMarker
 public import Foundation
 package import KeychainCore
 package import KeychainEngine
+internal import KeychainSystem
 internal import Synchronization
 
 /// A keychain in memory for tests, with the rules and the encryption of a keychain in a file.
@@ -142,7 +143,7 @@ public func withInMemoryKeychain<Result>(
 ///
 ///     keychain.clock.advance(by: .seconds(15 * 60))
 public final class VirtualClock: Sendable {
-    private let start = Date()
+    private let start = Date(timeIntervalSinceReferenceDate: SystemWallClock().now())
     private let elapsed = Mutex(Duration.zero)
 
     init() {}

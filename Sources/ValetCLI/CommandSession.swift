@@ -16,7 +16,7 @@ struct CommandSession {
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
         let verifier: DescriptorPasscodeVerifier? = if let passcode { DescriptorPasscodeVerifier(passcode) } else { nil }
         do throws(KeychainFailure) {
-            var configuration = try KeychainConfiguration(environment: ProcessInfo.processInfo.environment)
+            var configuration = try KeychainConfiguration.fromEnvironment()
             if let verifier {
                 configuration.keyHolder = .processMemory
                 configuration.presenceVerifier = verifier

@@ -56,10 +56,10 @@ struct ValetCommand: ParsableCommand {
         } catch let failure as CommandFailure {
             WarningLog.report()
             failure.report()
-            Foundation.exit(failure.status.rawValue)
+            CurrentProcess.exit(with: failure.status.rawValue)
         } catch let code as ExitCode {
             WarningLog.report()
-            Foundation.exit(code.rawValue)
+            CurrentProcess.exit(with: code.rawValue)
         } catch {
             report(parserError: error)
         }
@@ -73,17 +73,19 @@ struct ValetCommand: ParsableCommand {
                 try StandardOutput.write(Data((message + "\n").utf8))
             } catch {
                 error.report()
-                Foundation.exit(error.status.rawValue)
+                CurrentProcess.exit(with: error.status.rawValue)
             }
-            Foundation.exit(ExitStatus.done.rawValue)
+            CurrentProcess.exit(with: ExitStatus.done.rawValue)
         }
         StandardError.write(message)
-        Foundation.exit(ExitStatus.usage.rawValue)
+        CurrentProcess.exit(with: ExitStatus.usage.rawValue)
     }
 }
 
 /// The log of tpm2-tss, which writes to standard error unless the environment variable TSS2_LOG says otherwise.
 enum TPMLibraryLog {
+    private static let variable = "TSS2_LOG"
+
     /// Whether `silence` set the variable.
     ///
     /// Written once, before the process has a second thread.
@@ -91,16 +93,15 @@ enum TPMLibraryLog {
 
     /// Turns the log off unless the person has set the variable.
     ///
-    /// Call before the process has a second thread, because `setenv` and `getenv` of other threads would race.
+    /// Call before the process has a second thread, because it changes the environment.
     static func silence() {
-        // The pointers are used during the calls only.
-        guard unsafe getenv("TSS2_LOG") == nil else { return }
-        unsafe isVariableSet = unsafe setenv("TSS2_LOG", "all+NONE", 1) == 0
+        guard !ProcessEnvironment.contains(variable) else { return }
+        unsafe isVariableSet = ProcessEnvironment.set(variable, to: "all+NONE".utf8)
     }
 
     /// Removes the variable if `silence` set it, so that a command that replaces this process does not inherit it.
     static func restore() {
-        if unsafe isVariableSet { _ = unsafe unsetenv("TSS2_LOG") }
+        if unsafe isVariableSet { ProcessEnvironment.remove(variable) }
     }
 }
 

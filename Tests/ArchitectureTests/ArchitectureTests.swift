@@ -42,7 +42,7 @@ struct Rule: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all = importRules + layoutRules + safetyRules + documentationRules + languageRules
+    static let all = importRules + systemRules + layoutRules + safetyRules + testSelectionRules + documentationRules + languageRules
 }
 
 @Suite("The architecture")

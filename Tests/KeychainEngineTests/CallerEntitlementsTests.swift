@@ -69,10 +69,30 @@ struct CallerEntitlementsTests {
         }
     }
 
-    @Test("A program whose file was replaced while it runs keeps its name")
+    @Test("A program whose file was replaced while it runs keeps its name and its entitlements")
     func deletedExecutable() throws {
-        let caller = CallerEntitlements(environment: [:], executablePath: "/opt/druidia (deleted)")
-        #expect(try caller.resolve().applicationIdentifier == "druidia")
+        try withTemporaryDirectory { directory in
+            let sources = Sources(directory: directory)
+            let caller = CallerEntitlements(environment: [:], executablePath: sources.executablePath + " (deleted)")
+            #expect(try caller.resolve().applicationIdentifier == "druidia")
+            _ = try sources.write("beside.druidia", to: "druidia.entitlements")
+            #expect(try caller.resolve().applicationIdentifier == "beside.druidia")
+        }
+    }
+
+    @Test(
+        "A source that is present and cannot be read is an error and not the next source",
+        arguments: [".flatpak-info", "druidia.entitlements"])
+    func unreadableSource(name: String) throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/" + name
+            // A link that leads nowhere and a directory cannot be read, also by root.
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: directory + "/absent")
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) { try Sources(directory: directory).resolve() }
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) { try Sources(directory: directory).resolve() }
+        }
     }
 
     @Test("A missing file that the environment names is an error; the next source is not used")

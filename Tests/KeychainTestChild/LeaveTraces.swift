@@ -85,7 +85,7 @@ extension ChildCommand {
         configuration.acceptsUserOwnedPolicy = true
         let keychain = LocalKeychain(
             configuration: configuration,
-            entitlements: try CallerEntitlements.ofThisProcess(environment: ProcessInfo.processInfo.environment).resolve())
+            entitlements: try CallerEntitlements.ofThisProcess().resolve())
         try CurrentKeychain.with(keychain) { try logEveryCall() }
     }
 

@@ -14,9 +14,8 @@ void keychain_timed_lock_destroy(keychain_timed_lock *lock);
 
 /* Acquires the lock. Returns false at the deadline, given in nanoseconds of CLOCK_MONOTONIC. */
 bool keychain_timed_lock_acquire(keychain_timed_lock *lock, uint64_t deadline_nanoseconds);
+/* Acquires the lock. Returns false after so many seconds. */
+bool keychain_timed_lock_acquire_within(keychain_timed_lock *lock, uint32_t seconds);
 void keychain_timed_lock_release(keychain_timed_lock *lock);
-
-/* Returns the nanoseconds of CLOCK_MONOTONIC. */
-uint64_t keychain_monotonic_nanoseconds(void);
 
 #endif

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 
 /// The progress of a rewrapping after one batch.
 package struct RewrappingBatch: Sendable {
@@ -15,7 +14,7 @@ package struct RewrappingBatch: Sendable {
     package let rewrappedCount: Int
     /// Rows that cannot be opened and stay unchanged under their old key.
     package let skippedCount: Int
-    /// When the batch acquired the write lock, in nanoseconds of the system's monotonic clock.
+    /// When the batch acquired the write lock, in nanoseconds of the clock that was passed.
     package let startNanoseconds: UInt64
 }
 
@@ -29,12 +28,12 @@ extension SealedKeychain {
     /// Moves the next rows after `number` from older passcode-protected class keys to the current ones.
     ///
     /// The items do not change, including their dates. The keychain must have the keys (see `with(keys:)`), obtained at
-    /// `lockEpoch`. Each batch is one transaction, so an interrupted rewrapping can continue later.
+    /// `lockEpoch`. Each batch is one transaction, so an interrupted rewrapping can continue later. `time` limits its length.
     package func rewrapBatch(
-        after number: Int64, currentGeneration: UInt32, lockEpoch: LockEpoch
+        after number: Int64, currentGeneration: UInt32, lockEpoch: LockEpoch, time: some ContinuousTime
     ) throws(KeychainFailure) -> RewrappingBatch {
         try write { writing throws(KeychainFailure) in
-            let start = keychain_monotonic_nanoseconds()
+            let start = time.nowNanoseconds()
             var last: Int64?
             var rewrappedCount = 0
             var skippedCount = 0
@@ -54,7 +53,7 @@ extension SealedKeychain {
                 byteCount += row.sealedAttributes.count + row.sealedSecret.count
                 let isFull =
                     rewrappedCount + skippedCount >= Self.rewrappingRowLimit || byteCount >= Self.rewrappingByteLimit
-                    || keychain_monotonic_nanoseconds() - start >= Self.rewrappingNanosecondLimit
+                    || time.nowNanoseconds() - start >= Self.rewrappingNanosecondLimit
                 return isFull ? .stop : .proceed
             }
             return RewrappingBatch(

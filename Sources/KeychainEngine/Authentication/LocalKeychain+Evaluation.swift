@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Foundation
 internal import Keybag
 package import KeychainCore
 internal import KeychainSystem
@@ -95,7 +94,7 @@ package struct PromptSettings: Sendable {
 extension KeychainConfiguration {
     /// The prompt settings of the running program.
     var promptSettings: PromptSettings {
-        let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments.first
-        return PromptSettings(verifier: verifier, requester: path ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
+        PromptSettings(
+            verifier: verifier, requester: CurrentProcess.executablePath ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
     }
 }

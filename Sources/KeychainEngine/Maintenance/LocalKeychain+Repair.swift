@@ -45,7 +45,8 @@ extension LocalKeychain {
                 throw KeychainFailure(.itemNotFound, "there is no keychain yet")
             }
             closeCurrent()
-            let suffix = ".before-repair-" + Date().ISO8601Format(.init(dateSeparator: .omitted, timeSeparator: .omitted))
+            let now = Date(timeIntervalSinceReferenceDate: SystemWallClock().now())
+            let suffix = ".before-repair-" + now.ISO8601Format(.init(dateSeparator: .omitted, timeSeparator: .omitted))
             var found: RepairReport?
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: suffix) {
                 copy throws(KeychainFailure) in

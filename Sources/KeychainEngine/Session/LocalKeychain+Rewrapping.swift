@@ -33,15 +33,17 @@ extension LocalKeychain {
     private func rewrapRows(
         of keychain: SealedKeychain, _ currentGeneration: UInt32, _ lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> Bool {
+        let time = SystemContinuousTime()
         var number: Int64 = 0
         while true {
-            let batch = try keychain.rewrapBatch(after: number, currentGeneration: currentGeneration, lockEpoch: lockEpoch)
+            let batch = try keychain.rewrapBatch(after: number, currentGeneration: currentGeneration, lockEpoch: lockEpoch, time: time)
             switch batch.end {
             case .finished: return true
             case .locked: return false
             case .continues(let after): number = after
             }
-            RewrappingPause.sleep(afterBatchFrom: batch.startNanoseconds)
+            let batchLength = time.nowNanoseconds() - batch.startNanoseconds
+            MonotonicClock.sleep(nanoseconds: RewrappingPause.length(afterNanoseconds: batchLength))
         }
     }
 }
@@ -56,11 +58,5 @@ package enum RewrappingPause {
     /// The pause after a batch, in nanoseconds: about as long as the batch held the lock.
     package static func length(afterNanoseconds batchLength: UInt64) -> UInt64 {
         min(max(batchLength, shortest), longest)
-    }
-
-    /// Sleeps after a batch that began at `startNanoseconds` and has just ended.
-    static func sleep(afterBatchFrom startNanoseconds: UInt64) {
-        let batchLength = MonotonicClock.nowNanoseconds() &- startNanoseconds
-        MonotonicClock.sleep(nanoseconds: length(afterNanoseconds: batchLength))
     }
 }

@@ -243,37 +243,26 @@ package enum SynchronousMode: Int, Sendable {
 /// SQLite's own timeout adds up the sleeps and not the elapsed time, so on a loaded machine it waits much longer than specified.
 final class BusyHandler {
     private let limitNanoseconds: UInt64
-    private var deadline: Deadline
-
-    private enum Deadline {
-        /// The limit counts from the first wait.
-        case fromFirstWait
-        case at(UInt64)
-    }
+    /// Nil until the first wait, from which the limit counts.
+    private var deadline: Deadline?
 
     init(limitMilliseconds: Int) {
         limitNanoseconds = UInt64(clamping: limitMilliseconds) * 1_000_000
-        deadline = .fromFirstWait
     }
 
-    func resetDeadline() { deadline = .fromFirstWait }
+    func resetDeadline() { deadline = nil }
 
-    func setDeadline(atNanoseconds time: UInt64) { deadline = .at(time) }
+    func setDeadline(atNanoseconds time: UInt64) { deadline = Deadline(nanoseconds: time) }
 
     /// Sleeps and returns true, or returns false at the deadline.
     func wait(attempt: Int) -> Bool {
-        let now = MonotonicClock.nowNanoseconds()
-        let end: UInt64
-        switch deadline {
-        case .at(let time): end = time
-        case .fromFirstWait:
-            end = now &+ limitNanoseconds
-            deadline = .at(end)
-        }
-        guard now < end else { return false }
+        let deadline = deadline ?? .after(nanoseconds: limitNanoseconds)
+        self.deadline = deadline
+        let remaining = deadline.remainingNanoseconds
+        guard remaining > 0 else { return false }
         // Exponential backoff from 0.25 ms, the duration of a write, to 8 ms, with jitter.
         let step = UInt64(250_000) << UInt64(min(attempt, 5))
-        MonotonicClock.sleep(nanoseconds: min(UInt64.random(in: step / 2...step), end - now))
+        MonotonicClock.sleep(nanoseconds: min(UInt64.random(in: step / 2...step), remaining))
         return true
     }
 }

@@ -25,6 +25,14 @@ package enum FileSystem {
         return name.isEmpty ? resolvedParent : resolvedParent == "/" ? "/" + name : resolvedParent + "/" + name
     }
 
+    /// The path of the current directory; throws `.notFound` if the directory was removed.
+    package static func currentDirectory() throws(Errno) -> String {
+        // With a null buffer getcwd allocates the result, which the caller must free.
+        guard let path = unsafe getcwd(nil, 0) else { throw .current }
+        defer { unsafe free(path) }
+        return unsafe String(cString: path)
+    }
+
     /// The path up to the last slash; "." without one, and "/" for the root.
     package static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }

@@ -27,8 +27,15 @@ package enum CurrentProcess {
 
     package static var effectiveUserID: UInt32 { geteuid() }
 
-    /// The path of the program; nil if /proc is not mounted.
-    package static var executablePath: String? { try? FileSystem.target(ofSymbolicLink: "/proc/self/exe") }
+    /// The path of the program; the name by which it was started if /proc is not mounted; nil without either.
+    ///
+    /// Ends in " (deleted)" if the program's file was replaced while it runs.
+    package static var executablePath: String? {
+        (try? FileSystem.target(ofSymbolicLink: "/proc/self/exe")) ?? CommandLine.arguments.first
+    }
+
+    /// Ends the process.
+    package static func exit(with status: Int32) -> Never { Glibc.exit(status) }
 
     /// Makes writing to a pipe without a reader fail with an error instead of ending the process.
     package static func ignoreBrokenPipeSignal() {

@@ -89,19 +89,6 @@ package struct SealedMemoryFile: Sendable {
 
 /// The replacement of this process by another program.
 package enum Execution {
-    /// Sets an environment variable; returns false if the system refuses.
-    ///
-    /// `value` must not contain NUL. It is copied into the environment; this function's own copy is wiped.
-    package static func setEnvironment(_ name: String, _ value: some Collection<UInt8>) -> Bool {
-        var characters = Array(value) + [0]
-        defer { characters.wipe() }
-        // The C library copies both; the buffer is used during the call only.
-        return unsafe characters.withUnsafeBytes { buffer in
-            guard let value = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return false }
-            return unsafe setenv(name, value, 1) == 0
-        }
-    }
-
     /// Marks every descriptor from `first` on as closed on exec; returns false if the system refuses.
     package static func closeDescriptorsOnExec(from first: Int32) -> Bool { keychain_close_on_exec_from(first) }
 

@@ -8,9 +8,8 @@ enum BackupPath {
     static func absolute(_ path: String) throws(CommandFailure) -> String {
         guard !path.isEmpty else { throw CommandFailure(.usage, "the path is empty", advice: "Give the path of a file.") }
         if path.hasPrefix("/") { return path }
-        let directory = FileManager.default.currentDirectoryPath
         // The system has no path for a deleted directory.
-        guard directory.hasPrefix("/") else {
+        guard let directory = try? FileSystem.currentDirectory(), directory.hasPrefix("/") else {
             throw CommandFailure(
                 .usage, "the current directory no longer exists; cannot resolve \(ItemListing.escapingUnprintable(path))",
                 advice: "Change to another directory, or give an absolute path.")

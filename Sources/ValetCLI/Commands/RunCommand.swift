@@ -108,7 +108,7 @@ struct RunCommand: ParsableCommand {
     }
 
     private func setEnvironment(_ name: String, _ value: Data) throws(CommandFailure) {
-        guard Execution.setEnvironment(name, value) else {
+        guard ProcessEnvironment.set(name, to: value) else {
             throw CommandFailure(.unavailable, "the environment could not be changed; the command was not run", advice: "Use --fd.")
         }
     }

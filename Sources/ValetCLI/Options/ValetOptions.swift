@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainSystem
 import Valet
 
 /// The options that select a valet.
@@ -31,7 +32,7 @@ struct ValetOptions: ParsableArguments {
     var app: String?
 
     /// Returns the valet that the options select, with defaults from the environment.
-    func resolve(environment: [String: String] = ProcessInfo.processInfo.environment) throws(CommandFailure) -> SelectedValet {
+    func resolve(environment: [String: String] = ProcessEnvironment.variables) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
         let group = group ?? defaults.group
         let enclave = try SecureEnclaveSelection(
