@@ -235,7 +235,7 @@ struct FileKeychainBackend: KeychainBackend {
 final class LockEpochReader: Sendable {
     private let configuration: KeychainConfiguration
     private let storeID: StoreID
-    private let own = Mutex<SQLiteItemStore?>(nil)
+    private let separateStore = Mutex<SQLiteItemStore?>(nil)
     private let shared: SQLiteItemStore
 
     init(_ store: SQLiteItemStore, configuration: KeychainConfiguration) {
@@ -245,7 +245,7 @@ final class LockEpochReader: Sendable {
     }
 
     deinit {
-        own.withLock { $0?.close() }
+        separateStore.withLock { $0?.close() }
     }
 
     /// Throws the errors of opening and reading the store, and `.notAvailable` if another store is in its place.
@@ -256,27 +256,27 @@ final class LockEpochReader: Sendable {
             guard error.requiresReopening else { throw error }
         }
         do throws(KeychainFailure) {
-            return try ownStore().lockEpoch()
+            return try openSeparateStore().lockEpoch()
         } catch {
             // The next call opens the store again.
-            if error.requiresReopening { closeOwn() }
+            if error.requiresReopening { closeSeparateStore() }
             throw error
         }
     }
 
-    private func ownStore() throws(KeychainFailure) -> SQLiteItemStore {
-        if let store = own.withLock({ $0 }) { return store }
+    private func openSeparateStore() throws(KeychainFailure) -> SQLiteItemStore {
+        if let store = separateStore.withLock({ $0 }) { return store }
         let fresh = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         guard fresh.storeID == storeID else {
             fresh.close()
             throw KeychainFailure(.notAvailable, "the store that was unlocked was replaced by another one")
         }
-        own.withLock { $0 = fresh }
+        separateStore.withLock { $0 = fresh }
         return fresh
     }
 
-    private func closeOwn() {
-        own.withLock { store in
+    private func closeSeparateStore() {
+        separateStore.withLock { store in
             store?.close()
             store = nil
         }

@@ -43,7 +43,7 @@ package struct KeychainConfiguration: Sendable {
     /// Replaces `pinentry` and `promptEnvironment`.
     ///
     /// For tests.
-    package var presenceVerifier: (any PresenceVerifier)?
+    package var presencePrompter: (any PresencePrompter)?
     /// How long a person has to answer, in seconds.
     package var promptTimeoutSeconds = PresenceQuestion.standardTimeoutSeconds
     /// The clock that limits the reuse of an authentication.

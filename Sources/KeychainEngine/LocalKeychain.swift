@@ -105,7 +105,7 @@ package final class LocalKeychain: Keychain {
     /// |---|---|---|
     /// | `perform(creating:_:_:_:)` | an item needs authentication | 20 repetitions, Apple's limit; three passwords per call |
     /// | `askForPasscode` | the passcode is wrong | three attempts |
-    /// | `TerminalVerifier.enter`, `PinentryDialog.enterTwice` | the two entries of a new password differ | three attempts |
+    /// | `TerminalPrompter.enter`, `PinentryDialog.enterTwice` | the two entries of a new password differ | three attempts |
     /// | `perform(creating:_:)`, this one | the store or the keybag was replaced | each round needs another change, and there are 5 s in all |
     /// | `KernelKeyHolder.load`, `KernelKeyring.removeAll` | another process changed the keyring meanwhile | 8 rounds |
     /// | `KernelKeyring.serials`, `.withContent` | the keyring or the key grew while it was read | 8 rounds |

@@ -71,7 +71,7 @@ package final class OpenKeychain: Sendable {
     /// Throws if the store cannot be read.
     func isOutdated() throws(KeychainFailure) -> Bool {
         guard isKeybagCurrent else { return false }
-        return try present().keybagGeneration != keybag.keybagGeneration
+        return try storedState().keybagGeneration != keybag.keybagGeneration
     }
 
     /// Throws `.interactionNotAllowed` unless the keychain is unlocked.
@@ -92,7 +92,7 @@ package final class OpenKeychain: Sendable {
     }
 
     /// Returns the keybag generation and the lock epoch that are in the store now.
-    func present() throws(KeychainFailure) -> (keybagGeneration: UInt64, lockEpoch: LockEpoch) {
+    func storedState() throws(KeychainFailure) -> (keybagGeneration: UInt64, lockEpoch: LockEpoch) {
         try store.read { reading throws(KeychainFailure) in (try reading.keybag().generation, try reading.lockEpoch()) }
     }
 }

@@ -232,7 +232,7 @@ struct GroupCommitPacing {
     var groupWaitNanoseconds: UInt64 { flushNanoseconds / 4 }
 
     /// Runs `commit`, and records the group's size and the duration of its flush.
-    mutating func note(_ group: WriteGroup, _ commit: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+    mutating func record(_ group: WriteGroup, committedBy commit: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
         expectedCount = group.count
         guard group.count > 0 else { return try commit() }
         let start = MonotonicClock.nowNanoseconds()

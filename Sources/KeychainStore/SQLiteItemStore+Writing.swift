@@ -83,7 +83,7 @@ extension SQLiteItemStore {
                 }
                 guard session.lostFiles.isEmpty else { throw abandonLostFiles(of: session) }
                 var pacing = session.pacing
-                try pacing.note(group) { () throws(KeychainFailure) in try session.commit() }
+                try pacing.record(group) { () throws(KeychainFailure) in try session.commit() }
                 session.pacing = pacing
                 outcome = .committed
             } catch {

@@ -18,7 +18,7 @@ struct InMemoryBackend: KeychainBackend {
         /// Answers prompts.
         ///
         /// Without scripted answers, no prompt can be shown.
-        let person = ScriptedPresenceVerifier()
+        let person = ScriptedPresencePrompter()
         let faults = FaultQueue()
     }
 
@@ -33,7 +33,7 @@ struct InMemoryBackend: KeychainBackend {
     }
 
     /// The test itself: no faults occur, and any passcode is long enough.
-    static func control(of storage: Storage, entitlements: Entitlements) -> InMemoryBackend {
+    static func unrestricted(_ storage: Storage, entitlements: Entitlements) -> InMemoryBackend {
         var policy = PasscodePolicy.inMemory
         policy.minimumLength = 1
         return InMemoryBackend(storage, entitlements, FaultQueue(), policy)
@@ -47,7 +47,7 @@ struct InMemoryBackend: KeychainBackend {
     }
 
     var promptSettings: PromptSettings {
-        PromptSettings(verifier: storage.person, requester: entitlements.applicationIdentifier, time: storage.clock)
+        PromptSettings(prompter: storage.person, requester: entitlements.applicationIdentifier, time: storage.clock)
     }
 
     var newKeychainHolder: KeyHolderKind { storage.holder.kind }

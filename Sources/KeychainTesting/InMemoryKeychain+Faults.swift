@@ -93,7 +93,7 @@ extension InMemoryKeychain {
     ///
     /// Throws `.itemNotFound` if no item has that account.
     private func damage(account: String?, secretsOnly: Bool = false) throws(KeychainFailure) {
-        try control.perform(creating: true) { opened throws(KeychainFailure) in
+        try unrestricted.perform(creating: true) { opened throws(KeychainFailure) in
             var queries = [RowQuery(isTombstone: false)]
             if let account {
                 queries.removeAll()

@@ -32,7 +32,7 @@ extension InMemoryKeychain {
     ///
     /// - Throws: An error if the system provides no memory.
     public var state: State {
-        get throws { State(try control.sessionStatus().state) }
+        get throws { State(try unrestricted.sessionStatus().state) }
     }
 
     /// Sets the passcode, or replaces the current one, and unlocks the keychain.
@@ -55,7 +55,7 @@ extension InMemoryKeychain {
     /// - Throws: An error if the system provides no random bytes or no memory.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
         try requirePasscode()
-        try control.lock(includingAfterFirstUnlock ? .everything : .whenUnlocked)
+        try unrestricted.lock(includingAfterFirstUnlock ? .everything : .whenUnlocked)
     }
 
     /// Unlocks the keychain with the current passcode, which the test or the program under test has set.
@@ -64,8 +64,8 @@ extension InMemoryKeychain {
     ///
     /// - Throws: An error if the system provides no memory.
     public func unlock() throws {
-        guard try control.sessionStatus().isPasscodeSet else { return }
-        try withKnownPasscode { known throws(KeychainFailure) in try control.unlock(known, autoLock: .standard) }
+        guard try unrestricted.sessionStatus().isPasscodeSet else { return }
+        try withKnownPasscode { known throws(KeychainFailure) in try unrestricted.unlock(known, autoLock: .standard) }
     }
 
     /// Removes the keys from memory, as a restart of the system does.
@@ -86,7 +86,7 @@ extension InMemoryKeychain {
         for entry in storage.passcodes.newestFirst {
             do throws(KeychainFailure) {
                 // Checks the passcode and changes nothing.
-                _ = try control.passcodeRemoval(entry.passcode)
+                _ = try unrestricted.passcodeRemoval(entry.passcode)
                 // The bytes are copied within the closure. The passcode of a test is not secret.
                 return unsafe entry.passcode.bytes.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
             } catch {
@@ -97,9 +97,9 @@ extension InMemoryKeychain {
     }
 
     private func requirePasscode() throws(KeychainFailure) {
-        guard try !control.sessionStatus().isPasscodeSet else { return }
+        guard try !unrestricted.sessionStatus().isPasscodeSet else { return }
         do throws(KeychainFailure) {
-            try control.setPasscode(try Passcode(text: "made up"), autoLock: .standard)
+            try unrestricted.setPasscode(try Passcode(text: "made up"), autoLock: .standard)
         } catch {
             // Another thread has set one since.
             guard error.status == .duplicateItem else { throw error }
@@ -107,9 +107,9 @@ extension InMemoryKeychain {
     }
 
     private func setOrChangePasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {
-        guard try control.sessionStatus().isPasscodeSet else { return try control.setPasscode(passcode, autoLock: .standard) }
+        guard try unrestricted.sessionStatus().isPasscodeSet else { return try unrestricted.setPasscode(passcode, autoLock: .standard) }
         try withKnownPasscode { known throws(KeychainFailure) in
-            try control.changePasscode(from: known, to: passcode, rotatingKeys: false, autoLock: .standard)
+            try unrestricted.changePasscode(from: known, to: passcode, rotatingKeys: false, autoLock: .standard)
         }
     }
 

@@ -41,7 +41,7 @@ extension InMemoryKeychain {
         ///
         /// - Parameter answers: The answers, in order.
         public func answers(_ answers: Answer...) {
-            for answer in answers { keychain.verifier.then(reaction(to: answer)) }
+            for answer in answers { keychain.prompter.then(reaction(to: answer)) }
         }
 
         /// Adds the same answer for several questions.
@@ -54,12 +54,12 @@ extension InMemoryKeychain {
         }
 
         /// The number of answers that are left.
-        public var remainingAnswerCount: Int { keychain.verifier.remainingCount }
+        public var remainingAnswerCount: Int { keychain.prompter.remainingCount }
 
         /// The questions so far, in order, including those for which no person was present.
-        public var questions: [Question] { keychain.verifier.questions.map(Question.init) }
+        public var questions: [Question] { keychain.prompter.questions.map(Question.init) }
 
-        private func reaction(to answer: Answer) -> ScriptedPresenceVerifier.Reaction {
+        private func reaction(to answer: Answer) -> ScriptedPresencePrompter.Reaction {
             switch answer {
             // Decided when the question is asked: the passcode may change until then.
             case .correctPasscode: .decide { [keychain] _ in .type(keychain.currentPasscodeText() ?? "") }
@@ -114,10 +114,10 @@ extension InMemoryKeychain {
     }
 }
 
-/// A verifier with scripted answers that records the questions.
+/// A prompter with scripted answers that records the questions.
 ///
 /// Each answer is used once, in order. Without an answer, no prompt can be shown.
-package final class ScriptedPresenceVerifier: PresenceVerifier {
+package final class ScriptedPresencePrompter: PresencePrompter {
     /// The reaction to one question.
     package enum Reaction: Sendable {
         /// Enters this text. Empty text is an empty answer.

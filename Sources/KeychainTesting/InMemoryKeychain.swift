@@ -37,7 +37,7 @@ public final class InMemoryKeychain: Sendable {
     /// The keychain as the program under test uses it.
     package let keychain: LocalKeychain
     /// The same keychain as the test itself uses it: without faults.
-    let control: LocalKeychain
+    let unrestricted: LocalKeychain
     let storage: InMemoryBackend.Storage
 
     /// Creates an empty keychain without a passcode.
@@ -61,14 +61,14 @@ public final class InMemoryKeychain: Sendable {
         clock = VirtualClock()
         storage = try InMemoryBackend.Storage(clock: clock)
         keychain = LocalKeychain(backend: InMemoryBackend(storage: storage, entitlements: entitlements))
-        control = LocalKeychain(backend: InMemoryBackend.control(of: storage, entitlements: entitlements))
+        unrestricted = LocalKeychain(backend: InMemoryBackend.unrestricted(storage, entitlements: entitlements))
     }
 
     private init(sharing other: InMemoryKeychain, entitlements: Entitlements) {
         clock = other.clock
         storage = other.storage
         keychain = LocalKeychain(backend: InMemoryBackend(storage: storage, entitlements: entitlements))
-        control = other.control
+        unrestricted = other.unrestricted
     }
 
     /// Returns the same keychain as a program with other entitlements uses it.
@@ -80,7 +80,7 @@ public final class InMemoryKeychain: Sendable {
     package var store: InMemoryItemStore { storage.store }
 
     /// The script that answers prompts.
-    package var verifier: ScriptedPresenceVerifier { storage.person }
+    package var prompter: ScriptedPresencePrompter { storage.person }
 
     /// Runs `body` in the scope of this keychain.
     ///

@@ -14,21 +14,21 @@ struct CommandSession {
     ///
     /// With a passcode, the keychain is unlocked for this process only, whatever its state is for other processes, and no prompt is shown.
     init(_ entitlements: Entitlements, passcode: consuming Passcode? = nil) throws(CommandFailure) {
-        let verifier: DescriptorPasscodeVerifier? = if let passcode { DescriptorPasscodeVerifier(passcode) } else { nil }
+        let prompter: DescriptorPasscodePrompter? = if let passcode { DescriptorPasscodePrompter(passcode) } else { nil }
         do throws(KeychainFailure) {
             var configuration = try KeychainConfiguration.fromEnvironment()
-            if let verifier {
+            if let prompter {
                 configuration.keyHolder = .processMemory
-                configuration.presenceVerifier = verifier
+                configuration.presencePrompter = prompter
             }
             keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
         } catch {
             throw CommandFailure(error)
         }
-        guard let verifier else { return }
+        guard let prompter else { return }
         _ = try requirePasscode()
         // The process ends soon, and its keys with it.
-        try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(verifier.passcode, autoLock: .never) }
+        try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(prompter.passcode, autoLock: .never) }
     }
 
     /// Opens the keychain for a command that is about the keychain as a whole.

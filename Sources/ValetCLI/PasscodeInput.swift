@@ -70,12 +70,12 @@ struct PasscodeInput {
             )
         }
         let prompt = name.prefix(1).uppercased() + name.dropFirst() + ": "
-        var entered = try TerminalPrompt.readWithoutEcho(prompt: prompt)
+        var entered = try CommandPrompt.readWithoutEcho(prompt: prompt)
         guard isNew else { return entered }
         var again: [UInt8] = []
         defer { again.wipe() }
         do throws(CommandFailure) {
-            again = try TerminalPrompt.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
+            again = try CommandPrompt.readWithoutEcho(prompt: "Again: ".padding(toLength: prompt.count, withPad: " ", startingAt: 0))
             guard entered == again else {
                 throw CommandFailure(.usage, "the two entries do not match; nothing was changed", advice: "Run the command again.")
             }
@@ -100,7 +100,7 @@ enum Confirmation {
                 .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
                 advice: "Add --yes to confirm.")
         }
-        guard try TerminalPrompt.confirm(question) else {
+        guard try CommandPrompt.confirm(question) else {
             throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")
         }
     }

@@ -167,13 +167,13 @@ extension KeyProviderContract {
 
 extension KeyProvider {
     /// Returns the availability at the lock epoch of the tests' holders.
-    package func availability(of accessibility: Accessibility, generation: UInt32) -> KeyAvailability {
+    package func availability(of accessibility: ItemAccessibility, generation: UInt32) -> KeyAvailability {
         availability(of: accessibility, generation: generation, lockEpoch: KeyHolderContract.lockEpoch)
     }
 
     /// Calls `body` with the key at the lock epoch of the tests' holders.
     package func withClassKey<Result>(
-        for accessibility: Accessibility, generation: UInt32, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
+        for accessibility: ItemAccessibility, generation: UInt32, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         try withClassKey(for: accessibility, generation: generation, lockEpoch: KeyHolderContract.lockEpoch, body)
     }

@@ -4,54 +4,54 @@ internal import Foundation
 package import KeychainCore
 package import KeychainTesting
 
-/// The rules that every `PresenceVerifier` follows, as checks.
-package struct PresenceVerifierContract {
-    private let verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier
+/// The rules that every `PresencePrompter` follows, as checks.
+package struct PresencePrompterContract {
+    private let prompter: (ScriptedPresencePrompter.Reaction) throws -> any PresencePrompter
     private var violations: [String] = []
 
     /// Checks verifiers, each with a simulated person who reacts in one way.
     ///
     /// - Returns: A sentence for each violation; empty if there is none.
-    /// - Throws: The errors of `verifier`.
-    package static func violations(of verifier: (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier) throws -> [String] {
-        try withoutActuallyEscaping(verifier) { verifier in
-            var contract = PresenceVerifierContract(verifier: verifier)
+    /// - Throws: The errors of `prompter`.
+    package static func violations(of prompter: (ScriptedPresencePrompter.Reaction) throws -> any PresencePrompter) throws -> [String] {
+        try withoutActuallyEscaping(prompter) { prompter in
+            var contract = PresencePrompterContract(prompter: prompter)
             try contract.checkAnswers()
             try contract.checkRefusals()
             return contract.violations
         }
     }
 
-    private init(verifier: @escaping (ScriptedPresenceVerifier.Reaction) throws -> any PresenceVerifier) {
-        self.verifier = verifier
+    private init(prompter: @escaping (ScriptedPresencePrompter.Reaction) throws -> any PresencePrompter) {
+        self.prompter = prompter
     }
 
     private mutating func checkAnswers() throws {
         for text in ["12345", "a", "50% of\tit\\", "%41", "Größe 🔐", " ends with a space ", String(repeating: "x", count: 1_024)] {
             for secret in [PresenceQuestion.Secret.passcode, .applicationPassword, .newApplicationPassword] {
-                let verifier = try verifier(.type(text))
-                if !verifier.canAsk { violations.append("a person is present, but `canAsk` is false") }
-                let outcome = outcome(of: question(secret), verifier)
+                let prompter = try prompter(.type(text))
+                if !prompter.canAsk { violations.append("a person is present, but `canAsk` is false") }
+                let outcome = outcome(of: question(secret), prompter)
                 if outcome != "typed \(Array(text.utf8))" {
                     violations.append("\(secret): the answer is not the typed text: \(text.prefix(20)): \(outcome.prefix(60))")
                 }
             }
         }
-        let outcome = outcome(of: question(), try verifier(.type("")))
+        let outcome = outcome(of: question(), try prompter(.type("")))
         if outcome != "empty" { violations.append("an empty answer is not reported as empty: \(outcome)") }
         let hostile = String(repeating: "%\n\r\u{0}\u{1B}\"…", count: 5_000)
         let long = PresenceQuestion(
             secret: .passcode, requester: hostile, purpose: hostile, reason: hostile, cancelTitle: hostile, triesLeft: 1)
-        if self.outcome(of: long, try verifier(.type("x"))) != "typed [120]" { violations.append("a long question gets no answer") }
+        if self.outcome(of: long, try prompter(.type("x"))) != "typed [120]" { violations.append("a long question gets no answer") }
     }
 
     private mutating func checkRefusals() throws {
-        let expectations: [(ScriptedPresenceVerifier.Reaction, String)] = [
+        let expectations: [(ScriptedPresencePrompter.Reaction, String)] = [
             (.cancel, "canceled"), (.timeOut, "timedOut"), (.promptUnavailable, "promptUnavailable"), (.fail("it broke"), "failed"),
         ]
         for (reaction, expected) in expectations {
-            let verifier = try verifier(reaction)
-            let outcome = outcome(of: question(timeoutSeconds: 4), verifier)
+            let prompter = try prompter(reaction)
+            let outcome = outcome(of: question(timeoutSeconds: 4), prompter)
             if outcome != expected { violations.append("\(expected) is reported as \(outcome)") }
         }
     }
@@ -61,9 +61,9 @@ package struct PresenceVerifierContract {
             secret: secret, requester: "/usr/bin/mytool", purpose: "read an item", reason: "Open the safe", timeoutSeconds: timeoutSeconds)
     }
 
-    private func outcome(of question: PresenceQuestion, _ verifier: any PresenceVerifier) -> String {
+    private func outcome(of question: PresenceQuestion, _ prompter: any PresencePrompter) -> String {
         do throws(PresenceRefusal) {
-            switch try verifier.ask(question) {
+            switch try prompter.ask(question) {
             case .empty: return "empty"
             // The bytes come from this contract and are not secret.
             case .secret(let secret): return unsafe secret.withBytes { unsafe "typed \(Array($0))" }

@@ -158,7 +158,7 @@ struct KeychainReportTests {
     }
 
     @Test("The report contains the number of items and the protector")
-    func present() throws {
+    func storedState() throws {
         try withTemporaryDirectory { directory in
             let keychain = LocalKeychain(home: directory + "/home")
             for number in 0..<3 { try keychain.addItem("account \(number)", "secret") }

@@ -12,27 +12,27 @@ extension ChildCommand {
         guard arguments.count >= 4, let timeoutSeconds = UInt32(arguments[2]) else { throw BadArguments() }
         if arguments.contains("own-session"), setsid() < 0 { throw BadArguments() }
         if arguments.contains("ignore-children") { signal(SIGCHLD, SIG_IGN) }
-        let verifier: any PresenceVerifier =
+        let prompter: any PresencePrompter =
             arguments[0] == "configured"
-            ? try KeychainConfiguration.fromEnvironment().verifier
-            : SystemPresenceVerifier(
+            ? try KeychainConfiguration.fromEnvironment().prompter
+            : SystemPresencePrompter(
                 .automatic, environment: PromptEnvironment(ProcessInfo.processInfo.environment), standardPaths: [arguments[0]])
         let expected = try Data(contentsOf: URL(filePath: arguments[3]))
         let question = PresenceQuestion(
             secret: arguments[1] == "new" ? .newApplicationPassword : .passcode, requester: "/usr/bin/mytool",
             purpose: "read an item that needs your passcode", reason: "Open the safe", timeoutSeconds: timeoutSeconds)
         let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
-        say("can ask \(verifier.canAsk)")
-        say(outcome(of: question, verifier, expected))
+        say("can ask \(prompter.canAsk)")
+        say(outcome(of: question, prompter, expected))
         // The pipe for signals stays open in the process.
         let isLeaking = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count > descriptors + 2
         say(isLeaking ? "descriptors left" : "no descriptors left")
         say(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD ? "no children left" : "children left")
     }
 
-    private static func outcome(of question: PresenceQuestion, _ verifier: any PresenceVerifier, _ expected: Data) -> String {
+    private static func outcome(of question: PresenceQuestion, _ prompter: any PresencePrompter, _ expected: Data) -> String {
         do throws(PresenceRefusal) {
-            switch try verifier.ask(question) {
+            switch try prompter.ask(question) {
             case .empty: return "empty"
             case .secret(let secret):
                 // The bytes are compared within the closure.

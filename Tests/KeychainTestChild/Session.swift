@@ -9,7 +9,7 @@ import Synchronization
 extension ChildCommand {
     /// HOLDER: carries out each line of its input on one keychain, and prints `= STATUS TEXT`.
     static func session(_ arguments: [String]) throws {
-        let person = TypedPresenceVerifier()
+        let person = TypedPresencePrompter()
         let keychain = try sessionKeychain(arguments.first, person)
         let context = AuthenticationContext()
         var planted: [PlantedSecret] = []
@@ -70,7 +70,7 @@ extension ChildCommand {
         tally.printAll()
     }
 
-    private static func sessionKeychain(_ holder: String?, _ person: (any PresenceVerifier)? = nil) throws -> LocalKeychain {
+    private static func sessionKeychain(_ holder: String?, _ person: (any PresencePrompter)? = nil) throws -> LocalKeychain {
         guard let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"],
             let selection = KeyHolderSelection(rawValue: holder ?? KeyHolderSelection.automatic.rawValue)
         else { throw BadArguments() }
@@ -78,7 +78,7 @@ extension ChildCommand {
             configuration.policyPath = home + "/policy.json"
             configuration.acceptsUserOwnedPolicy = true
             configuration.keyHolder = selection
-            configuration.presenceVerifier = person
+            configuration.presencePrompter = person
             let environment = ProcessInfo.processInfo.environment
             configuration.credentialsDirectory = environment["CREDENTIALS_DIRECTORY"]
             if let tcti = environment["KEYCHAIN_TPM_TCTI"] { configuration.tpmTCTI = tcti }
@@ -195,8 +195,8 @@ private struct StatusTally {
     }
 }
 
-/// A verifier that enters the given text once.
-final class TypedPresenceVerifier: PresenceVerifier {
+/// A prompter that enters the given text once.
+final class TypedPresencePrompter: PresencePrompter {
     private let next = Mutex<[UInt8]?>(nil)
 
     var canAsk: Bool { next.withLock { $0 != nil } }

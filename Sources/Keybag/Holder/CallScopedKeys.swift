@@ -6,23 +6,23 @@ internal import Synchronization
 ///
 /// It asks the holder at most once for each slot, under the lock epoch of the session that first needs the slot.
 ///
-/// It caches the first answer, even a failure, so that all rows of one call are treated alike.
+/// It caches the first result, even a failure, so that all rows of one call are treated alike.
 final class CallScopedKeys: KeyProvider {
-    private enum Answer {
+    private enum LoadResult {
         case held(HeldKeys)
         case locked
         case failed(KeychainFailure)
     }
 
     private let keybag: OpenKeybag
-    private let answers = Mutex(Answers())
+    private let results = Mutex(LoadResults())
 
     /// Two properties rather than a dictionary: one is created for every call.
-    private struct Answers {
-        private var unlocked: Answer?
-        private var firstUnlock: Answer?
+    private struct LoadResults {
+        private var unlocked: LoadResult?
+        private var firstUnlock: LoadResult?
 
-        subscript(slot: KeyHolderSlot) -> Answer? {
+        subscript(slot: KeyHolderSlot) -> LoadResult? {
             get { slot == .unlocked ? unlocked : firstUnlock }
             set { if slot == .unlocked { unlocked = newValue } else { firstUnlock = newValue } }
         }
@@ -56,20 +56,20 @@ final class CallScopedKeys: KeyProvider {
     func scopedToCall() -> any KeyProvider { self }
 
     private func load(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
-        let answer = answers.withLock { answers in
-            if let answer = answers[slot] { return answer }
-            let answer = ask(slot, lockEpoch)
-            answers[slot] = answer
-            return answer
+        let result = results.withLock { results in
+            if let result = results[slot] { return result }
+            let result = loadFromHolder(slot, lockEpoch)
+            results[slot] = result
+            return result
         }
-        switch answer {
+        switch result {
         case .held(let keys): return keys
         case .locked: return nil
         case .failed(let failure): throw failure
         }
     }
 
-    private func ask(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) -> Answer {
+    private func loadFromHolder(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) -> LoadResult {
         do throws(KeychainFailure) {
             guard let keys = try keybag.load(slot, for: .use, lockEpoch: lockEpoch) else { return .locked }
             return .held(keys)

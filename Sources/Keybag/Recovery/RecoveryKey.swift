@@ -29,7 +29,7 @@ package final class RecoveryKey: Sendable {
     }
 
     /// A checksum that detects typing errors: 20 bits of a hash.
-    func check() -> UInt32 {
+    func checksum() -> UInt32 {
         var hash = SHA256()
         hash.update(data: Array("keychain recovery key check v1".utf8))
         // The hash reads the bytes within the closure.
@@ -53,7 +53,7 @@ extension RecoveryKey {
     /// Returns the text, in secret memory.
     package func text() throws(KeychainFailure) -> SecretBytes {
         defer { SecretArena.wipeStack() }
-        let check = check()
+        let checksum = self.checksum()
         return try unsafe SecretBytes(byteCount: Self.textByteCount) { buffer in
             // Every position is below the number of letters and dashes, which is the size of the buffer.
             var position = 0
@@ -62,7 +62,8 @@ extension RecoveryKey {
                     unsafe buffer[position] = UInt8(ascii: "-")
                     position += 1
                 }
-                let value = letter < Self.keyLetterCount ? fiveBits(letter) : Int(check >> UInt32(5 * (Self.letterCount - 1 - letter))) & 31
+                let shift = UInt32(5 * (Self.letterCount - 1 - letter))
+                let value = letter < Self.keyLetterCount ? fiveBits(letter) : Int(checksum >> shift) & 31
                 unsafe buffer[position] = Self.alphabet[value]
                 position += 1
             }
@@ -87,7 +88,7 @@ extension RecoveryKey {
     package convenience init(typed text: UnsafeRawBufferPointer) throws(KeychainFailure) {
         defer { SecretArena.wipeStack() }
         var count = 0
-        var check: UInt32 = 0
+        var givenChecksum: UInt32 = 0
         // Each character sets its bits within the region; surplus characters are only counted.
         let bits = try unsafe SecretBytes(byteCount: Self.byteCount) { buffer throws(KeychainFailure) in
             for index in text.indices {
@@ -102,7 +103,7 @@ extension RecoveryKey {
                         unsafe buffer[place / 8] |= 128 >> UInt8(place % 8)
                     }
                 } else {
-                    check = check << 5 | UInt32(value)
+                    givenChecksum = givenChecksum << 5 | UInt32(value)
                 }
                 count += 1
                 guard count <= Self.letterCount else { break }
@@ -113,7 +114,7 @@ extension RecoveryKey {
             }
         }
         self.init(bits: bits)
-        guard self.check() == check else {
+        guard self.checksum() == givenChecksum else {
             throw KeychainFailure(
                 .parameter, "the recovery key is mistyped: its last group does not match the rest", cause: .mistypedRecoveryKey)
         }

@@ -151,12 +151,12 @@ private struct ItemRestorer {
         case .damaged:
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
             try add(item)
-        case .needsAuthentication: note(item, as: .protectedInKeychain)
+        case .needsAuthentication: countConflict(item, as: .protectedInKeychain)
         case .unsupported(let failure), .locked(let failure): throw failure
         }
     }
 
-    private mutating func note(_ item: BackupItem, as reason: RestoreSummary.Reason) {
+    private mutating func countConflict(_ item: BackupItem, as reason: RestoreSummary.Reason) {
         let leading = PrimaryKey.leading(of: item.reference.itemClass)
         summary.conflicts.append(
             RestoreSummary.Conflict(
@@ -174,7 +174,7 @@ private struct ItemRestorer {
         } else if opened.secret == item.secret, opened.attributes == item.attributes {
             summary.unchangedCount += 1
         } else {
-            note(item, as: new < old ? .newerInKeychain : .differentOfSameDate)
+            countConflict(item, as: new < old ? .newerInKeychain : .differentOfSameDate)
         }
     }
 

@@ -190,7 +190,7 @@ extension LocalKeychain {
 
     private func ask(_ question: PresenceQuestion) throws(KeychainFailure) -> PresenceAnswer {
         do throws(PresenceRefusal) {
-            return try promptSettings.verifier.ask(question)
+            return try promptSettings.prompter.ask(question)
         } catch {
             throw KeychainFailure(error)
         }

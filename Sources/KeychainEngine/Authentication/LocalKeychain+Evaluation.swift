@@ -13,7 +13,7 @@ extension LocalKeychain: KeychainAuthenticating {
         }
         if constraint.needsPresence { try requirePasscodeForPresence() }
         if let context, try needs(of: constraint, nil, in: context).isEmpty { return }
-        guard context?.settings.isInteractionAllowed != false, promptSettings.verifier.canAsk else {
+        guard context?.settings.isInteractionAllowed != false, promptSettings.prompter.canAsk else {
             throw KeychainFailure(
                 .interactionNotAllowed, "there is neither a terminal nor a display to ask on", refusal: .notInteractive)
         }
@@ -72,7 +72,7 @@ extension LocalKeychain: KeychainAuthenticating {
 
 /// How a keychain asks a person.
 package struct PromptSettings: Sendable {
-    package var verifier: any PresenceVerifier
+    package var prompter: any PresencePrompter
     /// The program that asks, as the prompt names it: the path of its executable.
     package var requester: String
     /// How long a person has to answer one prompt, in seconds.
@@ -81,10 +81,10 @@ package struct PromptSettings: Sendable {
     package var time: any ContinuousTime
 
     package init(
-        verifier: any PresenceVerifier, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
+        prompter: any PresencePrompter, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
         time: any ContinuousTime = SystemContinuousTime()
     ) {
-        self.verifier = verifier
+        self.prompter = prompter
         self.requester = requester
         self.timeoutSeconds = timeoutSeconds
         self.time = time
@@ -95,6 +95,6 @@ extension KeychainConfiguration {
     /// The prompt settings of the running program.
     var promptSettings: PromptSettings {
         PromptSettings(
-            verifier: verifier, requester: CurrentProcess.executablePath ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
+            prompter: prompter, requester: CurrentProcess.executablePath ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
     }
 }

@@ -31,15 +31,15 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
         ProcessMemoryKeyHolder(storeID: storeID, keybag: identity, epochSource: epochSource, keys: keys)
     }
 
-    private func place(_ slot: KeyHolderSlot) -> ProcessMemoryKeys.Place {
-        ProcessMemoryKeys.Place(slot: slot, keybag: keybag)
+    private func keyID(for slot: KeyHolderSlot) -> ProcessMemoryKeys.HeldKeyID {
+        ProcessMemoryKeys.HeldKeyID(slot: slot, keybag: keybag)
     }
 
     package func load(
         _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> HeldSecret? {
         try CurrentProcess.requireNotForked()
-        return try keys.load(place(slot), of: storeID, for: purpose, lockEpoch: lockEpoch, epochSource: epochSource)
+        return try keys.load(keyID(for: slot), of: storeID, for: purpose, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func hold(
@@ -47,7 +47,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     ) throws(KeychainFailure) -> UInt64 {
         try CurrentProcess.requireNotForked()
         return try keys.hold(
-            secret, in: place(slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
+            secret, as: keyID(for: slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
@@ -62,7 +62,7 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
         guard (try? CurrentProcess.requireNotForked()) != nil else { return }
-        keys.remove(place(slot), of: storeID, ticket: ticket)
+        keys.remove(keyID(for: slot), of: storeID, ticket: ticket)
     }
 }
 
@@ -90,24 +90,24 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
     }
 
     func load(
-        _ place: Place, of storeID: StoreID, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch, epochSource: @escaping LockEpochSource
+        _ keyID: HeldKeyID, of storeID: StoreID, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch, epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> HeldSecret? {
         let now = time.nowNanoseconds()
         return try state.withLock { state throws(KeychainFailure) in
-            guard let key = state.key(place, of: storeID, at: now) else { return nil }
-            guard key.lockEpoch.isValid(for: place.slot, at: lockEpoch) else {
-                if key.lockEpoch.isBefore(lockEpoch) { state.remove(place, of: storeID) }
+            guard let key = state.key(keyID, of: storeID, at: now) else { return nil }
+            guard key.lockEpoch.isValid(for: keyID.slot, at: lockEpoch) else {
+                if key.lockEpoch.isBefore(lockEpoch) { state.remove(keyID, of: storeID) }
                 return nil
             }
             // The bytes are copied within the closure.
             let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-            if purpose == .use, !place.slot.survivesLocks { state.recordUse(of: place, of: storeID, at: now, epochSource: epochSource) }
+            if purpose == .use, !keyID.slot.survivesLocks { state.recordUse(of: keyID, of: storeID, at: now, epochSource: epochSource) }
             return HeldSecret(secret: copy, ticket: key.ticket, timeoutSeconds: key.timeoutSeconds)
         }
     }
 
     func hold(
-        _ secret: borrowing SecretBytes, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+        _ secret: borrowing SecretBytes, as keyID: HeldKeyID, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
         epochSource: @escaping LockEpochSource
     ) throws(KeychainFailure) -> UInt64 {
         // The bytes are copied within the closure.
@@ -115,7 +115,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
         let box = SecretBox(copy)
         let now = time.nowNanoseconds()
         return try state.withLock { state throws(KeychainFailure) in
-            if isWatched, !place.slot.survivesLocks, !state.isWatcherRunning {
+            if isWatched, !keyID.slot.survivesLocks, !state.isWatcherRunning {
                 // Without the thread, the keys of an idle process would outlast a lock.
                 guard ExpiryWatcher.start(watching: self) else {
                     throw KeychainFailure(.notAvailable, "the system cannot create the thread that removes expired keys")
@@ -123,13 +123,13 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
                 state.isWatcherRunning = true
             }
             return state.hold(
-                box, in: place, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, at: now, epochSource: epochSource)
+                box, as: keyID, of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, at: now, epochSource: epochSource)
         }
     }
 
     /// Removes the secret with that ticket.
-    func remove(_ place: Place, of storeID: StoreID, ticket: UInt64) {
-        state.withLock { $0.remove(place, of: storeID, ticket: ticket) }
+    func remove(_ keyID: HeldKeyID, of storeID: StoreID, ticket: UInt64) {
+        state.withLock { $0.remove(keyID, of: storeID, ticket: ticket) }
     }
 
     /// Removes the secrets in a slot for all generations of the keybag, or for those before `keybagGeneration`.
@@ -144,17 +144,17 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
 
     package func removeExpired() -> Bool {
         let now = time.nowNanoseconds()
-        let inventories = state.withLock { state in
+        let storeTickets = state.withLock { state in
             state.removeExpired(at: now)
-            let inventories = state.inventories
-            if inventories.isEmpty { state.isWatcherRunning = false }
-            return inventories
+            let storeTickets = state.storeTickets
+            if storeTickets.isEmpty { state.isWatcherRunning = false }
+            return storeTickets
         }
-        for inventory in inventories {
-            let epoch = try? inventory.epochSource()
+        for earlier in storeTickets {
+            let epoch = try? earlier.epochSource()
             let now = time.nowNanoseconds()
-            state.withLock { $0.apply(epoch, to: inventory, at: now) }
+            state.withLock { $0.apply(epoch, to: earlier, at: now) }
         }
-        return !inventories.isEmpty
+        return !storeTickets.isEmpty
     }
 }

@@ -16,18 +16,18 @@ extension ProcessMemoryKeys {
         /// The secrets to compare with the lock epoch of each store.
         ///
         /// Secrets that survive locks are not included.
-        var inventories: [Inventory] {
+        var storeTickets: [StoreTickets] {
             stores.compactMap { id, store in
                 let keys = store.keys.filter { !$0.key.slot.survivesLocks }
-                return keys.isEmpty ? nil : Inventory(storeID: id, epochSource: store.epochSource, tickets: keys.mapValues(\.ticket))
+                return keys.isEmpty ? nil : StoreTickets(storeID: id, epochSource: store.epochSource, tickets: keys.mapValues(\.ticket))
             }
         }
 
-        /// Returns the key at that place; removes it if it has expired.
-        mutating func key(_ place: Place, of storeID: StoreID, at now: UInt64) -> HeldKey? {
-            guard let key = stores[storeID]?.keys[place] else { return nil }
+        /// Returns the key with that ID; removes it if it has expired.
+        mutating func key(_ keyID: HeldKeyID, of storeID: StoreID, at now: UInt64) -> HeldKey? {
+            guard let key = stores[storeID]?.keys[keyID] else { return nil }
             guard !key.isExpired(at: now) else {
-                remove(place, of: storeID)
+                remove(keyID, of: storeID)
                 return nil
             }
             return key
@@ -38,41 +38,41 @@ extension ProcessMemoryKeys {
         }
 
         mutating func hold(
-            _ box: SecretBox, in place: Place, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
+            _ box: SecretBox, as keyID: HeldKeyID, of storeID: StoreID, timeoutSeconds: UInt32?, lockEpoch: LockEpoch,
             at now: UInt64, epochSource: @escaping LockEpochSource
         ) -> UInt64 {
             lastTicket += 1
             let key = HeldKey(box: box, ticket: lastTicket, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, usedAt: now)
             var store = stores[storeID] ?? HeldStore(epochSource: epochSource)
-            store.keys[place] = key
+            store.keys[keyID] = key
             store.recordEpochSource(by: epochSource)
             stores[storeID] = store
             return key.ticket
         }
 
-        mutating func recordUse(of place: Place, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
-            stores[storeID]?.keys[place]?.usedAt = now
+        mutating func recordUse(of keyID: HeldKeyID, of storeID: StoreID, at now: UInt64, epochSource: @escaping LockEpochSource) {
+            stores[storeID]?.keys[keyID]?.usedAt = now
             stores[storeID]?.recordEpochSource(by: epochSource)
         }
 
-        /// Removes the secret at that place; with a ticket, only if the secret has it.
-        mutating func remove(_ place: Place, of storeID: StoreID, ticket: UInt64? = nil) {
-            if let ticket, stores[storeID]?.keys[place]?.ticket != ticket { return }
-            stores[storeID]?.keys[place] = nil
+        /// Removes the secret with that ID; with a ticket, only if the secret has it.
+        mutating func remove(_ keyID: HeldKeyID, of storeID: StoreID, ticket: UInt64? = nil) {
+            if let ticket, stores[storeID]?.keys[keyID]?.ticket != ticket { return }
+            stores[storeID]?.keys[keyID] = nil
             if stores[storeID]?.keys.isEmpty == true { stores[storeID] = nil }
         }
 
         /// Removes the secrets in a slot for all generations of the keybag, or for those before `keybagGeneration`.
         mutating func remove(_ slot: KeyHolderSlot, of storeID: StoreID, before keybagGeneration: UInt64?) {
-            let places = stores[storeID]?.keys.keys.filter { place in
-                place.slot == slot && keybagGeneration.map { place.keybag.generation < $0 } ?? true
+            let keyIDs = stores[storeID]?.keys.keys.filter { keyID in
+                keyID.slot == slot && keybagGeneration.map { keyID.keybag.generation < $0 } ?? true
             }
-            for place in places ?? [] { remove(place, of: storeID) }
+            for keyID in keyIDs ?? [] { remove(keyID, of: storeID) }
         }
 
         mutating func removeExpired(at now: UInt64) {
             for (id, store) in stores {
-                for (place, key) in store.keys where key.isExpired(at: now) { remove(place, of: id) }
+                for (keyID, key) in store.keys where key.isExpired(at: now) { remove(keyID, of: id) }
             }
         }
 
@@ -80,18 +80,18 @@ extension ProcessMemoryKeys {
         ///
         /// `epoch` is nil if it could not be read.
         ///
-        /// Only secrets in the inventory are removed: later ones may belong to a later epoch.
-        mutating func apply(_ epoch: LockEpoch?, to inventory: Inventory, at now: UInt64) {
-            let id = inventory.storeID
+        /// Only secrets in `earlier` are removed: later ones may belong to a later epoch.
+        mutating func apply(_ epoch: LockEpoch?, to earlier: StoreTickets, at now: UInt64) {
+            let id = earlier.storeID
             guard let store = stores[id] else { return }
             if let epoch {
                 stores[id]?.unreadableSince = nil
-                for (place, ticket) in inventory.tickets where store.keys[place]?.lockEpoch.isValid(for: place.slot, at: epoch) == false {
-                    remove(place, of: id, ticket: ticket)
+                for (keyID, ticket) in earlier.tickets where store.keys[keyID]?.lockEpoch.isValid(for: keyID.slot, at: epoch) == false {
+                    remove(keyID, of: id, ticket: ticket)
                 }
             } else if let since = store.unreadableSince {
                 guard ProcessMemoryKeys.elapsed(since: since, at: now) >= Self.unreadableEpochLimitNanoseconds else { return }
-                for (place, ticket) in inventory.tickets { remove(place, of: id, ticket: ticket) }
+                for (keyID, ticket) in earlier.tickets { remove(keyID, of: id, ticket: ticket) }
             } else {
                 stores[id]?.unreadableSince = now
             }
@@ -103,17 +103,17 @@ extension ProcessMemoryKeys {
         now > start ? now - start : 0
     }
 
-    /// The place of a secret among those of one store.
-    struct Place: Hashable, Sendable {
+    /// The identity of a secret among those of one store.
+    struct HeldKeyID: Hashable, Sendable {
         let slot: KeyHolderSlot
         let keybag: KeybagIdentity
     }
 
     /// The secrets that were held for a store before its lock epoch was read.
-    struct Inventory: Sendable {
+    struct StoreTickets: Sendable {
         let storeID: StoreID
         let epochSource: LockEpochSource
-        let tickets: [Place: UInt64]
+        let tickets: [HeldKeyID: UInt64]
     }
 
     struct HeldKey: Sendable {
@@ -143,7 +143,7 @@ extension ProcessMemoryKeys {
     private struct HeldStore: Sendable {
         private(set) var epochSource: LockEpochSource
         var unreadableSince: UInt64?
-        var keys: [Place: HeldKey] = [:]
+        var keys: [HeldKeyID: HeldKey] = [:]
 
         init(epochSource: @escaping LockEpochSource) {
             self.epochSource = epochSource

@@ -34,29 +34,29 @@ struct PinentryDialog: ~Copyable {
         try sendLocationOptions()
         // Zero would mean no timeout. Earlier than our own deadline, so that the program can restore its terminal itself.
         let seconds = max(1, deadline.remainingSeconds)
-        try offer("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
-        try offer("SETTITLE", text.title)
-        try require("SETDESC", text.description)
-        try require("SETPROMPT", text.prompt)
-        if let error = text.error { try offer("SETERROR", error) }
+        try sendOptional("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
+        try sendOptional("SETTITLE", text.title)
+        try sendRequired("SETDESC", text.description)
+        try sendRequired("SETPROMPT", text.prompt)
+        if let error = text.error { try sendOptional("SETERROR", error) }
         // A single underscore marks the access key of a button.
         if let title = text.cancelTitle {
-            try offer("SETCANCEL", title.split(separator: "_", omittingEmptySubsequences: false).joined(separator: "__"))
+            try sendOptional("SETCANCEL", title.split(separator: "_", omittingEmptySubsequences: false).joined(separator: "__"))
         }
         guard let repeatPrompt = text.repeatPrompt else { return try enter() }
-        try offer("SETREPEAT", repeatPrompt)
-        try offer("SETREPEATERROR", PresenceText.entriesDifferMessage)
+        try sendOptional("SETREPEAT", repeatPrompt)
+        try sendOptional("SETREPEATERROR", PresenceText.entriesDifferMessage)
         return try enterTwice(repeatPrompt)
     }
 
     /// Sends the options that say where and in which language to ask; the program may ignore them.
     private mutating func sendLocationOptions() throws(PresenceRefusal) {
-        if let name = place.terminalName { try offer("OPTION", "ttyname=\(name)") }
+        if let name = place.terminalName { try sendOptional("OPTION", "ttyname=\(name)") }
         let options = [
             ("ttytype", environment["TERM"]), ("lc-ctype", environment.locale("LC_CTYPE")),
             ("lc-messages", environment.locale("LC_MESSAGES")), ("display", environment["DISPLAY"]),
         ]
-        for case (let name, let value?) in options { try offer("OPTION", "\(name)=\(value)") }
+        for case (let name, let value?) in options { try sendOptional("OPTION", "\(name)=\(value)") }
     }
 
     /// Asks for a new password twice, unless the program does so itself.
@@ -66,11 +66,11 @@ struct PinentryDialog: ~Copyable {
                 if connection.data.count == 0 || connection.isRepeated { return try connection.data.answer() }
                 var first = try SecretBuffer(answerCapacity: connection.data.capacity)
                 for index in 0..<connection.data.count { _ = first.append(connection.data[index]) }
-                try require("SETPROMPT", repeatPrompt)
+                try sendRequired("SETPROMPT", repeatPrompt)
                 if try getPIN(isNew: true), first.isEqual(to: connection.data) { return try first.answer() }
-                try require("SETPROMPT", text.prompt)
+                try sendRequired("SETPROMPT", text.prompt)
             }
-            try offer("SETERROR", PresenceText.entriesDifferMessage)
+            try sendOptional("SETERROR", PresenceText.entriesDifferMessage)
         }
         throw .failed("the two entries differed every time")
     }
@@ -92,14 +92,14 @@ struct PinentryDialog: ~Copyable {
     }
 
     /// Sends a request that the program may refuse.
-    private mutating func offer(_ command: String, _ text: String) throws(PresenceRefusal) {
+    private mutating func sendOptional(_ command: String, _ text: String) throws(PresenceRefusal) {
         _ = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
             try connection.request(command, text, until: deadline)
         }
     }
 
     /// Sends a request without which the question is incomplete.
-    private mutating func require(_ command: String, _ text: String) throws(PresenceRefusal) {
+    private mutating func sendRequired(_ command: String, _ text: String) throws(PresenceRefusal) {
         let answer = try withResponseDeadline { (connection, deadline) throws(PresenceRefusal) in
             try connection.request(command, text, until: deadline)
         }

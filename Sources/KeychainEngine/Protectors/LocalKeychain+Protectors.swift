@@ -44,7 +44,7 @@ extension LocalKeychain: ProtectorManaging {
                 }
                 let key = try RecoveryKey()
                 let text = SharedSecretBytes(try key.text())
-                let epoch = try opened.present().lockEpoch
+                let epoch = try opened.storedState().lockEpoch
                 let (slots, autoLock) = try heldSlots(of: opened)
                 let keys = try unlockedKeys(of: opened, passcode)
                 let change = try opened.keybag.settingRecoveryKey(key, keys: keys, deviceSecret: try opened.deviceSecret())
@@ -163,7 +163,7 @@ extension LocalKeychain {
     ) throws(KeychainFailure) {
         let storeID = opened.keybag.storeID
         let keyFile = try keyFile()
-        let lockEpoch = try opened.present().lockEpoch
+        let lockEpoch = try opened.storedState().lockEpoch
         let (slots, autoLock) = try heldSlots(of: opened)
         let deviceSecret = try opened.deviceSecret()
         let new = try ProtectorSelection(configuration: try configuration()).newSecret(kind, for: storeID)

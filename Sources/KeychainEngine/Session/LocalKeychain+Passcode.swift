@@ -115,7 +115,7 @@ extension LocalKeychain {
         close(opened)
         guard let held else { return }
         // If the store was locked meanwhile, the lock may have missed these keys. Discard those that it should have removed.
-        let present = try? current(creating: false).present()
+        let present = try? current(creating: false).storedState()
         held.discard { slot in present.map { !lockEpoch.isValid(for: slot, at: $0.lockEpoch) } ?? true }
         // Best effort: older keys open nothing that the new ones do not, and the next lock removes them.
         for slot in KeyHolderSlot.ofClassKeys { try? held.holder.removeOlder(slot) }

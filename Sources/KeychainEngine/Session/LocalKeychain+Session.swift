@@ -106,7 +106,7 @@ extension LocalKeychain: KeychainSessionProviding {
         let held = try hold(keys, in: opened.holder, KeyHolderSlot.ofClassKeys, autoLock, lockEpoch: lockEpoch)
         let present: (keybagGeneration: UInt64, lockEpoch: LockEpoch)
         do throws(KeychainFailure) {
-            present = try current(creating: false).present()
+            present = try current(creating: false).storedState()
         } catch {
             // The store may have been locked in the meantime.
             held.discard { _ in true }

@@ -17,8 +17,8 @@ extension StoreSession: ItemReading {
             }
             numbers = found.others
             if let number = first.number { numbers.append(number) }
-        case .byNumbers(let name, let parameters):
-            numbers = try self.numbers(name, parameters)
+        case .byNumbers(let name, let parameter):
+            numbers = try self.numbers(name, parameter)
         }
         numbers.sort()
         for number in numbers {
@@ -79,8 +79,8 @@ extension StoreSession: ItemReading {
     /// Returns the numbers of all rows that may match, from indices only: pages of the table may be damaged.
     private func indexedNumbers(_ query: RowQuery) throws(KeychainFailure) -> [Int64] {
         switch SearchPlan(query, includingSecrets: false) {
-        case .byNumbers(let name, let parameters) where name != .numbersByClass && name != .allNumbers:
-            return try numbers(name, parameters)
+        case .byNumbers(let name, let parameter) where name != .numbersByClass && name != .allNumbers:
+            return try numbers(name, parameter)
         case .selectiveRows:
             try beginReadTransaction()
             let statement = try connection.statement(query.id == nil ? .indexedNumbersByKey : .indexedNumbersByID)
@@ -120,12 +120,12 @@ extension StoreSession: ItemReading {
     }
 
     private func numbers(
-        _ name: StoreStatement, _ parameters: SearchPlan.NumberParameters
+        _ name: StoreStatement, _ parameter: SearchPlan.Parameter
     ) throws(KeychainFailure) -> [Int64] {
         try beginReadTransaction()
         let statement = try connection.statement(name)
         defer { statement.reset() }
-        switch parameters {
+        switch parameter {
         case .digest(let digest): statement.bind(digest, at: 1)
         case .attribute(let attribute):
             statement.bind(Int64(attribute.attribute.rawValue), at: 1)
@@ -262,9 +262,9 @@ enum SearchPlan {
     /// The index returns few rows, usually one, which are read directly.
     case selectiveRows(StoreStatement)
     /// There may be many rows. Their numbers are collected first, then the rows are read one at a time.
-    case byNumbers(StoreStatement, NumberParameters)
+    case byNumbers(StoreStatement, Parameter)
 
-    enum NumberParameters {
+    enum Parameter {
         case digest(IndexDigest)
         case attribute(AttributeDigest)
         case itemClass(ItemClass)

@@ -49,13 +49,13 @@ package struct AtomicFile {
         }
         // A random name, which cannot be guessed and cannot be left over from another attempt.
         let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
-        try naming { () throws(Errno) in try FileSystem.createPrivateFile(temporary, acceptsFixedMode: acceptsFixedMode) }
+        try addingLocation { () throws(Errno) in try FileSystem.createPrivateFile(temporary, acceptsFixedMode: acceptsFixedMode) }
         defer { for suffix in [""] + companionSuffixes { FileSystem.tryUnlink(temporary + suffix) } }
         try fill(temporary)
-        try naming { () throws(Errno) in try FileSystem.flush(temporary) }
+        try addingLocation { () throws(Errno) in try FileSystem.flush(temporary) }
         guard try moveIntoPlace(from: temporary, replacingExisting: replacingExisting) else { return .alreadyExists }
         FileSystem.tryUnlink(temporary)
-        try naming { () throws(Errno) in try FileSystem.flush(location.directory) }
+        try addingLocation { () throws(Errno) in try FileSystem.flush(location.directory) }
         return .created
     }
 
@@ -99,7 +99,7 @@ package struct AtomicFile {
         }
     }
 
-    private func naming(_ body: () throws(Errno) -> Void) throws(KeychainFailure) {
+    private func addingLocation(_ body: () throws(Errno) -> Void) throws(KeychainFailure) {
         do throws(Errno) { try body() } catch { throw failure(error) }
     }
 

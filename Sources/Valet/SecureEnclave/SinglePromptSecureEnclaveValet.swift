@@ -246,32 +246,32 @@ extension SinglePromptSecureEnclaveValet {
 @available(watchOS, unavailable)
 final class ReusableAuthentication: @unchecked Sendable {
     /// A context and the number of calls that use it.
-    private final class Holder {
+    private final class SharedContext {
         let context = LAContext()
         /// Serializes calls: those that wait for the first prompt need none of their own, and each call sets its own reason.
-        let turn = NSLock()
+        let callLock = NSLock()
         var callCount = 0
         var isRetired = false
     }
 
     private let lock = NSLock()
-    private var current = Holder()
+    private var current = SharedContext()
 
     /// Runs a call with the current authentication; the call prompts with this reason if there is none yet.
     func perform<Result, Failure: Error>(
         _ prompt: String, _ body: (PromptOptions) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        let holder = lock.withLock {
+        let shared = lock.withLock {
             current.callCount += 1
             return current
         }
-        holder.turn.lock()
+        shared.callLock.lock()
         defer {
-            holder.turn.unlock()
-            leave(holder)
+            shared.callLock.unlock()
+            endCall(shared)
         }
-        if !prompt.isEmpty { holder.context.localizedReason = prompt }
-        return try body(PromptOptions(entries: [kSecUseAuthenticationContext as String: holder.context]))
+        if !prompt.isEmpty { shared.context.localizedReason = prompt }
+        return try body(PromptOptions(entries: [kSecUseAuthenticationContext as String: shared.context]))
     }
 
     /// Makes the next call prompt the user.
@@ -281,14 +281,14 @@ final class ReusableAuthentication: @unchecked Sendable {
         lock.withLock {
             current.isRetired = true
             if current.callCount == 0 { current.context.invalidate() }
-            current = Holder()
+            current = SharedContext()
         }
     }
 
-    private func leave(_ holder: Holder) {
+    private func endCall(_ shared: SharedContext) {
         lock.withLock {
-            holder.callCount -= 1
-            if holder.isRetired, holder.callCount == 0 { holder.context.invalidate() }
+            shared.callCount -= 1
+            if shared.isRetired, shared.callCount == 0 { shared.context.invalidate() }
         }
     }
 }

@@ -77,8 +77,8 @@ enum SecretInput {
     }
 
     private static func prompt() throws(CommandFailure) -> Data {
-        var secret = try TerminalPrompt.readWithoutEcho(prompt: "Secret: ")
-        var again = try TerminalPrompt.readWithoutEcho(prompt: "Again:  ")
+        var secret = try CommandPrompt.readWithoutEcho(prompt: "Secret: ")
+        var again = try CommandPrompt.readWithoutEcho(prompt: "Again:  ")
         defer {
             secret.wipe()
             again.wipe()

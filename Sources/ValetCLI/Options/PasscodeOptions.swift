@@ -56,7 +56,7 @@ struct BackupPasswordOption: ParsableArguments {
 /// Answers prompts with the passcode from a descriptor.
 ///
 /// It answers each prompt once: after a wrong answer, the same answer would be wrong again.
-final class DescriptorPasscodeVerifier: PresenceVerifier {
+final class DescriptorPasscodePrompter: PresencePrompter {
     let passcode: Passcode
 
     init(_ passcode: consuming Passcode) {

@@ -140,7 +140,7 @@ private struct InterruptedBackend: KeychainBackend {
     let store: any ItemStore
     let holder: any KeyHolder
     let entitlements = Entitlements(applicationIdentifier: "test")
-    let promptSettings = PromptSettings(verifier: ScriptedPresenceVerifier(), requester: "test")
+    let promptSettings = PromptSettings(prompter: ScriptedPresencePrompter(), requester: "test")
     var newKeychainHolder: KeyHolderKind { holder.kind }
 
     func passcodePolicy() -> PasscodePolicy {

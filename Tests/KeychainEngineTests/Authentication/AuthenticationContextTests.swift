@@ -29,7 +29,7 @@ struct ContextTests {
     func autoLock() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
+        let items = ProtectedItems(keychain: memory, person: keychain.prompter)
         try items.setPasscode()
         try items.add()
         try items.keychain.lock(.whenUnlocked)
@@ -65,7 +65,7 @@ struct ContextTests {
     func window() throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
+        let items = ProtectedItems(keychain: memory, person: keychain.prompter)
         try items.setPasscode()
         try items.add()
         let context = AuthenticationContext()
@@ -166,7 +166,7 @@ struct ContextTests {
     func sharedQuestion() async throws {
         let keychain = try InMemoryKeychain()
         let memory = keychain.keychain
-        let items = ProtectedItems(keychain: memory, person: keychain.verifier)
+        let items = ProtectedItems(keychain: memory, person: keychain.prompter)
         try items.setPasscode()
         try items.add()
         items.person.then(

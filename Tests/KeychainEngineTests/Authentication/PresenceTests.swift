@@ -55,10 +55,10 @@ struct PresenceTests {
     @Test(
         "Canceling, a timeout and a missing prompt each have their own status",
         arguments: [
-            (ScriptedPresenceVerifier.Reaction.cancel, KeychainStatus.userCanceled), (.promptUnavailable, .interactionNotAllowed),
+            (ScriptedPresencePrompter.Reaction.cancel, KeychainStatus.userCanceled), (.promptUnavailable, .interactionNotAllowed),
             (.timeOut, .interactionNotAllowed), (.fail("it died"), .interactionNotAllowed),
         ])
-    func refusals(reaction: ScriptedPresenceVerifier.Reaction, status: KeychainStatus) throws {
+    func refusals(reaction: ScriptedPresencePrompter.Reaction, status: KeychainStatus) throws {
         try ProtectedItems.inEveryKeychain { items in
             try items.add()
             items.person.then(reaction)

@@ -10,12 +10,12 @@ struct ProtectedItems {
     static let passcode = "swordfish"
 
     let keychain: any Keychain & KeychainSessionProviding & KeychainAuthenticating
-    let person: ScriptedPresenceVerifier
+    let person: ScriptedPresencePrompter
 
     /// Runs `body` on a keychain in memory, and on one in a file.
     static func inEveryKeychain(withPasscode: Bool = true, _ body: (ProtectedItems) throws -> Void) throws {
         let memory = try InMemoryKeychain()
-        let inMemory = ProtectedItems(keychain: memory.keychain, person: memory.verifier)
+        let inMemory = ProtectedItems(keychain: memory.keychain, person: memory.prompter)
         if withPasscode { try inMemory.setPasscode() }
         try body(inMemory)
         try inFile(withPasscode: withPasscode) { items, _ in try body(items) }
@@ -25,9 +25,9 @@ struct ProtectedItems {
         withPasscode: Bool = true, holder: KeyHolderSelection = .processMemory, _ body: (ProtectedItems, LocalKeychain) throws -> Void
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, _ in
-            let person = ScriptedPresenceVerifier()
+            let person = ScriptedPresencePrompter()
             var configuration = try keychain.configuration()
-            configuration.presenceVerifier = person
+            configuration.presencePrompter = person
             let local = LocalKeychain(configuration: configuration, entitlements: keychain.entitlements)
             let items = ProtectedItems(keychain: local, person: person)
             if withPasscode { try items.setPasscode() }

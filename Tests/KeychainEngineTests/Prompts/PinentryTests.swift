@@ -34,12 +34,12 @@ struct MisbehavingPinentry {
     func ask(
         _ question: PresenceQuestion = .sample(), environment: [String: String] = ["DISPLAY": ":nowhere"]
     ) -> Outcome {
-        Self.outcome(of: question, PinentryVerifier(path: path, environment: PromptEnvironment(environment)))
+        Self.outcome(of: question, PinentryPrompter(path: path, environment: PromptEnvironment(environment)))
     }
 
-    static func outcome(of question: PresenceQuestion, _ verifier: any PresenceVerifier) -> Outcome {
+    static func outcome(of question: PresenceQuestion, _ prompter: any PresencePrompter) -> Outcome {
         do throws(PresenceRefusal) {
-            switch try verifier.ask(question) {
+            switch try prompter.ask(question) {
             case .empty: return .empty
             // The text is the test's, and no secret.
             case .secret(let secret): return .text(unsafe secret.withBytes { unsafe String(decoding: $0, as: UTF8.self) })
@@ -248,9 +248,9 @@ struct PinentryTests {
         "A path that is not absolute or not executable is an error, and no prompt can be shown",
         arguments: ["pinentry", "/nowhere/pinentry", "/etc", "/etc/passwd"])
     func noProgram(_ path: String) {
-        let verifier = PinentryVerifier(path: path, environment: PromptEnvironment())
-        #expect(!verifier.canAsk)
-        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .failed)
+        let prompter = PinentryPrompter(path: path, environment: PromptEnvironment())
+        #expect(!prompter.canAsk)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), prompter) == .failed)
     }
 }
 

@@ -2,8 +2,8 @@
 package import KeychainCore
 internal import KeychainSystem
 
-/// A verifier that asks on the controlling terminal, without echo.
-package struct TerminalVerifier: PresenceVerifier {
+/// Prompts on the controlling terminal, without echo.
+package struct TerminalPrompter: PresencePrompter {
     private static let attemptCount = 3
 
     package init() {}

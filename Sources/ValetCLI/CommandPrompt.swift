@@ -6,7 +6,7 @@ import KeychainSystem
 ///
 /// Ask only if standard input is a terminal; a script gets an error that names the option to give. The question appears on the controlling
 /// terminal, because standard output may be a file. The command fails if no key is pressed for five minutes.
-enum TerminalPrompt {
+enum CommandPrompt {
     private static let idleSeconds: UInt32 = 5 * 60
     private static let byteLimit = 64 << 10
 

@@ -8,7 +8,7 @@ import KeychainTestSupport
 import Testing
 
 @Suite("Asking on the terminal", .blocking)
-struct TerminalVerifierTests {
+struct TerminalPrompterTests {
     private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
 
     @Test("The requester and the purpose are shown, input is not echoed, and the terminal is restored")

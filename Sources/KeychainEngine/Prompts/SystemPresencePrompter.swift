@@ -2,8 +2,8 @@
 package import KeychainCore
 internal import KeychainSystem
 
-/// A verifier that asks through a pinentry program or on the terminal, depending on the machine and the configuration.
-package struct SystemPresenceVerifier: PresenceVerifier {
+/// Prompts through a pinentry program or on the terminal, depending on the machine and the configuration.
+package struct SystemPresencePrompter: PresencePrompter {
     private let selection: PinentrySelection
     private let environment: PromptEnvironment
     private let standardPaths: [String]
@@ -17,10 +17,10 @@ package struct SystemPresenceVerifier: PresenceVerifier {
         self.standardPaths = standardPaths
     }
 
-    package var canAsk: Bool { (pinentry?.canAsk ?? false) || (fallsBack && TerminalVerifier().canAsk) }
+    package var canAsk: Bool { (pinentry?.canAsk ?? false) || (fallsBack && TerminalPrompter().canAsk) }
 
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        guard let pinentry else { return try TerminalVerifier().ask(question) }
+        guard let pinentry else { return try TerminalPrompter().ask(question) }
         let deadline = Deadline.after(seconds: question.timeoutSeconds)
         do throws(PresenceRefusal) {
             return try pinentry.ask(question)
@@ -30,8 +30,8 @@ package struct SystemPresenceVerifier: PresenceVerifier {
             throw .timedOut
         } catch {
             // For example, the variable still names a display that is gone.
-            guard fallsBack, deadline.remainingSeconds > 0, TerminalVerifier().canAsk else { throw error }
-            return try TerminalVerifier().ask(question.within(seconds: deadline.remainingSeconds))
+            guard fallsBack, deadline.remainingSeconds > 0, TerminalPrompter().canAsk else { throw error }
+            return try TerminalPrompter().ask(question.within(seconds: deadline.remainingSeconds))
         }
     }
 
@@ -41,21 +41,21 @@ package struct SystemPresenceVerifier: PresenceVerifier {
         return true
     }
 
-    private var pinentry: PinentryVerifier? {
+    private var pinentry: PinentryPrompter? {
         switch selection {
-        case .program(let path): return PinentryVerifier(path: path, environment: environment)
+        case .program(let path): return PinentryPrompter(path: path, environment: environment)
         case .never: return nil
         case .automatic:
             guard environment.hasDisplay, let path = standardPaths.first(where: FileSystem.isExecutable) else { return nil }
-            return PinentryVerifier(path: path, environment: environment)
+            return PinentryPrompter(path: path, environment: environment)
         }
     }
 }
 
 extension KeychainConfiguration {
-    /// The verifier that asks the person for this keychain.
-    package var verifier: any PresenceVerifier {
-        presenceVerifier ?? SystemPresenceVerifier(pinentry, environment: promptEnvironment)
+    /// The prompter that asks the person for this keychain.
+    package var prompter: any PresencePrompter {
+        presencePrompter ?? SystemPresencePrompter(pinentry, environment: promptEnvironment)
     }
 }
 

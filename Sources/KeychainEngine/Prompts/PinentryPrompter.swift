@@ -2,8 +2,8 @@
 package import KeychainCore
 internal import KeychainSystem
 
-/// A verifier that asks through a pinentry program, which shows a window or uses the terminal.
-package struct PinentryVerifier: PresenceVerifier {
+/// Prompts through a pinentry program, which shows a window or uses the terminal.
+package struct PinentryPrompter: PresencePrompter {
     /// The program, an absolute path.
     package let path: String
     private let environment: PromptEnvironment

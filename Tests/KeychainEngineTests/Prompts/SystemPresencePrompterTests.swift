@@ -8,7 +8,7 @@ import KeychainTesting
 import Testing
 
 @Suite("Choice of the prompt")
-struct SystemPresenceVerifierTests {
+struct SystemPresencePrompterTests {
     private static let display = PromptEnvironment(["DISPLAY": ":nowhere"])
 
     private static func answering(_ text: String) throws -> MisbehavingPinentry {
@@ -19,18 +19,18 @@ struct SystemPresenceVerifierTests {
     func named() throws {
         let pinentry = try Self.answering("named")
         for environment in [Self.display, PromptEnvironment()] {
-            let verifier = SystemPresenceVerifier(.program(pinentry.path), environment: environment, standardPaths: [])
-            #expect(verifier.canAsk)
-            #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .text("named"))
+            let prompter = SystemPresencePrompter(.program(pinentry.path), environment: environment, standardPaths: [])
+            #expect(prompter.canAsk)
+            #expect(MisbehavingPinentry.outcome(of: .sample(), prompter) == .text("named"))
         }
     }
 
     @Test("If a configured program fails, no other program is used")
     func namedAndMissing() throws {
         let other = try Self.answering("other")
-        let verifier = SystemPresenceVerifier(.program("/nowhere/pinentry"), environment: Self.display, standardPaths: [other.path])
-        #expect(!verifier.canAsk)
-        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .failed)
+        let prompter = SystemPresencePrompter(.program("/nowhere/pinentry"), environment: Self.display, standardPaths: [other.path])
+        #expect(!prompter.canAsk)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), prompter) == .failed)
         #expect(other.requests == [])
     }
 
@@ -39,17 +39,17 @@ struct SystemPresenceVerifierTests {
         let (first, second) = (try Self.answering("first"), try Self.answering("second"))
         let environment = PromptEnvironment([variable: "somewhere"])
         let paths = ["/nowhere/pinentry", first.path, second.path]
-        let verifier = SystemPresenceVerifier(.automatic, environment: environment, standardPaths: paths)
-        #expect(verifier.canAsk)
-        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == .text("first"))
+        let prompter = SystemPresencePrompter(.automatic, environment: environment, standardPaths: paths)
+        #expect(prompter.canAsk)
+        #expect(MisbehavingPinentry.outcome(of: .sample(), prompter) == .text("first"))
         #expect(second.requests == [])
     }
 
     @Test("The user's answer in a program of the list is final", arguments: [("99", MisbehavingPinentry.Outcome.canceled)])
     func refusal(_ number: String, outcome: MisbehavingPinentry.Outcome) throws {
         let pinentry = try MisbehavingPinentry("say OK", "until GETPIN", "say ERR \(number)")
-        let verifier = SystemPresenceVerifier(.automatic, environment: Self.display, standardPaths: [pinentry.path])
-        #expect(MisbehavingPinentry.outcome(of: .sample(), verifier) == outcome)
+        let prompter = SystemPresencePrompter(.automatic, environment: Self.display, standardPaths: [pinentry.path])
+        #expect(MisbehavingPinentry.outcome(of: .sample(), prompter) == outcome)
     }
 
     @Test("Every standard path is absolute")
@@ -86,19 +86,19 @@ struct SystemPresenceVerifierTests {
     }
 }
 
-@Suite("Every presence verifier satisfies the contract", .blocking)
-struct PresenceVerifierContractTests {
-    /// Keeps the program's folder for as long as the verifier.
-    private struct Odd: PresenceVerifier {
+@Suite("Every presence prompter satisfies the contract", .blocking)
+struct PresencePrompterContractTests {
+    /// Keeps the program's folder for as long as the prompter.
+    private struct Odd: PresencePrompter {
         let pinentry: MisbehavingPinentry
-        let verifier: any PresenceVerifier
+        let prompter: any PresencePrompter
 
-        var canAsk: Bool { verifier.canAsk }
+        var canAsk: Bool { prompter.canAsk }
 
-        func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { try verifier.ask(question) }
+        func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { try prompter.ask(question) }
     }
 
-    private static func pinentry(_ reaction: ScriptedPresenceVerifier.Reaction) throws -> MisbehavingPinentry {
+    private static func pinentry(_ reaction: ScriptedPresencePrompter.Reaction) throws -> MisbehavingPinentry {
         switch reaction {
         case .type(let text):
             // Every byte escaped, and no line longer than it may be.
@@ -114,30 +114,30 @@ struct PresenceVerifierContractTests {
 
     @Test("A pinentry program")
     func pinentry() throws {
-        let violations = try PresenceVerifierContract.violations { reaction in
+        let violations = try PresencePrompterContract.violations { reaction in
             let pinentry = try Self.pinentry(reaction)
             let environment = PromptEnvironment(["DISPLAY": ":nowhere"])
-            return Odd(pinentry: pinentry, verifier: SystemPresenceVerifier(.program(pinentry.path), environment: environment))
+            return Odd(pinentry: pinentry, prompter: SystemPresencePrompter(.program(pinentry.path), environment: environment))
         }
         #expect(violations == [])
     }
 
     @Test("Scripted answers")
     func scripted() throws {
-        #expect(try PresenceVerifierContract.violations { ScriptedPresenceVerifier($0) } == [])
-        #expect(try PresenceVerifierContract.violations { reaction in ScriptedPresenceVerifier(.decide { _ in reaction }) } == [])
+        #expect(try PresencePrompterContract.violations { ScriptedPresencePrompter($0) } == [])
+        #expect(try PresencePrompterContract.violations { reaction in ScriptedPresencePrompter(.decide { _ in reaction }) } == [])
     }
 
-    @Test("A verifier that truncates answers, hides a refusal, or returns empty input as a secret fails")
+    @Test("A prompter that truncates answers, hides a refusal, or returns empty input as a secret fails")
     func broken() throws {
-        for reaction in [ScriptedPresenceVerifier.Reaction.cancel, .type("12345"), .type(""), .promptUnavailable, .timeOut] {
-            #expect(try PresenceVerifierContract.violations { _ in ScriptedPresenceVerifier(reaction) } != [])
+        for reaction in [ScriptedPresencePrompter.Reaction.cancel, .type("12345"), .type(""), .promptUnavailable, .timeOut] {
+            #expect(try PresencePrompterContract.violations { _ in ScriptedPresencePrompter(reaction) } != [])
         }
     }
 
     @Test("A script answers in order, records the questions, and ends with no prompt available")
     func order() throws {
-        let person = ScriptedPresenceVerifier(.type("wrong"), .cancel)
+        let person = ScriptedPresencePrompter(.type("wrong"), .cancel)
         person.then(.timeOut)
         let questions = [3, 2, 1, 0].map { PresenceQuestion.sample(triesLeft: $0) }
         #expect(person.canAsk)
@@ -146,6 +146,6 @@ struct PresenceVerifierContractTests {
         #expect(person.questions == questions)
         #expect(!person.canAsk)
         #expect(person.remainingCount == 0)
-        #expect(!ScriptedPresenceVerifier(.promptUnavailable, .cancel).canAsk)
+        #expect(!ScriptedPresencePrompter(.promptUnavailable, .cancel).canAsk)
     }
 }

@@ -3,7 +3,7 @@
 /// Prompts the local person for a passcode or password.
 ///
 /// It only shows the prompt. The caller checks the answer and decides about further attempts.
-package protocol PresenceVerifier: Sendable {
+package protocol PresencePrompter: Sendable {
     /// Whether there seems to be a terminal or a display for a prompt.
     var canAsk: Bool { get }
 
