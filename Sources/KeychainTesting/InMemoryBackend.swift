@@ -91,7 +91,7 @@ extension InMemoryBackend.Storage {
 
 extension PasscodePolicy {
     /// The rules of an in-memory keychain, at the lowest cost: its passcodes protect nothing.
-    fileprivate static let inMemory = PasscodePolicy(cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
+    fileprivate static let inMemory = PasscodePolicy(cost: .lowest)
 }
 
 /// A device secret in memory, created for one keychain and removed with it.

@@ -46,22 +46,30 @@ extension LocalKeychain {
     }
 }
 
+extension KeychainConfiguration {
+    /// Writes a policy that makes key derivation cheap, and uses it.
+    ///
+    /// The production cost, 64 MiB for each derivation, would take most of the tests' time.
+    package mutating func useCheapPolicy(at path: String, minimumLength: Int = 4, memoryMebibytes: Int = 1) throws {
+        try #"{"passcodeMinimumLength": \#(minimumLength), "passcodeMemoryMiB": \#(memoryMebibytes)}"#
+            .write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        policyPath = path
+        acceptsUserOwnedPolicy = true
+    }
+}
+
 /// Keychains with a passcode for tests: cheap to unlock, and removable from the kernel's keyring.
 extension LocalKeychain {
     /// Opens a keychain with a policy that makes key derivation cheap.
-    ///
-    /// The production cost, 64 MiB for each derivation, would take most of the tests' time.
     package static func withCheapPasscode(
         home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1,
         configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) throws -> LocalKeychain {
-        let path = home + "/policy.json"
-        try #"{"passcodeMinimumLength": \#(minimumLength), "passcodeMemoryMiB": \#(memoryMebibytes)}"#
-            .write(toFile: path, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        var cheap = KeychainConfiguration(home: home)
+        try cheap.useCheapPolicy(at: home + "/policy.json", minimumLength: minimumLength, memoryMebibytes: memoryMebibytes)
         return LocalKeychain(home: home) { configuration in
-            configuration.policyPath = path
-            configuration.acceptsUserOwnedPolicy = true
+            configuration = cheap
             configuration.keyHolder = holder
             configure(&configuration)
         }

@@ -15,6 +15,9 @@ package struct PasscodeCost: Hashable, Sendable {
     /// 64 MiB, about a quarter of a second.
     package static let standard = PasscodeCost(uncheckedRoundsExponent: 16, blockSize: 8, parallelism: 1)
 
+    /// The lowest cost within the bounds, 128 KiB: for keychains in memory, whose passcodes protect nothing.
+    package static let lowest = PasscodeCost(uncheckedRoundsExponent: 10, blockSize: 1, parallelism: 1)
+
     /// The memory of one derivation in bytes: 128 · N · r.
     package var memoryByteCount: Int { Int(blockSize) << (Int(roundsExponent) + 7) }
 

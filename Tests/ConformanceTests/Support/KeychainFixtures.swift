@@ -17,7 +17,10 @@ struct KeychainFolder {
 
     static func with(_ body: (KeychainFolder) throws -> Void) throws {
         try withTemporaryDirectory { path in
-            try body(KeychainFolder(configuration: KeychainConfiguration(home: path + "/keychain")))
+            var configuration = KeychainConfiguration(home: path + "/keychain")
+            // For the passwords of backups.
+            try configuration.useCheapPolicy(at: path + "/policy.json")
+            try body(KeychainFolder(configuration: configuration))
         }
     }
 
