@@ -157,8 +157,10 @@ package enum SampleRows {
     }
 
     private static func bytes(_ count: Int) -> [UInt8] {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        // Eight bytes at a time, because each random number is a system call.
+        var bytes: [UInt8] = []
+        while bytes.count < count { bytes.append(littleEndian: UInt64.random(in: 0 ... .max)) }
+        return Array(bytes.prefix(count))
     }
 }
 #endif

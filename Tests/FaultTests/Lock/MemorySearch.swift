@@ -18,6 +18,13 @@ struct MemorySearch {
         var unreadableByteCount = 0
     }
 
+    /// The memory that is searched.
+    enum Extent {
+        case readable
+        /// A small part of the readable memory: without programs and other read-only files.
+        case writable
+    }
+
     private let parts: [Part]
 
     private static let windowByteCount = 1 << 20
@@ -33,21 +40,23 @@ struct MemorySearch {
         }
     }
 
-    /// Searches all readable memory of the process.
+    /// Searches the memory of the process.
     ///
     /// Throws if the process does not permit it.
-    func run(on processID: pid_t) throws -> Finding {
+    func run(on processID: pid_t, _ extent: Extent = .readable) throws -> Finding {
         let memory = unsafe open("/proc/\(processID)/mem", O_RDONLY | O_CLOEXEC)
         guard memory >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         defer { close(memory) }
         var finding = Finding()
-        for region in try Self.regions(of: processID) { search(region, of: memory, &finding) }
+        for region in try Self.regions(of: processID) where extent == .readable || region.isWritable {
+            search(region, of: memory, &finding)
+        }
         return finding
     }
 
     /// Returns the names of the secrets in the process's memory.
-    func namesFound(in processID: pid_t) throws -> Set<String> {
-        try run(on: processID).names
+    func namesFound(in processID: pid_t, _ extent: Extent = .readable) throws -> Set<String> {
+        try run(on: processID, extent).names
     }
 
     /// Foundation would read only the first part of such a file.
@@ -72,6 +81,7 @@ struct MemorySearch {
         let end: UInt
         /// False for the kernel's own pages, which hold no data of the process.
         let isReadable: Bool
+        let isWritable: Bool
 
         /// A line as proc_pid_maps(5) describes it.
         init?(_ line: Substring) {
@@ -82,6 +92,7 @@ struct MemorySearch {
             (start, end) = (bounds[0], bounds[1])
             let name = fields.count > 5 ? fields[5] : ""
             isReadable = fields[1].hasPrefix("r") && !name.hasPrefix("[vvar") && name != "[vsyscall]"
+            isWritable = fields[1].dropFirst().hasPrefix("w")
         }
     }
 

@@ -124,12 +124,11 @@ struct MemorySearchTests {
 
             #expect(try SessionProcess(home: home, holder: .processMemory).status(of: "lock-all") == .success)
             for process in [reader, setter] {
-                var held: Set<String> = []
+                let search = MemorySearch(secrets: secrets.all)
                 try waitUntil(withinSeconds: 30) {
-                    held = try MemorySearch(secrets: secrets.all).namesFound(in: process.processID)
-                    return held == secrets.deviceBound
+                    try search.namesFound(in: process.processID, .writable) == secrets.deviceBound
                 }
-                #expect(held == secrets.deviceBound)
+                #expect(try search.namesFound(in: process.processID) == secrets.deviceBound)
             }
         }
     }
@@ -157,10 +156,10 @@ struct MemorySearchTests {
 
     /// Waits for a process to notice the lock: its watcher looks once a second.
     ///
-    /// The assertions that follow decide, so that a process that keeps a key fails them.
+    /// The assertions that follow search all memory and decide, so that a process that keeps a key fails them.
     private func waitUntilKeysAreGone(from process: SessionProcess, _ secrets: KnownSecrets) throws {
         let search = MemorySearch(secrets: secrets.all.filter { secrets.lockBound.contains($0.key) })
-        try waitUntil(withinSeconds: 30) { try search.namesFound(in: process.processID).isEmpty }
+        try waitUntil(withinSeconds: 30) { try search.namesFound(in: process.processID, .writable).isEmpty }
     }
 
     /// Expects no locked key, but the device-bound keys and a key planted now, which prove that the search reads the process's memory.
