@@ -139,6 +139,21 @@ struct AtomicFileTests {
         }
     }
 
+    @Test("If the content cannot be written, neither the temporary file nor a file beside it remains")
+    func companions() throws {
+        let file = try AtomicFile(path, companionSuffixes: ["-wal", "-journal"])
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try file.publish { temporary throws(KeychainFailure) in
+                for suffix in ["-wal", "-journal"] {
+                    #expect(FileManager.default.createFile(atPath: temporary + suffix, contents: Data([1])))
+                }
+                throw KeychainFailure(.inputOutput, "planted")
+            }
+        }
+        #expect(failure?.status == .inputOutput)
+        #expect(try directory.names == [])
+    }
+
     private var text: String? { FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } }
 
     @Test("The file exists, accessible only to its owner, and no other file remains", arguments: [true, false])
