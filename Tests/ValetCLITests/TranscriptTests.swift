@@ -149,13 +149,12 @@ extension Transcript.Typed {
 struct TranscriptTests {
     /// The transcripts that run at the production cost of a passcode at full scale.
     private static let passcodeTranscripts: Set<String> = ["passcode.txt", "wrong-passcode.txt"]
-    private static let isFullScale = ProcessInfo.processInfo.environment["KEYCHAIN_TEST_SCALE"] == "full"
 
     @Test("A transcript has the written outputs and exit codes", arguments: try Transcript.all())
     func transcript(_ transcript: Transcript) throws {
         // The test `allTranscriptsRun` reports the reasons.
         if let obstacle = try transcript.obstacle() { try Test.cancel("\(transcript.name): \(obstacle)") }
-        let isExpensive = Self.isFullScale && Self.passcodeTranscripts.contains(transcript.name)
+        let isExpensive = Scale.isFull && Self.passcodeTranscripts.contains(transcript.name)
         try TranscriptEnvironment.with(isExpensive ? .production : .cheap) { environment in
             // The kernel keyring outlives the directory.
             defer { _ = try? PipedRun.run(Transcript.Step(command: Self.removeKeys, isOnTerminal: false, line: 0), in: environment) }
