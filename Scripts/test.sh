@@ -18,19 +18,18 @@ The exit code is that of `swift test`.
 TEXT
 }
 
-build_options=()
+# Never empty: with `set -u`, bash 3.2 (macOS) refuses to expand an empty array.
+build_options=(--scratch-path .build)
 while [ $# -gt 0 ]; do
     case $1 in
         help | --help) usage; exit ;;
         --) shift; break ;;
+        --scratch-path) build_options[1]=${2:?}; shift 2 ;;
         *) build_options+=("$1"); shift ;;
     esac
 done
 
-scratch=.build
-for index in "${!build_options[@]}"; do
-    [ "${build_options[$index]}" != --scratch-path ] || scratch=${build_options[$((index + 1))]}
-done
+scratch=${build_options[1]}
 mkdir -p "$scratch"
 
 minutes() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
