@@ -119,7 +119,10 @@ let package = Package(
         ),
         .testTarget(
             name: "KeychainStoreTests",
-            dependencies: ["KeychainStore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTesting", "CSQLite", "CSQLiteShims"]
+            dependencies: [
+                "KeychainStore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTesting", "KeychainTestSupport", "CSQLite",
+                "CSQLiteShims",
+            ]
         ),
         .testTarget(
             name: "KeychainTPMTests",

@@ -5,6 +5,7 @@ import Glibc
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Testing
 
 @Suite("Rules for files that are opened as a store", .blocking)
@@ -306,9 +307,13 @@ struct ForkTests {
         #expect(child > 0)
         var status: Int32 = 0
         var waited: pid_t = 0
-        while waited == 0 {
+        waitUntil {
             waited = unsafe waitpid(child, &status, WNOHANG)
-            if waited == 0 { usleep(5_000) }
+            return waited != 0
+        }
+        if waited == 0 {
+            kill(child, SIGKILL)
+            waited = unsafe waitpid(child, &status, 0)
         }
         #expect(status == 5 << 8, "exit status \(status >> 8), signal \(status & 0x7F)")
         try store.insert([SampleRows.row(account: 2)])

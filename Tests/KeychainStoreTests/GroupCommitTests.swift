@@ -3,6 +3,7 @@ import CSQLite
 import Contracts
 import Foundation
 import KeychainCore
+import KeychainTestSupport
 import Synchronization
 import Testing
 
@@ -40,14 +41,14 @@ struct ConcurrentWrites {
         let isAtWork = DispatchSemaphore(value: 0)
         let leading = Write(generation: first.generation, sharesFlush: first.sharesFlush) { writing throws(KeychainFailure) in
             isAtWork.signal()
-            Self.wait { store.writerQueue.waitingCount == others.count || box.isRepeated }
+            waitUntil { store.writerQueue.waitingCount == others.count || box.isRepeated }
             box.noteRun()
             try first.body(writing)
         }
         start(leading, 0, ended, box)
         isAtWork.wait()
         for (index, write) in others.enumerated() {
-            Self.wait { store.writerQueue.waitingCount == index }
+            waitUntil { store.writerQueue.waitingCount == index }
             start(write, index + 1, ended, box)
         }
         #expect(ended.wait(timeout: .now() + 120) == .success, "a write hangs")
@@ -80,12 +81,6 @@ struct ConcurrentWrites {
             box.outcomes.withLock { $0[index] = outcome }
             ended.leave()
         }
-    }
-
-    /// Waits until the condition holds, for at most a minute.
-    static func wait(until isMet: () -> Bool) {
-        let end = ContinuousClock.now + .seconds(60)
-        while !isMet(), ContinuousClock.now < end { usleep(500) }
     }
 }
 

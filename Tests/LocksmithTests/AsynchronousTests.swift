@@ -65,10 +65,10 @@ struct AsynchronousTests {
         // More than the threads of the cooperative pool.
         let reads = (0..<12).map { _ in Task { try await Waiting(gate: gate).asynchronously.tryReadFromSecureStore() } }
         let opener = Task.detached {
-            while gate.waitingCount < 12, !gate.hasTimedOut { try await Task.sleep(for: .milliseconds(5)) }
+            for await _ in gate.arrivals.prefix(12) {}
             gate.open()
         }
-        try await opener.value
+        await opener.value
         for read in reads { #expect(try await read.value == nil) }
         #expect(!gate.hasTimedOut)
     }
@@ -89,21 +89,25 @@ struct AsynchronousTests {
     // Unchecked: `condition` guards the variables.
     private final class Gate: @unchecked Sendable {
         private let condition = NSCondition()
-        private var waiting = 0
+        /// An element for each thread that waits; ends when one has waited in vain.
+        let arrivals: AsyncStream<Void>
+        private let arrival: AsyncStream<Void>.Continuation
         private var isOpen = false
         private var timedOut = false
 
-        var waitingCount: Int { condition.withLock { waiting } }
+        init() { (arrivals, arrival) = AsyncStream.makeStream() }
+
         var hasTimedOut: Bool { condition.withLock { timedOut } }
 
         func pass() {
             condition.lock()
             defer { condition.unlock() }
-            waiting += 1
+            arrival.yield()
             let end = Date(timeIntervalSinceNow: 30)
             while !isOpen {
                 guard condition.wait(until: end) else {
                     timedOut = true
+                    arrival.finish()
                     return
                 }
             }

@@ -205,7 +205,7 @@ struct KernelKeyHolderTests {
         }
         let thread = Thread { found.withLock { $0.append(try? holder.bytes(in: .unlocked)) } }
         thread.start()
-        while !thread.isFinished { Thread.sleep(forTimeInterval: 0.001) }
+        #expect(waitUntil { thread.isFinished })
         #expect(found.withLock { $0 } == Array(repeating: [1, 2], count: 65))
     }
 

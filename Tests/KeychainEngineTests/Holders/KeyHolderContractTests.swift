@@ -152,10 +152,8 @@ struct KeyHolderContractTests {
             // The kernel expires keys up to two seconds late. Waiting ends when one has expired.
             let held = KeyHolderSlot.ofClassKeys.filter { keys.serial(of: $0) != nil }
             let end = ContinuousClock.now + .seconds(Double(seconds))
-            let latest = end + .seconds(2)
-            while ContinuousClock.now < latest {
-                if ContinuousClock.now > end, held.isEmpty || held.contains(where: { keys.serial(of: $0) == nil }) { return }
-                usleep(10_000)
+            waitUntil(withinSeconds: Double(seconds) + 2) {
+                ContinuousClock.now > end && (held.isEmpty || held.contains { keys.serial(of: $0) == nil })
             }
         }
         #expect(rule.violations(of: subject) == [])

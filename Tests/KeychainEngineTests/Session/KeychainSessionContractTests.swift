@@ -163,10 +163,8 @@ struct KeychainSessionContractTests {
             let subject = KeychainSessionContract.Subject(keychain: keychain, other: other) { seconds in
                 // The kernel expires keys up to two seconds late. Reading the state does not restart the timeout.
                 let end = ContinuousClock.now + .seconds(Double(seconds))
-                let latest = end + .seconds(2)
-                while ContinuousClock.now < latest {
-                    if ContinuousClock.now > end, (try? keychain.sessionStatus().state) != .unlocked { return }
-                    usleep(10_000)
+                waitUntil(withinSeconds: Double(seconds) + 2) {
+                    ContinuousClock.now > end && (try? keychain.sessionStatus().state) != .unlocked
                 }
             }
             #expect(rule.violations(of: subject) == [])
