@@ -49,10 +49,9 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
     return 0;
 }
 
-int keychain_file_try_lock(int descriptor) {
-    /* The bytes that SQLite locks: pending, reserved, and 510 shared by readers. Source: SQLite, "Database File Format", section 1.3.2.
-       An open file description lock also conflicts with connections of this process, and closing another descriptor does not drop it. */
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count) {
+    /* An open file description lock also conflicts with connections of this process, and closing another descriptor does not drop it. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first_byte, .l_len = byte_count};
     while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
         if (errno != EINTR) return errno;
     }

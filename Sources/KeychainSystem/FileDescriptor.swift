@@ -30,11 +30,31 @@ package struct FileDescriptor: Hashable, Sendable {
         guard fsync(rawValue) == 0 else { throw .current }
     }
 
-    /// Locks a database file against every connection of SQLite, without waiting.
+    /// A lock that SQLite's connections take too.
     ///
-    /// Returns false if a connection has the database open. Closing any descriptor of the file drops the lock.
-    package func tryLockDatabase() throws(Errno) -> Bool {
-        let code = keychain_file_try_lock(rawValue)
+    /// Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File Format", section 2.3.
+    package enum DatabaseLock: Sendable {
+        /// On a database: no connection has it open, and none can open it.
+        case everything
+        /// On a database: no connection can open it.
+        case opening
+        /// On the -shm file of a database: no connection can write.
+        case writing
+
+        fileprivate var bytes: Range<Int64> {
+            switch self {
+            case .everything: 0x4000_0000..<0x4000_0200
+            case .opening: 0x4000_0000..<0x4000_0001
+            case .writing: 120..<121
+            }
+        }
+    }
+
+    /// Locks a file of a database, without waiting, until the descriptor is closed.
+    ///
+    /// Returns false if a connection is in the way.
+    package func tryLock(_ lock: DatabaseLock) throws(Errno) -> Bool {
+        let code = keychain_file_try_lock(rawValue, lock.bytes.lowerBound, Int64(lock.bytes.count))
         guard code == 0 || code == EAGAIN || code == EACCES else { throw Errno(rawValue: code) }
         return code == 0
     }

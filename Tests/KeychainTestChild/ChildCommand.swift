@@ -16,6 +16,7 @@ enum ChildCommand {
         "sets-until-killed": setsUntilKilled,
         "sets-on-request": setsOnRequest,
         "hold-open": holdOpen,
+        "serve": serve,
         "attempt": attempt,
         "count-descriptors": countDescriptors,
         "edit-database": editDatabase,
@@ -104,6 +105,23 @@ extension ChildCommand {
         guard let fault = arguments.first.flatMap(PlantedFault.init) else { throw BadArguments() }
         fault.commit()
         say("committed")
+    }
+
+    /// HOME: keeps a keychain open, and carries out the lines `set KEY VALUE` and `get KEY`.
+    private static func serve(_ arguments: [String]) throws {
+        guard let home = arguments.first else { throw BadArguments() }
+        try CurrentKeychain.with(LocalKeychain(home: home)) {
+            let valet = try testValet()
+            say("ready")
+            while let words = readLine()?.split(separator: " ").map(String.init), words.count > 1 {
+                do {
+                    if words[0] == "set" { try valet.setString(words[2], forKey: words[1]) }
+                    say(words[0] == "set" ? "done" : "value \(try valet.string(forKey: words[1]))")
+                } catch {
+                    say("failed \(error)")
+                }
+            }
+        }
     }
 
     /// Opens the keychain, reads from it, and keeps it open until its input ends.

@@ -22,8 +22,8 @@ static inline bool keychain_process_is_forked(void) {
 /* Gets the type of the file system that contains `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 
-/* Locks a database file, opened for writing, against every SQLite connection until the descriptor is closed. Does not wait. Returns 0 or an
-   errno value: EAGAIN if a connection has it open. */
-int keychain_file_try_lock(int descriptor);
+/* Locks bytes of a file that is open for writing, until the descriptor is closed. Does not wait. Returns 0 or an errno value: EAGAIN if another
+   process or description has locked one of them. */
+int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count);
 
 #endif

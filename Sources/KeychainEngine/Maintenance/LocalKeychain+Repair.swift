@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import FoundationEssentials
-internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
@@ -45,12 +44,23 @@ extension LocalKeychain {
                 throw KeychainFailure(.itemNotFound, "there is no keychain yet")
             }
             closeCurrent()
-            let now = Date(timeIntervalSinceReferenceDate: SystemWallClock().now())
-            let suffix = ".before-repair-" + now.ISO8601Format(.init(dateSeparator: .omitted, timeSeparator: .omitted))
             var found: RepairReport?
-            let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: suffix) {
+            let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: Self.keptFileSuffix("repair")) {
                 copy throws(KeychainFailure) in
-                let report = try RepairVerification(configuration: configuration, entitlements: entitlements).report(on: copy)
+                var report = RepairReport(
+                    pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
+                let check = CopyCheck(configuration: configuration, entitlements: entitlements)
+                do throws(KeychainFailure) {
+                    let findings = try check.findings(inCopyAt: copy.path)
+                    report.itemCount = findings.itemCount
+                    report.objections = findings.problems
+                    if findings.damagedItemCount > 0 {
+                        report.objections.append("\(findings.damagedItemCount) of \(findings.itemCount) items")
+                    }
+                } catch {
+                    guard error.isDamage else { throw error }
+                    report.objections.append("not all of it can be read: \(error.reason)")
+                }
                 found = report
                 return applying && report.objections.isEmpty && (discardingUnreachableChanges || report.unreachableChangeCount == 0)
             }
@@ -58,77 +68,10 @@ extension LocalKeychain {
             return found
         }
     }
-}
 
-/// Checks that only this device can have written the content of a copy of a keychain.
-private struct RepairVerification {
-    let configuration: KeychainConfiguration
-    let entitlements: Entitlements
-
-    func report(on copy: StoreRepair.Copy) throws(KeychainFailure) -> RepairReport {
-        var report = RepairReport(
-            pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
-        do throws(KeychainFailure) {
-            let store = try SQLiteItemStore(openingAt: copy.path, options: configuration.storeOptions)
-            defer { store.close() }
-            try examine(store, into: &report)
-        } catch {
-            guard error.isDamage else { throw error }
-            report.objections.append("not all of it can be read: \(error.reason)")
-        }
-        return report
+    /// Returns the suffix of the file that is kept when a keychain is replaced: the action and the time.
+    static func keptFileSuffix(_ action: String) -> String {
+        let now = Date(timeIntervalSinceReferenceDate: SystemWallClock().now())
+        return ".before-\(action)-" + now.ISO8601Format(.init(dateSeparator: .omitted, timeSeparator: .omitted))
     }
-
-    private func examine(_ store: SQLiteItemStore, into report: inout RepairReport) throws(KeychainFailure) {
-        let structuralCount = try store.integrityProblems().count
-        if structuralCount > 0 { report.objections.append("\(structuralCount) problems in the structure of the file") }
-        let stored = try store.keybag()
-        let keybag = try openKeybag(stored, storeID: store.storeID)
-        if keybag.damagedCopyCount > 0 { report.objections.append("\(keybag.damagedCopyCount) of the copies of the keybag") }
-        let isCurrent = stored.generation == keybag.keybagGeneration
-        if !isCurrent { report.objections.append("the keybag is not the one stored last") }
-        let keychain = SealedKeychain(
-            store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements, log: EngineLog.warn)
-        let rows = try keychain.verify(underAnyKeybag: !isCurrent)
-        report.itemCount = rows.checkedCount
-        let damagedCount = rows.findings.count + rows.damagedPageRowCount
-        if damagedCount > 0 { report.objections.append("\(damagedCount) of \(rows.checkedCount) items") }
-    }
-
-    /// Opens the keybag without a key holder: the tags of rows need no class key.
-    private func openKeybag(_ stored: StoredKeybag, storeID: StoreID) throws(KeychainFailure) -> OpenKeybag {
-        var failure = KeychainFailure(
-            .notAvailable, "both copies of the keybag are damaged; nothing was changed", subject: .keybag, cause: .damaged, isDamage: true)
-        for hint in try KeybagDocument.protectorHints(in: stored.copies) {
-            do throws(KeychainFailure) {
-                let protector = try ProtectorSelection(configuration: configuration).protector(of: hint, holder: NoKeyHolder())
-                let secret = try protector.deviceSecret(for: storeID)
-                return try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret)
-            } catch {
-                failure = error
-            }
-        }
-        throw failure
-    }
-}
-
-/// A key holder without keys, so that the check of a copy does not affect the held keys of the keychain.
-private struct NoKeyHolder: KeyHolder {
-    var kind: KeyHolderKind { .processMemory }
-
-    func forKeybag(_ identity: KeybagIdentity) -> any KeyHolder { self }
-
-    func load(_ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch) throws(KeychainFailure) -> HeldSecret? { nil }
-
-    func hold(
-        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
-    ) throws(KeychainFailure) -> UInt64 {
-        throw KeychainFailure(.notAvailable, "nothing is held for a copy")
-    }
-
-    func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {}
-
-    func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {}
-
-    func discard(_ slot: KeyHolderSlot, ticket: UInt64) {}
 }

@@ -9,9 +9,11 @@ struct BackupCommand: ParsableCommand {
         abstract: "Back up the secrets of all programs to a file, and restore them.",
         discussion: """
             `create` and `restore` use a portable file encrypted with its own password. `snapshot` copies the keychain file, for this device \
-            only.
+            only, and `restore-snapshot` puts the copy back.
             """,
-        subcommands: [BackupCreateCommand.self, BackupRestoreCommand.self, BackupSnapshotCommand.self]
+        subcommands: [
+            BackupCreateCommand.self, BackupRestoreCommand.self, BackupSnapshotCommand.self, BackupRestoreSnapshotCommand.self,
+        ]
     )
 }
 
@@ -129,14 +131,8 @@ struct BackupSnapshotCommand: ParsableCommand {
         commandName: "snapshot",
         abstract: "Copy the keychain file, for this device only.",
         discussion: """
-            The copy needs the same passcode and the same key file, credential, or TPM, which it does not contain.
-
-            To restore it, quit every program that uses the keychain, then run these commands, where KEYCHAIN is the path shown by \
-            `valet status`:
-
-              rm -f KEYCHAIN-wal KEYCHAIN-shm
-              cp COPY KEYCHAIN
-              chmod 600 KEYCHAIN
+            The copy needs the same passcode and the same key file, credential, or TPM, which it does not contain. `valet backup \
+            restore-snapshot` puts it back.
             """
     )
 
@@ -156,5 +152,47 @@ struct BackupSnapshotCommand: ParsableCommand {
         try StandardOutput.write(
             ["Copied the keychain. The copy opens only with the protector shown by `valet status`."],
             afterAction: "the keychain was copied")
+    }
+}
+
+struct BackupRestoreSnapshotCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore-snapshot",
+        abstract: "Replace the keychain with a snapshot written by `valet backup snapshot`.",
+        discussion: """
+            Replaces the whole keychain, or nothing if the snapshot is damaged or belongs to another keychain. Everything stored since the \
+            snapshot was made is no longer in the keychain, but stays in its previous file, which is kept beside the new one. Items of other \
+            programs are replaced too.
+
+            Programs that use the keychain may continue to run. Asks for confirmation; without a terminal, --yes is required.
+            """
+    )
+
+    @Argument(help: "The snapshot.", completion: .file())
+    var file: String
+
+    @Flag(help: "Do not ask for confirmation.")
+    var yes = false
+
+    func run() throws {
+        let path = try BackupPath.absolute(file)
+        try BackupPath.requireReadable(path)
+        let session = try CommandSession.forWholeKeychain()
+        let found = try Self.restore(session, path, applying: false)
+        let items = found.itemCount == 1 ? "1 item" : "\(found.itemCount) items"
+        let damaged = found.damagedItemCount == 0 ? "none damaged" : "\(found.damagedItemCount) damaged"
+        try StandardOutput.writeLine("The snapshot has \(items), \(damaged).")
+        try Confirmation.require(
+            "Replace the whole keychain with it, and keep the previous file?", isGiven: yes, "replacement",
+            otherwise: "the keychain was not changed")
+        let done = try Self.restore(session, path, applying: true)
+        let kept = done.originalPath.map { " The previous file is \(ItemListing.escapingUnprintable($0))" } ?? ""
+        try StandardOutput.write(["Restored the snapshot." + kept], afterAction: "the snapshot was restored")
+    }
+
+    private static func restore(_ session: CommandSession, _ path: String, applying: Bool) throws(CommandFailure) -> SnapshotReport {
+        try BackupFailure.translatingSnapshotFailures(path) { () throws(KeychainFailure) in
+            try session.keychain.restoreSnapshot(fromPath: path, applying: applying)
+        }
     }
 }

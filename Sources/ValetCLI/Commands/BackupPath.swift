@@ -94,6 +94,38 @@ enum BackupFailure {
         }
     }
 
+    /// Runs `body`, which reads the snapshot at `path`.
+    static func translatingSnapshotFailures<Result>(
+        _ path: String, _ body: () throws(KeychainFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(KeychainFailure) {
+            return try body()
+        } catch {
+            switch error.status {
+            case .itemNotFound:
+                throw CommandFailure(
+                    .notFound, "the snapshot \(ItemListing.escapingUnprintable(path)) does not exist", advice: "Check the path.")
+            case .decode where error.cause == .malformed:
+                throw CommandFailure(
+                    .usage, error.reason,
+                    advice: "Nothing was changed. Give a file from `valet backup snapshot`; `valet backup restore` reads portable backups.")
+            case .decode where error.subject == .snapshot:
+                throw CommandFailure(.damaged, error.reason, advice: "Nothing was changed. Use another snapshot, or a portable backup.")
+            case .parameter where error.cause == .isKeychainFile:
+                throw CommandFailure(.usage, error.reason, advice: "Nothing was changed. Give the path of a snapshot.")
+            case .parameter where error.subject == .snapshot:
+                throw CommandFailure(
+                    .usage, error.reason,
+                    advice: "Nothing was changed. `valet status` shows which keychain is used; KEYCHAIN_HOME selects another one.")
+            case .notAvailable where error.subject == .keyFile && error.remedy == nil:
+                throw CommandFailure(
+                    .unavailable, error.reason,
+                    advice: "Nothing was changed. A snapshot opens only with the key of the keychain that it was taken of.")
+            default: throw CommandFailure(error)
+            }
+        }
+    }
+
     static func alreadyExists(_ path: String) -> CommandFailure {
         CommandFailure(
             .alreadyExists, "\(ItemListing.escapingUnprintable(path)) already exists; nothing was written",

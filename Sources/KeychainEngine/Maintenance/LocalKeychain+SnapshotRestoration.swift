@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import KeychainStore
+
+/// The findings of a check of a snapshot.
+package struct SnapshotReport: Sendable {
+    /// How many items were authenticated.
+    package internal(set) var itemCount = 0
+    /// How many of them are damaged; restoring keeps them.
+    package internal(set) var damagedItemCount = 0
+    /// Whether the snapshot has replaced the keychain.
+    package internal(set) var isRestored = false
+    /// The path of the keychain's previous file; nil if nothing was changed or there was none.
+    package internal(set) var originalPath: String?
+}
+
+extension LocalKeychain {
+    /// Replaces the keychain with a snapshot of it, after checking that only this device can have written the snapshot.
+    ///
+    /// Other processes may use the keychain meanwhile; they continue with the restored content. The check needs the device secret and no
+    /// passcode. The keychain itself may be damaged or gone.
+    ///
+    /// - Parameters:
+    ///   - path: The absolute path of the snapshot.
+    ///   - applying: Whether to replace the keychain. Otherwise the snapshot is only checked.
+    /// - Returns: The findings.
+    /// - Throws: `.itemNotFound` if there is no such file; `.decode` if the file is damaged or not a snapshot; `.parameter` if it belongs to
+    ///   another keychain, or is a file of the keychain itself; `.notAvailable` if it has a newer version, or another program writes to the
+    ///   keychain for too long; `.unimplemented` for a keychain in memory; and the errors of the protector if it does not release the device
+    ///   secret.
+    package func restoreSnapshot(fromPath path: String, applying: Bool) throws(KeychainFailure) -> SnapshotReport {
+        let configuration = try configuration()
+        try ReservedPaths(of: configuration).requireNotReserved(path)
+        return try addingContext { () throws(KeychainFailure) in
+            closeCurrent()
+            let presentID = (try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions))?.storeID
+            var report = SnapshotReport()
+            let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(
+                from: path, originalSuffix: Self.keptFileSuffix("restore")
+            ) { copyPath throws(KeychainFailure) in
+                let findings = try Self.findings(inSnapshot: path, copyPath, configuration, entitlements)
+                guard presentID == nil || presentID == findings.storeID else {
+                    throw KeychainFailure(
+                        .parameter, "the snapshot \(path) belongs to another keychain than the one in use", path: path, subject: .snapshot)
+                }
+                report.itemCount = findings.itemCount
+                report.damagedItemCount = findings.damagedItemCount
+                return applying
+            }
+            if case .done(let original) = outcome {
+                report.isRestored = true
+                report.originalPath = original
+            }
+            return report
+        }
+    }
+
+    private static func findings(
+        inSnapshot path: String, _ copyPath: String, _ configuration: KeychainConfiguration, _ entitlements: Entitlements
+    ) throws(KeychainFailure) -> CopyCheck.Findings {
+        let findings: CopyCheck.Findings
+        do throws(KeychainFailure) {
+            findings = try CopyCheck(configuration: configuration, entitlements: entitlements).findings(inCopyAt: copyPath)
+        } catch {
+            guard error.isDamage else { throw error.prefixed(by: "the snapshot \(path) cannot be opened") }
+            throw damaged(path, error.reason)
+        }
+        guard findings.problems.isEmpty else { throw damaged(path, findings.problems.joined(separator: "; ")) }
+        return findings
+    }
+
+    private static func damaged(_ path: String, _ reason: String) -> KeychainFailure {
+        KeychainFailure(.decode, "the snapshot \(path) is damaged: \(reason)", path: path, subject: .snapshot, cause: .damaged)
+    }
+}
