@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
@@ -47,6 +48,10 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
     }
     *type = (uint32_t)facts.f_type;
     return 0;
+}
+
+int keychain_file_rename_without_replacing(const char *path, const char *new_path) {
+    return renameat2(AT_FDCWD, path, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count) {

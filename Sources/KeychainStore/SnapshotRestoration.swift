@@ -79,7 +79,7 @@ package struct SnapshotRestoration {
                     .notAvailable, "the snapshot \(source) was written by a newer version", path: source, subject: .snapshot,
                     cause: .newerVersion, remedy: .useNewerVersion)
             }
-            guard error.isDamage || error.cause == nil || error.cause == .unsupportedVersion else { throw error }
+            guard error.isDamage || error.cause == .foreignFile || error.cause == .unsupportedVersion else { throw error }
             guard error.isDamage else {
                 throw KeychainFailure(
                     .decode, "\(source) is not a snapshot of a keychain", path: source, subject: .snapshot, cause: .malformed)

@@ -221,7 +221,8 @@ struct FileRuleTests {
         "A network file system is rejected, and the cause contains its name",
         arguments: [
             (0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0xFE53_4D42, "smb2"), (0x517B, "smb"), (0x0102_1997, "9p"), (0x5346_414F, "afs"),
-            (0x6B41_4653, "afs"),
+            (0x6B41_4653, "afs"), (0x00C3_6400, "ceph"), (0x0BD0_0BD0, "lustre"), (0x4750_4653, "gpfs"), (0x1983_0326, "beegfs"),
+            (0x786F_4256, "vboxsf"),
         ] as [(UInt32, String)])
     func networkFileSystem(type: UInt32, name: String) throws {
         try directory.create()
@@ -234,6 +235,43 @@ struct FileRuleTests {
                     at: empty.storePath, storeID: .random(), keybag: [1], generation: 1, options: options)
             }?.status == .notAvailable)
         #expect(try empty.names == [])
+    }
+
+    @Test(
+        "A FUSE file system is refused if it is a network file system",
+        arguments: [
+            ("fuse.sshfs", "sshfs"), ("fuse.glusterfs", "glusterfs"), ("fuse.fuse-overlayfs", nil), ("fuse.gocryptfs", nil),
+            ("fuseblk", nil), (nil, nil),
+        ] as [(String?, String?)])
+    func fuse(type: String?, refusedAs name: String?) throws {
+        try directory.create()
+        let options = StoreOptions(fileSystem: FileSystemProbe(typeNumber: { _ in 0x6573_5546 }, typeName: { _ in type }))
+        guard let name else {
+            #expect(try SQLiteItemStore(openingAt: directory.storePath, options: options).rows().isEmpty)
+            return
+        }
+        try expectRefusal(.networkFileSystem(name: name), path: directory.path, options: options)
+    }
+
+    @Test("The type of the file system in use is found in the mount table", arguments: ["/proc", "/dev"])
+    func mountedType(directory: String) throws {
+        let found = try #require(FileSystemProbe.system.typeName(directory))
+        #expect(["proc", "devtmpfs", "tmpfs"].contains(found))
+    }
+
+    @Test("A private file is renamed without replacing another one, also without hard links", arguments: [true, false])
+    func renamed(supportsHardLinks: Bool) throws {
+        let (old, new) = (directory.path + "/old", directory.path + "/new")
+        func rename() throws(KeychainFailure) {
+            try PrivateFile.renameWithoutReplacing(old, to: new, subject: "the file", supportsHardLinks: supportsHardLinks)
+        }
+        try Data("one".utf8).write(to: URL(filePath: old))
+        try rename()
+        #expect(try directory.names == ["new"])
+        try Data("two".utf8).write(to: URL(filePath: old))
+        #expect(throws: KeychainFailure.self) { try rename() }
+        #expect(try Data(contentsOf: URL(filePath: new)) == Data("one".utf8))
+        #expect(try directory.names == ["new", "old"])
     }
 
     @Test("An unknown file system is refused")

@@ -22,6 +22,9 @@ static inline bool keychain_process_is_forked(void) {
 /* Gets the type of the file system that contains `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 
+/* Renames a file; fails with EEXIST if the new name is taken. Returns 0 or an errno value: EINVAL or ENOSYS if the system cannot do that. */
+int keychain_file_rename_without_replacing(const char *path, const char *new_path);
+
 /* Locks bytes of a file that is open for writing, until the descriptor is closed. Does not wait. Returns 0 or an errno value: EAGAIN if another
    process or description has locked one of them. */
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count);

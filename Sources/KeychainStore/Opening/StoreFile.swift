@@ -54,7 +54,7 @@ struct StoreFile {
         guard let type = fileSystem.typeNumber(directory) else {
             throw refusal(directory, .unknownFileSystem, "is on an unknown file system; choose a local directory")
         }
-        if let name = FileSystemProbe.networkFileSystemName(ofType: type) {
+        if let name = fileSystem.networkFileSystemName(of: directory, typeNumber: type) {
             throw refusal(
                 directory, .networkFileSystem(name: name),
                 "is on a network file system (\(name)), where a store is not safe; choose a local directory")

@@ -119,6 +119,27 @@ package enum FileSystem {
         guard unsafe Glibc.link(existing, name) == 0 else { throw .current }
     }
 
+    /// Gives an existing file a second name; returns false if the file system has no hard links.
+    ///
+    /// Unlike rename(2), never replaces a file.
+    static func linkIfSupported(_ existing: String, as name: String, _ supportsHardLinks: Bool) throws(Errno) -> Bool {
+        guard supportsHardLinks else { return false }
+        do throws(Errno) {
+            try link(existing, as: name)
+            return true
+        } catch {
+            guard error == .notPermitted || error == .notSupported else { throw error }
+            return false
+        }
+    }
+
+    /// Renames a file atomically; fails if the new name is taken.
+    package static func renameWithoutReplacing(_ existing: String, to name: String) throws(Errno) {
+        // The strings live until the call returns.
+        let code = unsafe keychain_file_rename_without_replacing(existing, name)
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
     /// Renames a file, replacing a file of the new name atomically.
     package static func rename(_ existing: String, to name: String) throws(Errno) {
         guard unsafe Glibc.rename(existing, name) == 0 else { throw .current }
@@ -191,29 +212,71 @@ package enum FileSystem {
 package struct FileSystemProbe: Sendable {
     /// The number that statfs(2) returns as `f_type`; nil if it cannot be determined.
     package let typeNumber: @Sendable (_ directory: String) -> UInt32?
+    /// The name of the type in /proc/self/mountinfo, such as "fuse.sshfs"; nil if it cannot be determined.
+    package let typeName: @Sendable (_ directory: String) -> String?
 
-    package init(typeNumber: @escaping @Sendable (_ directory: String) -> UInt32?) {
+    package init(
+        typeNumber: @escaping @Sendable (_ directory: String) -> UInt32?,
+        typeName: @escaping @Sendable (_ directory: String) -> String? = { _ in nil }
+    ) {
         self.typeNumber = typeNumber
+        self.typeName = typeName
     }
 
-    package static let system = FileSystemProbe { directory in
-        var type: UInt32 = 0
-        // `type` is a local variable and outlives the call.
-        return unsafe keychain_file_system_type(directory, &type) == 0 ? type : nil
+    package static let system = FileSystemProbe(
+        typeNumber: { directory in
+            var type: UInt32 = 0
+            // `type` is a local variable and outlives the call.
+            return unsafe keychain_file_system_type(directory, &type) == 0 ? type : nil
+        }, typeName: MountTable.typeName)
+
+    /// The name of the network file system that a directory is on, whose machines cannot share the memory that WAL needs; nil for others.
+    package func networkFileSystemName(of directory: String, typeNumber: UInt32) -> String? {
+        guard typeNumber == Self.fuse else { return Self.networkFileSystems[typeNumber] }
+        // FUSE has local file systems, too. An unknown one is accepted: many containers and encrypted directories are on FUSE.
+        guard let name = typeName(directory), name.hasPrefix("fuse.") else { return nil }
+        let kind = String(name.dropFirst("fuse.".count))
+        return Self.networkFileSystemsOnFUSE.contains(kind) ? kind : nil
     }
 
-    /// The name of a network file system, whose machines cannot share the memory that WAL needs; nil for others.
-    ///
-    /// Source of the numbers: linux/magic.h and statfs(2).
-    package static func networkFileSystemName(ofType typeNumber: UInt32) -> String? {
-        switch typeNumber {
-        case 0x6969: "nfs"
-        case 0x517B: "smb"
-        case 0xFF53_4D42: "cifs"
-        case 0xFE53_4D42: "smb2"
-        case 0x0102_1997: "9p"
-        case 0x5346_414F, 0x6B41_4653: "afs"
-        default: nil
+    private static let fuse: UInt32 = 0x6573_5546
+
+    /// Sources of the numbers: linux/magic.h, statfs(2), and `stat` of GNU coreutils.
+    private static let networkFileSystems: [UInt32: String] = [
+        0x6969: "nfs", 0x517B: "smb", 0xFF53_4D42: "cifs", 0xFE53_4D42: "smb2", 0x0102_1997: "9p", 0x5346_414F: "afs", 0x6B41_4653: "afs",
+        0x00C3_6400: "ceph", 0x0BD0_0BD0: "lustre", 0x4750_4653: "gpfs", 0x1983_0326: "beegfs", 0x786F_4256: "vboxsf", 0x564C: "ncp",
+        0x7375_7245: "coda", 0xBACB_ACBC: "vmhgfs", 0x7C7C_6673: "prl_fs", 0xAAD7_AAEA: "panfs", 0x0116_1970: "gfs2",
+        0x7461_636F: "ocfs2", 0x6163_6673: "acfs", 0x0131_11A8: "ibrix", 0xBEEF_DEAD: "snfs",
+    ]
+
+    private static let networkFileSystemsOnFUSE: Set<String> = [
+        "sshfs", "glusterfs", "ceph-fuse", "s3fs", "goofys", "gcsfuse", "rclone", "davfs2", "gvfsd-fuse", "juicefs", "seaweedfs", "mfs",
+        "curlftpfs", "smbnetfs", "blobfuse", "blobfuse2",
+    ]
+}
+
+/// The file systems that this process has mounted.
+///
+/// Source: proc(5), "/proc/pid/mountinfo".
+enum MountTable {
+    @Sendable static func typeName(of directory: String) -> String? {
+        guard let device = (try? FileStatus(of: directory, followsLinks: true))?.identity.device else { return nil }
+        // The encoding of st_dev in glibc.
+        let major = (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
+        let minor = device & 0xFF | (device >> 12) & ~0xFF
+        guard let file = try? OpenFile("/proc/self/mountinfo", .read), let table = try? file.descriptor.readToEnd(byteLimit: 4 << 20) else {
+            return nil
         }
+        return typeName(ofDevice: "\(major):\(minor)", in: String(decoding: table, as: UTF8.self))
+    }
+
+    /// Finds the type in the lines `ID PARENT DEVICE ROOT PLACE OPTIONS [FIELD ...] - TYPE SOURCE OPTIONS`.
+    static func typeName(ofDevice device: String, in table: String) -> String? {
+        for line in table.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count > 2, fields[2] == device, let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count else { continue }
+            return String(fields[dash + 1])
+        }
+        return nil
     }
 }

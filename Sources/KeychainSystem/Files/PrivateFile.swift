@@ -86,13 +86,19 @@ package enum PrivateFile {
     }
 
     /// Renames a file durably, without replacing another one.
-    package static func renameWithoutReplacing(_ old: String, to new: String, subject: String) throws(KeychainFailure) {
+    ///
+    /// `supportsHardLinks: false` is for tests: the file system then appears to have no hard links.
+    package static func renameWithoutReplacing(
+        _ old: String, to new: String, subject: String, supportsHardLinks: Bool = true
+    ) throws(KeychainFailure) {
+        var isLinked = true
         do throws(Errno) {
-            // link(2) fails if the name is taken; rename(2) would replace.
-            try FileSystem.link(old, as: new)
+            isLinked = try FileSystem.linkIfSupported(old, as: new, supportsHardLinks)
+            if !isLinked { try FileSystem.renameWithoutReplacing(old, to: new) }
         } catch {
             throw writeFailure(error, subject, new)
         }
+        guard isLinked else { return try flushDirectory(of: new, subject: subject) }
         try removeSecondName(old, of: new, subject: subject)
     }
 
