@@ -1076,9 +1076,16 @@ def recovery_text(bits=RECOVERY_BITS):
     return "-".join(letters[start:start + 4] for start in range(0, 36, 4))
 
 
-def recovery_record(passcode_secret=None):
+def recovery_code(recipient, index_key=INDEX_KEY, row_tag_key=ROW_TAG_KEY, bits=RECOVERY_BITS):
+    checks = hkdf(index_key, STORE_ID, b"keychain index key check v1", 32) \
+        + hkdf(row_tag_key, STORE_ID, b"keychain row-tag key check v1", 32)
+    return mac(hkdf(bits, STORE_ID, b"keychain recovery mac v1", 32), STORE_ID + recipient + checks)
+
+
+def recovery_record(passcode_secret=None, device_secret=DEVICE_SECRET, code=None):
     recipient = public_key(RECOVERY_PRIVATE)
-    record = recipient + hpke_seal(recipient, b"keychain recovery v1" + STORE_ID, DEVICE_SECRET, fixed("recovery ephemeral"))
+    record = recipient + (recovery_code(recipient) if code is None else code)
+    record += hpke_seal(recipient, b"keychain recovery v1" + STORE_ID, device_secret, fixed("recovery ephemeral"))
     if passcode_secret is not None:
         record += hpke_seal(
             recipient, b"keychain passcode recovery v1" + STORE_ID, passcode_secret, fixed("passcode recovery ephemeral"))
@@ -1111,9 +1118,30 @@ def recovery_vectors():
         (17, public_key(PRESENCE_KEY) + aes_key_wrap(key, PRESENCE_KEY)), (18, recovery_record(TPM_SECRET)),
         (19, sealed_object("passcode secret"))]
     case("a TPM and a passcode", fields, PASSCODE.decode(), PASSCODE_CLASS_KEYS)
+
+    # Keybags of another device secret, as an attacker with the file alone, or with earlier keys, can write them.
+    secret = fixed("forger's device secret")
+    device_key = hkdf(secret, STORE_ID, b"keychain device key v1", 32)
+    keybag_key = hkdf(secret, STORE_ID, b"keychain keybag mac v1", 32)
+    forgeries = []
+
+    def forge(name, index_key, row_tag_key, code=None):
+        fields = [
+            (1, u64(9)), (2, b"\1"), (3, aes_key_wrap(device_key, index_key)), (4, aes_key_wrap(device_key, row_tag_key)),
+            (5, b"".join(class_key_entry(*entry, wrapping_key=device_key) for entry in CLASS_KEYS)),
+            (18, recovery_record(device_secret=secret, code=code)),
+        ]
+        forgeries.append({"name": name, "keybag": keybag(fields, key=keybag_key).hex()})
+
+    forge("another index key", fixed("forger's index key"), ROW_TAG_KEY)
+    forge("another row-tag key", INDEX_KEY, fixed("forger's row-tag key"))
+    forge("the two keys exchanged", ROW_TAG_KEY, INDEX_KEY)
+    forge("another recovery key's code", INDEX_KEY, ROW_TAG_KEY,
+          recovery_code(public_key(RECOVERY_PRIVATE), bits=fixed("another recovery key", 20)))
     return {
         "format": "recovery version 1", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(),
         "recoveryKey": recovery_text(), "otherRecoveryKey": recovery_text(fixed("another recovery key", 20)), "cases": cases,
+        "forgeries": forgeries,
     }
 
 

@@ -72,14 +72,11 @@ struct KeybagTarget: FuzzTarget {
     private func checkRecovery(from bytes: [UInt8]) throws {
         let key = try FixedKeys.recoveryKey()
         let found = attempt(failingWith: .authFailed, .notAvailable) { () throws(KeychainFailure) in
-            try KeybagDocument.deviceSecret(in: [bytes, []], openedBy: key, storeID: FixedKeys.storeID)
+            try OpenKeybag.recovering([bytes, []], with: key, storeID: FixedKeys.storeID)
         }
-        switch consume found {
-        case .none: return
-        case .some(let secret):
-            // Read within the closure.
-            expect(unsafe secret.withBytes { unsafe $0.elementsEqual(repeatElement(1, count: 32)) }, "another secret is recovered")
-        }
+        guard let secret = found?.deviceSecret else { return }
+        // Read within the closure.
+        expect(unsafe secret.secret.withBytes { unsafe $0.elementsEqual(repeatElement(1, count: 32)) }, "another secret is recovered")
     }
 
     private func code(over bytes: [UInt8]) -> [UInt8] {

@@ -22,7 +22,8 @@ extension OpenKeybag {
         }
         var content = document.content
         content.recovery = try RecoveryRecord(
-            publicKey: key.publicKey(storeID: storeID), deviceSecret: deviceSecret, passcodeSecret: keys?.passcodeSecret, storeID: storeID)
+            key, storeKeys: storeKeyChecks(deviceSecret: deviceSecret), deviceSecret: deviceSecret, passcodeSecret: keys?.passcodeSecret,
+            storeID: storeID)
         return try next(content, keys: classKeys, keys?.presence, keys?.passcodeSecret, authenticatedBy: authenticationKey)
     }
 
@@ -49,9 +50,13 @@ extension OpenKeybag {
         } else {
             content.classKeys = try entries(of: deviceBoundKeys, isPasscodeSet: false, deviceKey: deviceKey, passcodeKey: deviceKey)
         }
-        if let publicKey = try recoveryKey?.publicKey(storeID: storeID) ?? content.recovery?.publicKey {
+        if let recoveryKey {
             content.recovery = try RecoveryRecord(
-                publicKey: publicKey, deviceSecret: newDeviceSecret, passcodeSecret: moved?.secret, storeID: storeID)
+                recoveryKey, storeKeys: storeKeyChecks(deviceSecret: deviceSecret), deviceSecret: newDeviceSecret,
+                passcodeSecret: moved?.secret, storeID: storeID)
+        } else {
+            content.recovery = try content.recovery?.with(
+                deviceSecret: newDeviceSecret, passcodeSecret: moved?.secret, storeID: storeID)
         }
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: newDeviceSecret, storeID: storeID))
         return try next(content, keys: moved?.keys, moved?.presence, moved?.secret, authenticatedBy: authenticationKey)
@@ -85,6 +90,14 @@ extension OpenKeybag {
 
     private static func moveNeedsPasscode() -> KeychainFailure {
         KeychainFailure(.authFailed, "a passcode is set, and moving to another protector requires it")
+    }
+
+    /// One-way values of the index key and the row-tag key.
+    func storeKeyChecks(deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> StoreKeyChecks {
+        let deviceKey = try KeyPurpose.deviceKey.derive(from: deviceSecret, storeID: storeID)
+        return try StoreKeyChecks(
+            indexKey: Self.unwrap(document.content.wrappedIndexKey, under: deviceKey),
+            rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey), storeID: storeID)
     }
 
     private func rewrapStoreKeys(

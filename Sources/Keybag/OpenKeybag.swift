@@ -94,7 +94,7 @@ package final class OpenKeybag: Sendable {
         return try KeyWrapping.wrap(SymmetricKey(key), under: deviceKey)
     }
 
-    private static func unwrap(_ wrapped: [UInt8], under deviceKey: borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes {
+    static func unwrap(_ wrapped: [UInt8], under deviceKey: borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes {
         guard let key = KeyWrapping.unwrap(wrapped, under: deviceKey) else { throw KeybagDocument.malformed() }
         return try SecretBytes(copying: key)
     }

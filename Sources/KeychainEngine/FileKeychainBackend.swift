@@ -85,17 +85,27 @@ struct FileKeychainBackend: KeychainBackend {
 
     /// Opens the keychain with a recovery key instead of its protector.
     ///
-    /// Throws `.itemNotFound` if there is no keychain, and as `KeybagDocument.deviceSecret` does.
+    /// Throws `.itemNotFound` if there is no keychain, and the errors of `OpenKeybag.recovering`.
     func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenKeychain {
         guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
-        let holder = try makeHolder(for: store)
-        let stored = try store.keybag()
-        let secret = try KeybagDocument.deviceSecret(in: stored.copies, openedBy: key, storeID: store.storeID)
-        let keybag = try keybag(stored, storeID: store.storeID, secret, holder)
-        let protector = RecoveredDeviceSecret(kind: keybag.document.protector.kind, secret: SharedSecretBytes(secret))
-        return open(store, stored, keybag, protector, holder)
+        do throws(KeychainFailure) {
+            let holder = try makeHolder(for: store)
+            let stored = try store.keybag()
+            let recovered = try OpenKeybag.recovering(
+                stored.copies, with: key, storeID: store.storeID, holder: holder, applicationPasswordCost: applicationPasswordCost)
+            let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
+            return open(store, stored, recovered.keybag, protector, holder)
+        } catch {
+            store.close()
+            throw error
+        }
     }
+
+    /// The cost for new items.
+    ///
+    /// An unreadable policy does not prevent opening: setting a passcode reads it again.
+    private var applicationPasswordCost: PasscodeCost { (try? configuration.passcodePolicy().cost) ?? .standard }
 
     private func makeHolder(for store: SQLiteItemStore) throws(KeychainFailure) -> any KeyHolder {
         let lockEpochs = LockEpochReader(store, configuration: configuration)
@@ -167,8 +177,7 @@ struct FileKeychainBackend: KeychainBackend {
         do throws(KeychainFailure) {
             return try OpenKeybag(
                 copies: stored.copies, storeID: storeID, deviceSecret: secret, holder: holder,
-                // An unreadable policy does not prevent opening. Setting a passcode reads it again.
-                applicationPasswordCost: (try? configuration.passcodePolicy().cost) ?? .standard)
+                applicationPasswordCost: applicationPasswordCost)
         } catch {
             guard let protector else { throw error }
             throw error.prefixed(by: "with the device secret of \(protector.location(for: storeID))")

@@ -91,14 +91,16 @@ struct PasscodeInput {
 enum Confirmation {
     /// Asks on the terminal, and throws unless the answer is yes.
     ///
-    /// `isGiven` says that the person confirmed with --yes: then nothing is asked. Messages call the change `action`, such as "removal",
+    /// `isGiven` says that the person confirmed with `flag`: then nothing is asked. Messages call the change `action`, such as "removal",
     /// and end with `outcome`, such as "nothing was removed".
-    static func require(_ question: String, isGiven: Bool, _ action: String, otherwise outcome: String) throws(CommandFailure) {
+    static func require(
+        _ question: String, isGiven: Bool, _ action: String, flag: String = "--yes", otherwise outcome: String
+    ) throws(CommandFailure) {
         if isGiven { return }
         guard FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
-                advice: "Add --yes to confirm.")
+                advice: "Add \(flag) to confirm.")
         }
         guard try CommandPrompt.confirm(question) else {
             throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")

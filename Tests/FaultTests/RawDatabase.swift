@@ -31,6 +31,18 @@ import KeychainStore
         return Int(unsafe sqlite3_column_int64(statement, 0))
     }
 
+    /// The first column of the only row.
+    func blob(_ sql: String) throws -> [UInt8] {
+        var statement: OpaquePointer?
+        try check(unsafe sqlite3_prepare_v2(database, sql, -1, &statement, nil))
+        defer { unsafe sqlite3_finalize(statement) }
+        guard unsafe sqlite3_step(statement) == SQLITE_ROW else { throw Failure(code: SQLITE_ERROR) }
+        let bytes = unsafe sqlite3_column_blob(statement, 0)
+        let count = Int(unsafe sqlite3_column_bytes(statement, 0))
+        // SQLite's copy is valid until the statement is finalized, and the bytes are copied before.
+        return unsafe Array(UnsafeRawBufferPointer(start: bytes, count: count))
+    }
+
     private func check(_ code: Int32) throws {
         guard code == SQLITE_OK else { throw Failure(code: code) }
     }

@@ -109,9 +109,10 @@ struct TPMKeychainTests {
             #expect(try KeychainStatus(rawValue: process.ask("add other ak").status) == .notAvailable)
             let recovering = try keychain(home, chip)
             #expect(throws: KeychainFailure(.authFailed, "")) {
-                try recovering.useRecoveryKey(key.secret, protector: .tpm2, passcode: Passcode(text: "Spaceball"))
+                try recovering.useRecoveryKey(
+                    key.secret, protector: .tpm2, passcode: Passcode(text: "Spaceball"), acceptingNoPasscode: false)
             }
-            try recovering.useRecoveryKey(key.secret, protector: .tpm2, passcode: Passcode(text: "Druidia"))
+            try recovering.useRecoveryKey(key.secret, protector: .tpm2, passcode: Passcode(text: "Druidia"), acceptingNoPasscode: false)
             #expect(try process.status(of: "unlock Druidia") == .success)
             #expect(try process.ask("read account").text == "secret")
             try process.end()

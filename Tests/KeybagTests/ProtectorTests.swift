@@ -209,8 +209,8 @@ struct ProtectorMoveTests {
         ).document
         for copies in [[before.document.encoded, after.encoded], [after.encoded, before.document.encoded]] {
             #expect(try KeybagDocument.protectorHints(in: copies).map(\.kind) == [.systemdCredential, .keyFile])
-            let found = try KeybagDocument.deviceSecret(in: copies, openedBy: key, storeID: store.storeID)
-            #expect(found.copiedBytes() == new.secret.copiedBytes())
+            let found = try OpenKeybag.recovering(copies, with: key, storeID: store.storeID).deviceSecret.secret.copiedBytes()
+            #expect(found == new.secret.copiedBytes())
         }
     }
 

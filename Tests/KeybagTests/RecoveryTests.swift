@@ -87,7 +87,7 @@ struct RecoveryKeyTests {
 @Suite("Opening a keybag with its recovery key")
 struct RecoveryTests {
     private static func secret(_ document: KeybagDocument, _ key: RecoveryKey) throws -> [UInt8] {
-        try KeybagDocument.deviceSecret(in: [document.encoded], openedBy: key, storeID: document.storeID).copiedBytes()
+        try OpenKeybag.recovering([document.encoded], with: key, storeID: document.storeID).deviceSecret.secret.copiedBytes()
     }
 
     @Test("The recovery key opens the device secret, and no other key does")
@@ -108,7 +108,7 @@ struct RecoveryTests {
         let key = try RecoveryKey()
         let change = try store.original.settingRecoveryKey(key, keys: nil, deviceSecret: store.deviceSecret)
         #expect(throws: KeychainFailure(.authFailed, "")) {
-            _ = try KeybagDocument.deviceSecret(in: [change.document.encoded], openedBy: key, storeID: .random())
+            _ = try OpenKeybag.recovering([change.document.encoded], with: key, storeID: .random())
         }
     }
 
@@ -118,8 +118,8 @@ struct RecoveryTests {
         let key = try RecoveryKey()
         let good = try store.original.settingRecoveryKey(key, keys: nil, deviceSecret: store.deviceSecret).document.encoded
         for damaged in [[], Array(good.prefix(100)), good.map { $0 ^ 1 }, good.enumerated().map { $0 == 4 ? 9 : $1 }] {
-            let found = try KeybagDocument.deviceSecret(in: [damaged, good], openedBy: key, storeID: store.storeID)
-            #expect(found.copiedBytes() == store.deviceSecret.copiedBytes())
+            let found = try OpenKeybag.recovering([damaged, good], with: key, storeID: store.storeID).deviceSecret.secret.copiedBytes()
+            #expect(found == store.deviceSecret.copiedBytes())
         }
     }
 
@@ -197,6 +197,15 @@ struct RecoveryVectorTests {
         let recoveryKey: String
         let otherRecoveryKey: String
         let cases: [Case]
+        let forgeries: [Forgery]
+    }
+
+    /// An authentic keybag of another device secret, sealed to the recovery key of the store.
+    struct Forgery: Decodable, Sendable, CustomTestStringConvertible {
+        let name: String
+        let keybag: Hexadecimal
+
+        var testDescription: String { name }
     }
 
     struct Case: Decodable, Sendable, CustomTestStringConvertible {
@@ -216,6 +225,7 @@ struct RecoveryVectorTests {
 
     static let vectors = Result { try TestVectors.load("recovery-v1.json", as: Vectors.self) }
     static let cases = (try? vectors.get().cases) ?? []
+    static let forgeries = (try? vectors.get().forgeries) ?? []
 
     private func key(_ text: String) throws -> RecoveryKey {
         // The bytes are read within the closure.
@@ -224,7 +234,7 @@ struct RecoveryVectorTests {
 
     @Test("The vectors are not empty")
     func vectorsAreRead() throws {
-        #expect(try Self.vectors.get().cases.count == 4)
+        #expect(try Self.vectors.get().cases.count == 4 && Self.vectors.get().forgeries.count == 4)
     }
 
     @Test("The recovery key opens the device secret and the TPM's part of the passcode key", arguments: cases)
@@ -232,16 +242,16 @@ struct RecoveryVectorTests {
         let vectors = try Self.vectors.get()
         let storeID = try vectors.storeID.identifier()
         let recoveryKey = try key(vectors.recoveryKey)
-        let secret = try KeybagDocument.deviceSecret(in: [vector.keybag.bytes], openedBy: recoveryKey, storeID: storeID)
-        // The bytes are copied within the closure.
-        #expect(unsafe secret.withBytes { unsafe Array($0) } == vectors.deviceSecret.bytes)
-        let keybag = try OpenKeybag(copies: [vector.keybag.bytes], storeID: storeID, deviceSecret: secret)
+        let recovered = try OpenKeybag.recovering([vector.keybag.bytes], with: recoveryKey, storeID: storeID)
+        #expect(recovered.deviceSecret.secret.copiedBytes() == vectors.deviceSecret.bytes)
+        let keybag = recovered.keybag
         var provider: any KeyProvider = keybag
         if let passcode = vector.passcode {
             provider = try keybag.unlockedKeys(
-                passcode: PasscodeStore.code(passcode), deviceSecret: secret, recoveryKey: recoveryKey)
+                passcode: PasscodeStore.code(passcode), deviceSecret: recovered.deviceSecret.secret, recoveryKey: recoveryKey)
             #expect(throws: KeychainFailure(.authFailed, "")) {
-                try keybag.unlockedKeys(passcode: PasscodeStore.code(passcode + "0"), deviceSecret: secret, recoveryKey: recoveryKey)
+                try keybag.unlockedKeys(
+                    passcode: PasscodeStore.code(passcode + "0"), deviceSecret: recovered.deviceSecret.secret, recoveryKey: recoveryKey)
             }
         }
         for key in vector.classKeys {
@@ -259,7 +269,22 @@ struct RecoveryVectorTests {
         let other = try key(vectors.otherRecoveryKey)
         let storeID = try vectors.storeID.identifier()
         #expect(throws: KeychainFailure(.authFailed, "")) {
-            _ = try KeybagDocument.deviceSecret(in: [vector.keybag.bytes], openedBy: other, storeID: storeID)
+            _ = try OpenKeybag.recovering([vector.keybag.bytes], with: other, storeID: storeID)
         }
+    }
+
+    @Test("A keybag with other store keys, or without the right authentication code, is damaged", arguments: forgeries)
+    func forged(_ vector: Forgery) throws {
+        let vectors = try Self.vectors.get()
+        let recoveryKey = try key(vectors.recoveryKey)
+        let storeID = try vectors.storeID.identifier()
+        let failure = #expect(throws: KeychainFailure.self) {
+            _ = try OpenKeybag.recovering([vector.keybag.bytes], with: recoveryKey, storeID: storeID)
+        }
+        #expect(failure?.isDamage == true)
+        // The other copy is found behind a forged one.
+        let good = try #require(vectors.cases.first).keybag.bytes
+        let recovered = try OpenKeybag.recovering([vector.keybag.bytes, good], with: recoveryKey, storeID: storeID)
+        #expect(recovered.keybag.document.encoded == good)
     }
 }

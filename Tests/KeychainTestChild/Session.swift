@@ -136,7 +136,7 @@ extension ChildCommand {
             // The key is in a file beside the keychain.
             let path = try keychain.configuration().storePath.replacing("keychain.db", with: "recovery")
             let key = try Passcode(text: (try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
-            try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
+            try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")

@@ -41,6 +41,11 @@ enum KeyPurpose: String {
     case tpmAuthorization = "keychain tpm-auth v1"
     /// The private key of a recovery key's key pair.
     case recoveryKey = "keychain recovery key v1"
+    /// Authenticates a recovery record. Derived from the recovery key.
+    case recoveryAuthentication = "keychain recovery mac v1"
+    /// One-way values of the keys that a store never replaces, in the authentication code of a recovery record.
+    case indexKeyCheck = "keychain index key check v1"
+    case rowTagKeyCheck = "keychain row-tag key check v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
     /// Verifies a class key without the keybag's wrapping keys.

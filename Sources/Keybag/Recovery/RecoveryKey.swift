@@ -28,6 +28,11 @@ package final class RecoveryKey: Sendable {
         try SealedBox.publicKey(of: privateKey(storeID: storeID))
     }
 
+    /// The key that authenticates the recovery record of one store.
+    func authenticationKey(storeID: StoreID) throws(KeychainFailure) -> HMACKey {
+        try HMACKey(KeyPurpose.recoveryAuthentication.derive(from: bits, storeID: storeID))
+    }
+
     /// A checksum that detects typing errors: 20 bits of a hash.
     func checksum() -> UInt32 {
         var hash = SHA256()

@@ -55,13 +55,19 @@ package protocol ProtectorManaging: Sendable {
 
     /// Returns whether a passcode is set in the keychain that this recovery key opens.
     ///
-    /// Throws `.parameter` for a mistyped key, and `.authFailed` for another keychain's key.
+    /// Throws `.parameter` for a mistyped key, `.authFailed` for another keychain's key, and damage if the keychain does not have the
+    /// keys for which the recovery key was made.
     func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool
 
     /// Opens the keychain without its protector, and moves it to another one. The recovery key stays valid.
     ///
-    /// Throws the errors of `recoveryNeedsPasscode` and `setProtector`.
+    /// A keychain without a passcode is refused unless `acceptingNoPasscode` is true: an attacker with an earlier copy of the keychain
+    /// and its device secret can write such a keychain in place of one with a passcode. With a passcode, `acceptingNoPasscode` has no
+    /// effect.
+    ///
+    /// Throws `.authFailed` for a missing passcode that is not accepted, and the errors of `recoveryNeedsPasscode` and `setProtector`.
     func useRecoveryKey(
-        _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?
+        _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?,
+        acceptingNoPasscode: Bool
     ) throws(KeychainFailure)
 }

@@ -62,7 +62,8 @@ extension LocalKeychain: ProtectorManaging {
     }
 
     package func useRecoveryKey(
-        _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?
+        _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?,
+        acceptingNoPasscode: Bool
     ) throws(KeychainFailure) {
         let key = try Self.key(typed: recoveryKey)
         try requiringExistingKeychain { () throws(KeychainFailure) in
@@ -76,6 +77,10 @@ extension LocalKeychain: ProtectorManaging {
                     case .some(let passcode):
                         keys = try opened.keybag.unlockedKeys(passcode: passcode, deviceSecret: deviceSecret, recoveryKey: key)
                     }
+                } else if !acceptingNoPasscode {
+                    throw KeychainFailure(
+                        .authFailed, "the keychain that this recovery key opens has no passcode, and that was not accepted",
+                        refusal: .passcodeNotSet)
                 }
                 try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
             }

@@ -51,6 +51,9 @@ struct RecoveryUseCommand: ParsableCommand {
         discussion: """
             Use this if the TPM was cleared or replaced, or the key file is lost. No item is changed, and the recovery key remains valid. It is \
             prompted for without echo and is never an argument.
+
+            If the keychain has no passcode, the command asks whether that is expected: an attacker may have replaced the keychain file by \
+            one without the passcode that you set. Without a terminal, --accept-no-passcode is required.
             """
     )
 
@@ -61,6 +64,9 @@ struct RecoveryUseCommand: ParsableCommand {
         name: .customLong("recovery-key-fd"),
         help: ArgumentHelp("Read the recovery key from the first line of this file descriptor.", valueName: "number"))
     var keyDescriptor: Int32?
+
+    @Flag(help: "Do not ask for confirmation if the keychain has no passcode.")
+    var acceptNoPasscode = false
 
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
@@ -78,9 +84,14 @@ struct RecoveryUseCommand: ParsableCommand {
             throw CommandFailure(
                 .unavailable, error.reason, advice: "Nothing was changed. Run the command again with the correct recovery key.")
         }
+        if !isPasscodeSet {
+            try Confirmation.require(
+                "This keychain has no passcode. If you had set one, the keychain file was replaced. Continue without a passcode?",
+                isGiven: acceptNoPasscode, "missing passcode", flag: "--accept-no-passcode", otherwise: "nothing was changed")
+        }
         let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.orPrompt(givenPasscode) : nil
         try session.performProtectorCall { keychain throws(KeychainFailure) in
-            try keychain.useRecoveryKey(key.bytes, protector: protector.kind, passcode: passcode)
+            try keychain.useRecoveryKey(key.bytes, protector: protector.kind, passcode: passcode, acceptingNoPasscode: !isPasscodeSet)
         }
         try StandardOutput.write(
             ["Restored access to the keychain. Its protector is now \(protector.rawValue)."], afterAction: "access was restored")

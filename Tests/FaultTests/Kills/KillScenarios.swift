@@ -284,7 +284,7 @@ struct RecoveryOperation: KillScenario {
             #expect(error.status == .notAvailable, "\(error), \(comment)")
             outcome = .nothingDone
             let key = try Passcode(text: String(contentsOfFile: home + "/recovery", encoding: .utf8))
-            try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil)
+            try keychain.useRecoveryKey(key.bytes, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
         }
         let later = try LocalKeychain.withCheapPasscode(home: home)
         #expect(try later.secrets().count == ItemAccessibility.allCases.count - 1, comment)

@@ -59,7 +59,7 @@ extension LocalKeychain {
 
     func recover(_ key: borrowing SecretBytes, _ kind: DeviceProtectorKind = .keyFile, _ passcode: String? = nil) throws {
         let code: Passcode? = if let passcode { try Passcode(text: passcode) } else { nil }
-        try useRecoveryKey(key, protector: kind, passcode: code)
+        try useRecoveryKey(key, protector: kind, passcode: code, acceptingNoPasscode: passcode == nil)
     }
 }
 
