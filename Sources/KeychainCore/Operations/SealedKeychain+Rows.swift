@@ -66,7 +66,8 @@ extension SealedKeychain {
     ///
     /// A passcode that was entered for an item releases its class key too, while the keychain stays locked.
     func provider(
-        for accessibility: ItemAccessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?, _ lockEpoch: any LockEpochReading
+        for accessibility: ItemAccessibility, _ generation: UInt32, _ constraint: AccessControl.Constraint?,
+        _ lockEpoch: any LockEpochReading
     ) -> any KeyProvider {
         guard constraint?.needsPresence == true, let released = constraintKeys.presence?.classKeys,
             keys.availability(of: accessibility, generation: generation, lockEpoch: lockEpoch) == .locked,
