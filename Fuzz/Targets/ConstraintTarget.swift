@@ -95,7 +95,9 @@ private struct NoKeys: KeyProvider {
 
     func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 { throw Self.failure() }
 
-    func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability { .missing }
+    func availability(of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading) -> KeyAvailability {
+        .missing
+    }
 
     func withClassKey<Result>(
         for accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading,
