@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Foundation
 package import KeychainCore
 package import KeychainStore
 internal import KeychainSystem
@@ -73,9 +72,18 @@ package struct KeychainConfiguration: Sendable {
 
     /// Returns the configuration of this process's environment.
     ///
+    /// A privileged process ignores the environment: see `ProcessEnvironment`. Its keychain is below the home directory of its effective
+    /// user, and prompts appear only on the terminal.
     /// Throws as `init(environment:)` does.
     package static func fromEnvironment() throws(KeychainFailure) -> KeychainConfiguration {
-        try KeychainConfiguration(environment: ProcessEnvironment.variables)
+        let variables = ProcessEnvironment.variables
+        guard !variables.isEmpty || !ProcessEnvironment.isPrivileged else {
+            throw KeychainFailure(
+                .notAvailable,
+                "this program has privileges that its caller lacks, so it ignores the environment, and the password database has no home "
+                    + "directory for its user")
+        }
+        return try KeychainConfiguration(environment: variables)
     }
 
     /// Reads the configuration from environment variables.

@@ -9,8 +9,11 @@ package enum KernelKeyring {
 
     /// Why this process cannot use a keyring; nil if it can.
     ///
-    /// Containers usually forbid it. Probed once: a process gains no system calls later.
-    package static let refusal: Errno? = {
+    /// Containers usually forbid it. A privileged process must not use it: the keyring belongs to the real user, who would get the keys.
+    package static var refusal: Errno? { ProcessEnvironment.isPrivileged ? .notPermitted : kernelRefusal }
+
+    /// Probed once: a process gains no system calls later.
+    private static let kernelRefusal: Errno? = {
         let answer = keychain_keyring_probe()
         // A full keyring is usable later.
         return answer >= 0 || [.quotaExceeded, .noMemory].contains(Errno(rawValue: -answer)) ? nil : Errno(rawValue: -answer)

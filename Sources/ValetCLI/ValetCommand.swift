@@ -93,8 +93,15 @@ enum TPMLibraryLog {
 
     /// Turns the log off unless the person has set the variable.
     ///
+    /// A privileged process removes the variables instead: see `ProcessEnvironment`.
+    ///
     /// Call before the process has a second thread, because it changes the environment.
     static func silence() {
+        if ProcessEnvironment.isPrivileged {
+            // Set by the caller, who must not control the log of this process.
+            for name in [variable, "TSS2_LOGFILE"] { ProcessEnvironment.remove(name) }
+            return
+        }
         guard !ProcessEnvironment.contains(variable) else { return }
         unsafe isVariableSet = ProcessEnvironment.set(variable, to: "all+NONE".utf8)
     }

@@ -34,6 +34,11 @@ extension Trait where Self == ConditionTrait {
     /// The tests run as root.
     package static var requiresRoot: Self { .enabled(if: geteuid() == 0, "requires root") }
 
+    /// The tests run as root, may create mount namespaces, and can install setuid programs in the temporary directory.
+    package static var requiresSetuidPrograms: Self {
+        .enabled(if: TestRequirement.setuidPrograms, "requires root, unshare, setpriv, and a temporary directory without nosuid")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }
@@ -44,6 +49,15 @@ private enum TestRequirement {
     static let strace = succeeds("strace", "-o", "/dev/null", "true")
     static let keyctl = succeeds("keyctl", "--version")
     static let userNamespaces = succeeds("unshare", "-Ur", "true")
+
+    static let setuidPrograms: Bool = {
+        var facts = statvfs()
+        // `facts` is a local variable and outlives the call.
+        guard geteuid() == 0, unsafe statvfs(FileManager.default.temporaryDirectory.path, &facts) == 0,
+            facts.f_flag & UInt(ST_NOSUID) == 0
+        else { return false }
+        return succeeds("unshare", "-m", "mount", "--bind", "/etc/passwd", "/etc/passwd") && succeeds("setpriv", "--version")
+    }()
 
     private static func succeeds(_ program: String, _ arguments: String...) -> Bool {
         (try? ChildProcess.run(program, arguments, environment: ["PATH": "/usr/bin:/bin"]).ending) == .exited(0)

@@ -34,6 +34,8 @@ enum ChildCommand {
         "ask-on-terminal": askOnTerminal,
         "as-job": asJob,
         "commit-fault": commitFault,
+        "print-settings": printSettings,
+        "stay-unlocked": stayUnlocked,
     ]
 }
 

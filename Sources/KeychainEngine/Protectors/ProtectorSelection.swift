@@ -71,6 +71,12 @@ extension KeychainConfiguration {
             throw KeychainFailure(
                 SealingFailure.unavailable("this program was built without support for it, which the package trait TPM adds"))
         }
+        // tpm2-tss reads these itself: TSS2_LOGFILE names a file to append to, and TSS2_LOG can make it log secrets.
+        guard !ProcessEnvironment.isPrivileged || !ProcessEnvironment.callerHasSetVariable(withPrefix: "TSS2_") else {
+            throw KeychainFailure(
+                SealingFailure.unavailable(
+                    "this program has privileges that its caller lacks, and the environment contains a variable TSS2_…: remove it"))
+        }
         do throws(SealingFailure) {
             return try TPMDevice(tcti: tpmTCTI)
         } catch {

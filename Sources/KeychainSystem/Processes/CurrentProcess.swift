@@ -29,9 +29,11 @@ package enum CurrentProcess {
 
     /// The path of the program; the name by which it was started if /proc is not mounted; nil without either.
     ///
-    /// Ends in " (deleted)" if the program's file was replaced while it runs.
+    /// Ends in " (deleted)" if the program's file was replaced while it runs. The caller chooses the name, so a privileged process does not
+    /// use it.
     package static var executablePath: String? {
-        (try? FileSystem.target(ofSymbolicLink: "/proc/self/exe")) ?? CommandLine.arguments.first
+        if let path = try? FileSystem.target(ofSymbolicLink: "/proc/self/exe") { return path }
+        return ProcessEnvironment.isPrivileged ? nil : CommandLine.arguments.first
     }
 
     /// Ends the process.

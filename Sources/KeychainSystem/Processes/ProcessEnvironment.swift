@@ -1,17 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 internal import FoundationEssentials
 internal import Glibc
 internal import KeychainCore
 
 /// The environment variables of this process.
 ///
+/// A privileged process ignores its environment, because the caller controls it: the caller could make the program run another program,
+/// load a library, or use other files with privileges that the caller lacks. All code reads the environment here.
+///
 /// The C library does not synchronize changes with reads on other threads. Change variables only while there is one thread, or before
 /// this process is replaced.
 package enum ProcessEnvironment {
-    /// All variables; invalid UTF-8 is repaired.
-    package static var variables: [String: String] { ProcessInfo.processInfo.environment }
+    /// Whether this process has privileges that its caller may lack.
+    ///
+    /// True if the program was started with another effective user or group, or with file capabilities, and while the effective user or
+    /// group differs from the real one. The former stays true after the program has dropped its privileges.
+    package static var isPrivileged: Bool { keychain_process_is_privileged() }
 
-    /// Whether a variable is set, also to the empty string.
+    /// The variables that this process obeys; invalid UTF-8 is repaired.
+    ///
+    /// In a privileged process only `HOME`: the home directory of the effective user in the password database, if there is one.
+    package static var variables: [String: String] {
+        guard isPrivileged else { return ProcessInfo.processInfo.environment }
+        guard let home = homeOfEffectiveUser else { return [:] }
+        return ["HOME": home]
+    }
+
+    private static var homeOfEffectiveUser: String? {
+        // The result is allocated for the caller, which must free it.
+        guard let home = unsafe keychain_copy_home_of_effective_user() else { return nil }
+        defer { unsafe free(home) }
+        return unsafe String(validatingCString: home)
+    }
+
+    /// Whether the caller has set a variable whose name begins with `prefix`, for libraries that read the environment themselves.
+    package static func callerHasSetVariable(withPrefix prefix: String) -> Bool {
+        ProcessInfo.processInfo.environment.keys.contains { $0.hasPrefix(prefix) }
+    }
+
+    /// Whether the caller has set a variable, also to the empty string.
     package static func contains(_ name: String) -> Bool {
         // The result is only compared.
         unsafe getenv(name) != nil

@@ -47,6 +47,11 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
+        guard !ProcessEnvironment.isPrivileged else {
+            throw CommandFailure(
+                .unavailable, "valet has privileges that its caller lacks, which the command would get",
+                advice: "The command was not run. Do not install valet as a setuid or setgid program.")
+        }
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
         let passcode = try self.passcode.read()
