@@ -50,6 +50,18 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
     return 0;
 }
 
+int keychain_directory_open(int parent, const char *name, bool follows_links) {
+    return openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (follows_links ? 0 : O_NOFOLLOW));
+}
+
+int keychain_directory_flush(int directory) {
+    int readable = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (readable < 0) return errno;
+    int error = fsync(readable) == 0 ? 0 : errno;
+    (void)close(readable);
+    return error;
+}
+
 int keychain_file_rename_without_replacing(const char *path, const char *new_path) {
     return renameat2(AT_FDCWD, path, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }

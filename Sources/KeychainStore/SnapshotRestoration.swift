@@ -55,7 +55,7 @@ package struct SnapshotRestoration {
     private func requireReplaceable() throws(KeychainFailure) -> Bool {
         guard try SQLiteItemStore.inspect(path, fileSystem: options.fileSystem) == .present else {
             let (directory, _) = try FileLocation.split(path)
-            try FileSystem.createPrivateDirectories(directory)
+            try PrivateDirectory.make(directory)
             return false
         }
         do throws(KeychainFailure) {

@@ -234,6 +234,15 @@ package struct OpenFile: ~Copyable, Sendable {
         descriptor = FileDescriptor(rawValue: try Errno.check { unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK) })
     }
 
+    /// Opens a directory as a place for names; its content cannot be read through the descriptor.
+    ///
+    /// With `parent`, `name` is a name in that directory, which must not be a symbolic link. Otherwise it is a path, and links are followed.
+    init(directory name: String, in parent: FileDescriptor? = nil) throws(Errno) {
+        // The name is copied for the call.
+        descriptor = FileDescriptor(
+            rawValue: try Errno.check { unsafe keychain_directory_open(parent?.rawValue ?? AT_FDCWD, name, parent == nil) })
+    }
+
     deinit { _ = Glibc.close(descriptor.rawValue) }
 
     /// Closes the file, and reports an error that the system kept until then.

@@ -82,7 +82,7 @@ struct InterruptedCreationTests {
 
     /// The system calls that create a keychain.
     static let systemCalls = [
-        "openat", "mkdir", "chmod", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate",
+        "openat", "mkdirat", "fchmod", "write", "pwrite64", "fsync", "fdatasync", "link", "unlink", "ftruncate",
     ]
 
     @Test(

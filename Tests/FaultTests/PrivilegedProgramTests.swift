@@ -122,7 +122,9 @@ private final class PrivilegedProgram {
         for (home, user) in [(ownerHome, Self.owner), (callerHome, Self.caller), (callersDirectory, Self.caller)] {
             try manager.createDirectory(
                 atPath: home, withIntermediateDirectories: false,
-                attributes: [.posixPermissions: 0o700, .ownerAccountID: user, .groupOwnerAccountID: user])
+                attributes: [
+                    .posixPermissions: home == callersDirectory ? 0o777 : 0o700, .ownerAccountID: user, .groupOwnerAccountID: user,
+                ])
         }
         try write(
             """

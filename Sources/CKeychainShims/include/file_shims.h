@@ -22,6 +22,13 @@ static inline bool keychain_process_is_forked(void) {
 /* Gets the type of the file system that contains `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 
+/* Opens a directory as a place for names (O_PATH), close-on-exec. `name` is relative to `parent`, which may be AT_FDCWD. Returns -1 and
+   sets errno on failure. */
+int keychain_directory_open(int parent, const char *name, bool follows_links);
+
+/* Flushes a directory that keychain_directory_open() opened. Returns 0 or an errno value. */
+int keychain_directory_flush(int directory);
+
 /* Renames a file; fails with EEXIST if the new name is taken. Returns 0 or an errno value: EINVAL or ENOSYS if the system cannot do that. */
 int keychain_file_rename_without_replacing(const char *path, const char *new_path);
 

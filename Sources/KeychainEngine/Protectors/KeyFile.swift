@@ -66,7 +66,7 @@ package struct KeyFile: DeviceProtector {
 
     /// Creates the directory of key files, if necessary.
     func createDirectory() throws(KeychainFailure) {
-        do throws(KeychainFailure) { try FileSystem.createPrivateDirectories(directory) } catch { throw error.about(.keyFile, directory) }
+        do throws(KeychainFailure) { try PrivateDirectory.make(directory) } catch { throw error.about(.keyFile, directory) }
     }
 
     /// Writes the secret of a store that is about to be published, under the provisional name.

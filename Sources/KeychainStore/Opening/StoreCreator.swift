@@ -36,7 +36,7 @@ struct StoreCreator {
     func run() throws(KeychainFailure) -> CreationOutcome {
         try CurrentProcess.requireNotForked()
         let (directory, _) = try FileLocation.split(path)
-        try FileSystem.createPrivateDirectories(directory)
+        try PrivateDirectory.make(directory)
         guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "\(directory) is gone", path: directory, subject: .store)
         }

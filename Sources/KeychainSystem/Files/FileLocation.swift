@@ -20,7 +20,7 @@ package struct FileLocation: Equatable, Sendable {
     /// The directory that an absolute path is in; the root for the root.
     package static func parent(of path: String) throws(KeychainFailure) -> String { try parentAndName(of: path).parent }
 
-    private static func parentAndName(of path: String) throws(KeychainFailure) -> (parent: String, name: String) {
+    static func parentAndName(of path: String) throws(KeychainFailure) -> (parent: String, name: String) {
         guard path.hasPrefix("/"), !path.utf8.contains(0), let slash = path.lastIndex(of: "/") else {
             throw KeychainFailure(.notAvailable, "the path must be absolute")
         }

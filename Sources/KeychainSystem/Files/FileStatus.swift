@@ -37,6 +37,11 @@ package struct FileStatus: Equatable, Sendable {
         modificationNanoseconds = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
     }
 
+    /// Whether root is the owner.
+    ///
+    /// A user namespace without the machine's root shows root as the kernel's overflow user (/proc/sys/kernel/overflowuid).
+    var isOwnedByRoot: Bool { owner == 0 || (owner == 65_534 && !CurrentProcess.isInInitialUserNamespace) }
+
     /// Examines a name without opening the file.
     ///
     /// Unless `followsLinks`, a symbolic link is examined itself.

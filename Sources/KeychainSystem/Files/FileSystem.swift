@@ -109,11 +109,6 @@ package enum FileSystem {
         throw error
     }
 
-    /// Creates a directory that only its owner can use.
-    package static func createDirectory(_ path: String) throws(Errno) {
-        guard unsafe mkdir(path, 0o700) == 0, unsafe chmod(path, 0o700) == 0 else { throw .current }
-    }
-
     /// Gives an existing file a second name; fails if the name is taken.
     package static func link(_ existing: String, as name: String) throws(Errno) {
         guard unsafe Glibc.link(existing, name) == 0 else { throw .current }
@@ -166,35 +161,6 @@ package enum FileSystem {
     package static func flush(_ path: String, followsLinks: Bool = false) throws(Errno) {
         let file = try OpenFile(path, .read, followsLinks: followsLinks)
         try file.descriptor.flush()
-    }
-
-    // MARK: Private directories
-
-    /// Creates the missing part of a private directory, from the top.
-    ///
-    /// Each new name is flushed before anything is created below it, so the path survives a power cut. Throws `.readOnly` if the file
-    /// system or directory cannot be written, and `.notAvailable` if the disk is full.
-    package static func createPrivateDirectories(_ directory: String) throws(KeychainFailure) {
-        guard directory != "/" else { return }
-        let parent = try FileLocation.parent(of: directory)
-        if try FileStatus.ifPresent(at: directory) == nil {
-            try createPrivateDirectories(parent)
-            do throws(Errno) {
-                try createDirectory(directory)
-            } catch .exists {
-                // Another process was faster.
-            } catch {
-                throw creationFailure(error, in: directory)
-            }
-        }
-        // Also for an existing directory: another process may have just created it and not flushed it yet.
-        do throws(Errno) {
-            try flush(resolve(parent))
-        } catch  where error.isWriteDenied {
-            // This user may not open the parent, so this user created nothing in it.
-        } catch {
-            throw creationFailure(error, in: directory)
-        }
     }
 
     /// The failure of creating a file in a directory.

@@ -7,13 +7,32 @@ package import KeychainCore
 /// `subject` is the noun that errors begin with, such as "the policy".
 package enum TrustedFile {
     /// The users whose file is accepted.
-    package enum Owner: Sendable {
+    package enum Owner: Equatable, Sendable {
         /// Everybody.
         case any
         /// The administrator. The file must not be writable by others.
         case root
         /// The administrator or the effective user. The file must not be writable by others.
         case rootOrCurrentUser
+        /// The administrator or this user. The file must not be writable by everyone, and a symbolic link to it must have such an owner too.
+        ///
+        /// Nil: only the administrator.
+        case rootOrUser(UInt32?)
+
+        fileprivate var user: UInt32? {
+            switch self {
+            case .any, .root: nil
+            case .rootOrCurrentUser: geteuid()
+            case .rootOrUser(let user): user
+            }
+        }
+
+        /// The mode bits that the file must not have.
+        ///
+        /// The group of a program's owner may write: many users have a group of their own, for which the umask allows it.
+        fileprivate var forbiddenPermissions: UInt32 {
+            if case .rootOrUser = self { 0o002 } else { 0o022 }
+        }
     }
 
     /// The content of a regular file; nil only if the file is proved absent.
@@ -32,6 +51,9 @@ package enum TrustedFile {
         let status: FileStatus
         do throws(Errno) { status = try file.descriptor.status() } catch { throw PrivateFile.readFailure(error, subject, path) }
         try require(owner, status, path, subject)
+        if case .rootOrUser = owner, let link = try? FileStatus(of: path), link.kind == .symbolicLink {
+            try requireOwner(owner, link, path, subject)
+        }
         let contents: [UInt8]?
         do throws(Errno) {
             contents = try file.descriptor.readToEnd(byteLimit: byteLimit)
@@ -65,17 +87,18 @@ package enum TrustedFile {
             throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file", cause: .notRegularFile)
         }
         guard owner != .any else { return }
-        // A user namespace without the machine's root shows root as this user.
-        let isRoot = status.owner == 0 || (status.owner == overflowUserID && !CurrentProcess.isInInitialUserNamespace)
-        guard isRoot || (owner == .rootOrCurrentUser && status.owner == geteuid()) else {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) does not belong to root: run chown root on it", cause: .wrongOwner)
-        }
-        guard status.permissions & 0o022 == 0 else {
+        try requireOwner(owner, status, path, subject)
+        guard status.permissions & owner.forbiddenPermissions == 0 else {
             throw KeychainFailure(
                 .notAvailable, "\(subject) \(path) can be changed by others: run chmod go-w on it", cause: .accessibleToOthers)
         }
     }
 
-    /// The kernel's overflow user (/proc/sys/kernel/overflowuid).
-    private static let overflowUserID: UInt32 = 65_534
+    private static func requireOwner(
+        _ owner: Owner, _ status: FileStatus, _ path: String, _ subject: String
+    ) throws(KeychainFailure) {
+        guard status.isOwnedByRoot || status.owner == owner.user else {
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) does not belong to root: run chown root on it", cause: .wrongOwner)
+        }
+    }
 }
