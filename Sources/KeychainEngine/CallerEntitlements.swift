@@ -14,6 +14,8 @@ package struct CallerEntitlements: Sendable {
     package var environment: [String: String]
     /// The path of the program, whether or not its file was replaced while it runs.
     private let executablePath: String
+    /// The user who owns the program's file; nil if unknown.
+    package var programOwner: UInt32?
     package var flatpakInformationPath = "/.flatpak-info"
 
     package init(environment: [String: String], executablePath: String) {
@@ -21,15 +23,20 @@ package struct CallerEntitlements: Sendable {
         // The kernel appends this to the link if the program's file was replaced.
         let deleted = " (deleted)"
         self.executablePath = executablePath.hasSuffix(deleted) ? String(executablePath.dropLast(deleted.count)) : executablePath
+        programOwner = try? FileStatus(of: executablePath, followsLinks: true).owner
     }
 
     /// The sources for this process.
     package static func ofThisProcess() -> CallerEntitlements {
-        CallerEntitlements(environment: ProcessEnvironment.variables, executablePath: CurrentProcess.executablePath ?? "")
+        var sources = CallerEntitlements(environment: ProcessEnvironment.variables, executablePath: CurrentProcess.executablePath ?? "")
+        // The file that runs, even if its name was given to another one since.
+        if let running = try? FileStatus(of: "/proc/self/exe", followsLinks: true) { sources.programOwner = running.owner }
+        return sources
     }
 
     /// Reads the entitlements.
     ///
+    /// A file beside the program must belong to the program's owner or to root: in a shared directory every user can put one there.
     /// Throws `.missingEntitlement` for a file that is invalid or cannot be read: with guessed entitlements, items would be stored in
     /// another group.
     package func resolve() throws(KeychainFailure) -> Entitlements {
@@ -38,10 +45,18 @@ package struct CallerEntitlements: Sendable {
             return try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: name)
         }
         let beside = executablePath + ".entitlements"
-        if let entitlements = try EntitlementsFile.entitlementsIfPresent(atPath: beside, defaultIdentifier: name) { return entitlements }
+        if !name.isEmpty,
+            let entitlements = try EntitlementsFile.entitlementsIfPresent(
+                atPath: beside, defaultIdentifier: name, owner: .rootOrUser(programOwner))
+        {
+            return entitlements
+        }
         if let sandbox = try sandboxIdentifier() {
             return Entitlements(
                 applicationIdentifier: sandbox, origin: "the sandbox's application id; to add groups, set KEYCHAIN_ENTITLEMENTS")
+        }
+        guard !name.isEmpty else {
+            throw KeychainFailure(.missingEntitlement, "the name of this program is unknown; is /proc mounted?", subject: .entitlements)
         }
         return Entitlements(applicationIdentifier: name, origin: "\(beside) (make this file, or name one in KEYCHAIN_ENTITLEMENTS)")
     }

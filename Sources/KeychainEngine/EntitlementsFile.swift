@@ -28,17 +28,21 @@ package enum EntitlementsFile {
     /// Reads the entitlements from a file; nil only if the file is proved absent.
     ///
     /// Throws the errors of `entitlements(atPath:defaultIdentifier:)`.
-    static func entitlementsIfPresent(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements? {
-        guard let contents = try contents(ofFile: path, "the entitlements file") else { return nil }
+    static func entitlementsIfPresent(
+        atPath path: String, defaultIdentifier: String, owner: TrustedFile.Owner = .any
+    ) throws(KeychainFailure) -> Entitlements? {
+        guard let contents = try contents(ofFile: path, "the entitlements file", owner: owner) else { return nil }
         return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
     }
 
     /// Reads a file; nil only if it is proved absent.
     ///
-    /// Throws `.missingEntitlement` if the file cannot be read.
-    static func contents(ofFile path: String, _ subject: String) throws(KeychainFailure) -> [UInt8]? {
+    /// Throws `.missingEntitlement` if the file cannot be read, or belongs to another owner.
+    static func contents(
+        ofFile path: String, _ subject: String, owner: TrustedFile.Owner = .any
+    ) throws(KeychainFailure) -> [UInt8]? {
         do throws(KeychainFailure) {
-            return try TrustedFile.contents(path, byteLimit: byteLimit, owner: .any, subject: subject)
+            return try TrustedFile.contents(path, byteLimit: byteLimit, owner: owner, subject: subject)
         } catch {
             throw failure(error.reason, path)
         }
@@ -93,13 +97,51 @@ package enum EntitlementsFile {
         guard !data.starts(with: Array("bplist".utf8)) else {
             throw failure("the entitlements file \(path) is a binary property list: save it as XML", path)
         }
+        let text = try text(of: data, path)
         do {
-            return try PropertyListDecoder().decode([String: Entry].self, from: data)
+            return try PropertyListDecoder().decode([String: Entry].self, from: Data(text.utf8))
         } catch DecodingError.typeMismatch {
             throw failure("the entitlements file \(path) is not a dictionary", path)
         } catch {
             throw unreadable(path)
         }
+    }
+
+    /// Sufficient for any list of groups.
+    ///
+    /// Foundation's decoder calls itself for each level of nesting, so a file with very many levels would exhaust the stack.
+    private static let containerLimit = 200
+
+    /// Returns the text of a file without its XML declaration.
+    ///
+    /// Refuses a file in another encoding than UTF-8, in which its containers could not be counted, and a file with too many of them. All
+    /// are counted, and not the levels: what follows an opening that is not one, for example in a comment, cannot lower the count.
+    private static func text(of data: Data, _ path: String) throws(KeychainFailure) -> Substring {
+        guard !data.contains(0), let whole = String(data: data, encoding: .utf8) else {
+            throw failure("the entitlements file \(path) is not UTF-8 text", path)
+        }
+        var text = whole.drop { $0 == "\u{FEFF}" }
+        // The declaration could name another encoding, in which the decoder would read the rest.
+        if text.hasPrefix("<?xml"), let end = text.range(of: "?>") { text = text[end.upperBound...] }
+        guard openingCount(in: text) <= containerLimit else {
+            throw failure("the entitlements file \(path) has more than \(containerLimit) arrays and dictionaries", path)
+        }
+        return text
+    }
+
+    /// Counts the characters that can begin a container: parentheses and braces, and tags that begin with the letter of one.
+    private static func openingCount(in text: Substring) -> Int {
+        var count = 0
+        var previous: UInt8 = 0
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "("), UInt8(ascii: "{"): count += 1
+            case UInt8(ascii: "a"), UInt8(ascii: "d"), UInt8(ascii: "p"): if previous == UInt8(ascii: "<") { count += 1 }
+            default: break
+            }
+            previous = byte
+        }
+        return count
     }
 
     private static func unreadable(_ path: String) -> KeychainFailure {

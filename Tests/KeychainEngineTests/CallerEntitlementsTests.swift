@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import Contracts
 import Foundation
+import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
@@ -23,6 +25,8 @@ struct CallerEntitlementsTests {
         func resolve() throws -> Entitlements {
             var caller = CallerEntitlements(environment: environment, executablePath: executablePath)
             caller.flatpakInformationPath = flatpakPath
+            // Where a test makes no file of the program.
+            caller.programOwner = caller.programOwner ?? geteuid()
             return try caller.resolve()
         }
     }
@@ -73,7 +77,8 @@ struct CallerEntitlementsTests {
     func deletedExecutable() throws {
         try withTemporaryDirectory { directory in
             let sources = Sources(directory: directory)
-            let caller = CallerEntitlements(environment: [:], executablePath: sources.executablePath + " (deleted)")
+            var caller = CallerEntitlements(environment: [:], executablePath: sources.executablePath + " (deleted)")
+            caller.programOwner = geteuid()
             #expect(try caller.resolve().applicationIdentifier == "druidia")
             _ = try sources.write("beside.druidia", to: "druidia.entitlements")
             #expect(try caller.resolve().applicationIdentifier == "beside.druidia")
@@ -92,6 +97,53 @@ struct CallerEntitlementsTests {
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
             #expect(throws: KeychainFailure(.missingEntitlement, "")) { try Sources(directory: directory).resolve() }
+        }
+    }
+
+    @Test(
+        "A file beside the program is believed only if it belongs to the program's owner or root", .requiresRoot,
+        arguments: [
+            (program: 0, file: 0, isBelieved: true), (0, 61_301, false), (61_301, 61_301, true), (61_301, 0, true), (61_301, 61_302, false),
+        ] as [(program: UInt32, file: UInt32, isBelieved: Bool)])
+    func ownerOfFileBeside(program: UInt32, file: UInt32, isBelieved: Bool) throws {
+        try withTemporaryDirectory { directory in
+            let sources = Sources(directory: directory)
+            try Data().write(to: URL(filePath: sources.executablePath))
+            let path = try sources.write("beside.druidia", to: "druidia.entitlements")
+            // The paths are copied for the calls.
+            try #require(unsafe chown(sources.executablePath, program, 0) == 0 && chown(path, file, 0) == 0)
+            guard !isBelieved else {
+                #expect(try sources.resolve().applicationIdentifier == "beside.druidia")
+                return
+            }
+            let failure = #expect(throws: KeychainFailure.self) { try sources.resolve() }
+            #expect(failure?.status == .missingEntitlement && failure?.path == path)
+        }
+    }
+
+    @Test("A link of another user to a file of root is not believed", .requiresRoot)
+    func linkOfAnotherUser() throws {
+        try withTemporaryDirectory { directory in
+            let sources = Sources(directory: directory)
+            try Data().write(to: URL(filePath: sources.executablePath))
+            let file = try sources.write("of root", to: "file")
+            let link = directory + "/druidia.entitlements"
+            // The paths are copied for the calls.
+            try #require(unsafe symlink(file, link) == 0)
+            #expect(try sources.resolve().applicationIdentifier == "of root")
+            try #require(unsafe lchown(link, 61_301, 0) == 0)
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) { try sources.resolve() }
+        }
+    }
+
+    @Test("A file beside the program that everyone can change is not believed")
+    func worldWritableFile() throws {
+        try withTemporaryDirectory { directory in
+            let sources = Sources(directory: directory)
+            let path = try sources.write("beside.druidia", to: "druidia.entitlements")
+            // The path is copied for the call.
+            try #require(unsafe chmod(path, 0o666) == 0)
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) { try sources.resolve() }
         }
     }
 
@@ -227,6 +279,38 @@ struct EntitlementsFileTests {
         let whole = try PropertyListSerialization.data(
             fromPropertyList: ["keychain-access-groups": ["T.shared"]], format: .binary, options: 0)
         for content in [whole, whole.dropLast(40), Data("bplist".utf8)] { try expectRefused(content) }
+    }
+
+    @Test(
+        "Deep nesting is refused, and does not end the program",
+        arguments: ["<array>", "<dict><key>a</key>", "<plist>", "(", "{a="], [false, true])
+    func nesting(opening: String, isUTF16: Bool) throws {
+        let start = opening.hasPrefix("<") ? "<?xml version=\"1.0\" encoding=\"\(isUTF16 ? "UTF-16" : "UTF-8")\"?><plist>" : ""
+        let text = start + String(repeating: opening, count: 40_000)
+        try expectRefused(try #require(text.data(using: isUTF16 ? .utf16 : .utf8)))
+    }
+
+    @Test("A file in an encoding other than UTF-8 is refused")
+    func encoding() throws {
+        let text = "<plist><dict><key>application-identifier</key><string>T.app</string></dict></plist>"
+        for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf32] {
+            try expectRefused(try #require(text.data(using: encoding)))
+        }
+    }
+
+    @Test("A byte order mark, a declaration, a document type, and comments are accepted")
+    func prolog() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/test.entitlements"
+            let text = """
+                \u{FEFF}<?xml version="1.0" encoding="UTF-8"?>
+                <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+                <!-- The groups of Druidia -->
+                <plist version="1.0"><dict><key>application-identifier</key><string>T.Dr&#252;idia</string></dict></plist>
+                """
+            try Data(text.utf8).write(to: URL(filePath: path))
+            #expect(try EntitlementsFile.entitlements(atPath: path, defaultIdentifier: "p").applicationIdentifier == "T.Dr\u{FC}idia")
+        }
     }
 
     @Test("A pipe in place of the file is an error, and does not block")
