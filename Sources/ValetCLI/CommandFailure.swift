@@ -44,7 +44,8 @@ extension CommandFailure {
     static let noKeychain = CommandFailure(
         .notFound, "no keychain exists yet", advice: "`valet set` creates it with the first secret.")
 
-    static let statusAdvice = "Nothing was changed. Run `valet status` to see where the keychain is."
+    static let statusAdvice =
+        "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
         guard !failure.isDamage || failure.remedy == .repair else {
@@ -207,7 +208,7 @@ extension CommandFailure {
                 lost, run `valet recovery use`.
                 """
             case .writeElsewhere:
-                "The keychain was not changed. Choose another path for the file, or free space there."
+                "The keychain was not changed. Choose a path in an existing, writable directory with free space."
             }
         self.init(failure.isDamage ? .damaged : .unavailable, failure.reason, advice: advice)
     }

@@ -14,7 +14,7 @@ internal import CKeychainShims
     package init(capacity: Int) throws(KeychainFailure) {
         var isLocked = false
         guard capacity > 0, let base = unsafe keychain_secret_memory_map(capacity, &isLocked) else {
-            throw KeychainFailure(.notAvailable, "there is no memory for what is typed")
+            throw KeychainFailure(.notAvailable, "out of memory for the typed input")
         }
         unsafe self.base = base
         self.capacity = capacity

@@ -96,7 +96,7 @@ package final class PromptQueue<Key: Hashable & Sendable>: Sendable {
     }
 
     private static func timedOut(_ seconds: UInt32) -> KeychainFailure {
-        KeychainFailure(.interactionNotAllowed, "another question was shown for longer than \(seconds) s", refusal: .timedOut)
+        KeychainFailure(.interactionNotAllowed, "another prompt was open for longer than \(seconds) s", refusal: .timedOut)
     }
 }
 

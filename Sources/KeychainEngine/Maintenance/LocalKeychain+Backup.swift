@@ -103,7 +103,7 @@ extension LocalKeychain {
     }
 
     private static func alreadyThere(_ path: String) -> KeychainFailure {
-        KeychainFailure(.duplicateItem, "\(path) is there already, and is left as it is", path: path, subject: .backup)
+        KeychainFailure(.duplicateItem, "\(path) already exists; it was not changed", path: path, subject: .backup)
     }
 }
 

@@ -40,7 +40,7 @@ extension LocalKeychain: ProtectorManaging {
         try requiringExistingKeychain { () throws(KeychainFailure) in
             try performOnCurrentKeybag { opened throws(KeychainFailure) in
                 guard replacing || !opened.keybag.hasRecoveryKey else {
-                    throw KeychainFailure(.duplicateItem, "this keychain has a recovery key, and a new one would make it useless")
+                    throw KeychainFailure(.duplicateItem, "this keychain already has a recovery key, which a new one would replace")
                 }
                 let key = try RecoveryKey()
                 let text = SharedSecretBytes(try key.text())
@@ -135,7 +135,7 @@ extension LocalKeychain: ProtectorManaging {
         let keyFile = try keyFile()
         let (kind, storeID) = (opened.protector.kind, opened.keybag.storeID)
         guard kind != .keyFile, keyFile.leftoverPath(of: storeID) != nil else {
-            throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already; nothing was changed")
+            throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already")
         }
         try keyFile.remove(for: storeID)
     }
@@ -147,7 +147,7 @@ extension LocalKeychain: ProtectorManaging {
             guard error.status == .itemNotFound else { throw error }
             throw backend.addingContext(
                 to: KeychainFailure(
-                    .notAvailable, "there is no keychain yet: the first write makes one, with the protector that KEYCHAIN_PROTECTOR names"))
+                    .notAvailable, "no keychain exists yet: store a secret to create it; KEYCHAIN_PROTECTOR chooses its protector"))
         }
     }
 }

@@ -118,7 +118,7 @@ package struct SystemdCredential: DeviceProtector {
         guard let path else {
             throw KeychainFailure(
                 .notAvailable,
-                "this keychain needs the systemd credential '\(Self.credentialName)', and this process was given no credentials",
+                "the systemd credential '\(Self.credentialName)' is required: run this program in a service that has it",
                 subject: .credential, cause: .missing)
         }
         do throws(KeychainFailure) {

@@ -25,7 +25,7 @@ struct StoreFile {
         switch facts.kind {
         case .regularFile: break
         case .symbolicLink:
-            throw refusal(path, .symbolicLink, "is a symbolic link; put the store itself there, or name the place it points to")
+            throw refusal(path, .symbolicLink, "is a symbolic link; replace it by the file that it points to")
         case .directory, .other: throw refusal(path, .notRegularFile, "is not a regular file; move it away")
         }
         try checkOwner(facts, path)
@@ -65,7 +65,8 @@ struct StoreFile {
         let user = CurrentProcess.effectiveUserID
         guard facts.owner == user else {
             throw refusal(
-                path, .wrongOwner, "belongs to user \(facts.owner), not to user \(user); run as that user, or choose another place")
+                path, .wrongOwner,
+                "belongs to user \(facts.owner), not to user \(user); run as that user, or set KEYCHAIN_HOME to another directory")
         }
     }
 

@@ -119,14 +119,15 @@ struct StoreOpener {
         KeychainFailure(
             .notAvailable,
             "\(path) has format \(StoreSchema.unreleasedFormatVersion), which is not supported; nothing was changed. "
-                + "Move it away, or choose another place",
+                + "Move it away, or set KEYCHAIN_HOME to another directory",
             path: path, subject: .store, cause: .unsupportedVersion)
     }
 
     private static func foreign(_ path: String) -> KeychainFailure {
         KeychainFailure(
-            .notAvailable, "\(path) is not a keychain store; nothing was changed. Move it away, or choose another place",
-            path: path, subject: .store, cause: .foreignFile)
+            .notAvailable,
+            "\(path) is not a keychain store; nothing was changed. Move it away, or set KEYCHAIN_HOME to another directory", path: path,
+            subject: .store, cause: .foreignFile)
     }
 }
 

@@ -59,7 +59,7 @@ package enum PrivateFile {
             return try OpenFile(path, .read)
         } catch .notFound {
             throw KeychainFailure(
-                .notAvailable, "\(subject) \(path) is gone: restore it, nothing can be read without it", cause: .missing)
+                .notAvailable, "\(subject) \(path) is gone: restore it, or use the recovery key if one was made", cause: .missing)
         } catch .symbolicLinkLoop {
             throw KeychainFailure(.notAvailable, "\(subject) \(path) is a symbolic link, which is not followed", cause: .symbolicLink)
         } catch {

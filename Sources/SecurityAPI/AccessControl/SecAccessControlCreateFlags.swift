@@ -60,7 +60,7 @@ extension SecAccessControlCreateFlags {
     private func personConstraint() throws(KeychainFailure) -> AccessControl.Constraint? {
         if contains(.userPresence) {
             guard subtracting([.userPresence, .applicationPassword, .privateKeyUsage]).isEmpty else {
-                throw KeychainFailure(.parameter, "userPresence goes with applicationPassword and privateKeyUsage only")
+                throw KeychainFailure(.parameter, "userPresence can be combined only with applicationPassword and privateKeyUsage")
             }
             return .userPresence
         }

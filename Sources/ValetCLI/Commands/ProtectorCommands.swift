@@ -19,7 +19,7 @@ struct ProtectorSetCommand: ParsableCommand {
         abstract: "Change the protector of the keychain.",
         discussion: """
             The protectors are:
-              keyFile            a file in the directory of the keychain
+              keyFile            a file that only its owner can read (the default)
               systemdCredential  the credential keychain-device-secret of a systemd service
               tpm2               the TPM 2.0 that KEYCHAIN_TPM_TCTI names
 

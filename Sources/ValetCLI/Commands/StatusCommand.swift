@@ -181,7 +181,7 @@ enum TPMDescription {
     static func warnings(_ status: SealingDeviceStatus) -> [String] {
         guard !status.isLockoutAuthorizationSet else { return [] }
         return [
-            "the TPM's lockout authorization is not set, so anyone with access to the TPM can reset its failed-attempt counter; set it with `tpm2_changeauth -c lockout`"
+            "the TPM's lockout authorization is not set, so anyone with access to the TPM can reset its failed-attempt counter; set it with `tpm2_changeauth -c lockout PASSWORD`"
         ]
     }
 }

@@ -102,7 +102,7 @@ extension ParsedItemDictionary {
 extension UpdateRequest {
     /// Creates the request that the two dictionaries of `SecItemUpdate` describe.
     init(_ query: ParsedItemDictionary, changes: ParsedUpdateDictionary) throws(KeychainFailure) {
-        guard query.returns.isEmpty else { throw KeychainFailure(.parameter, "an update delivers nothing: no kSecReturn key may be true") }
+        guard query.returns.isEmpty else { throw KeychainFailure(.parameter, "an update returns nothing: no kSecReturn key may be true") }
         try query.checkChangesStoredItems()
         self.init(
             query: try ItemQuery(query), changes: changes.attributes, secret: changes.secret,
