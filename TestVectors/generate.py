@@ -1175,6 +1175,40 @@ def page_checksum_vectors():
     }
 
 
+# Store state
+
+
+def state_vectors():
+    row_tag_key = fixed("state: row-tag key")
+    key = hkdf(row_tag_key, STORE_ID, b"keychain store state v1", 32)
+    element = lambda row_tag: int.from_bytes(mac(key, b"\1" + row_tag), "little")
+
+    def case(name, tags, change_count, state_id, keybag_bytes, removed=()):
+        total = (sum(map(element, tags)) - sum(map(element, removed))) % 2**256
+        mask = int.from_bytes(mac(key, b"\3" + state_id), "little")
+        digest = mac(key, b"\2" + keybag_bytes)
+        body = (
+            b"\1" + u64(change_count) + state_id + u64(len(tags) - len(removed)) + digest
+            + ((total + mask) % 2**256).to_bytes(32, "little"))
+        return {
+            "name": name, "rowTags": [tag.hex() for tag in tags], "removedRowTags": [tag.hex() for tag in removed],
+            "changeCount": change_count, "id": state_id.hex(), "keybag": keybag_bytes.hex(),
+            "sealed": (body + mac(key, b"\4" + body)).hex(),
+        }
+
+    tags = [fixed("state: tag %d" % number) for number in range(5)]
+    return {
+        "format": "store state version 1", "storeID": STORE_ID.hex(), "rowTagKey": row_tag_key.hex(),
+        "cases": [
+            case("a new store", [], 1, fixed("state: first", 16), keybag()),
+            case("one row", tags[:1], 2, fixed("state: second", 16), keybag()),
+            case("five rows, more than 32 bits of changes", tags, 2**33 + 7, fixed("state: third", 16), keybag()),
+            case("after removals", tags, 9, fixed("state: fourth", 16), keybag(), removed=tags[1:3]),
+            case("the last change", tags[:2], 2**64 - 1, b"\xff" * 16, b""),
+        ],
+    }
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -1191,3 +1225,4 @@ if __name__ == "__main__":
     write("constraints-v1.json", constraint_vectors())
     write("recovery-v1.json", recovery_vectors())
     write("page-checksum-v1.json", page_checksum_vectors())
+    write("state-v1.json", state_vectors())

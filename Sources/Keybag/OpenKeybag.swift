@@ -10,6 +10,7 @@ package final class OpenKeybag: Sendable {
     /// How many of the stored copies are unusable: absent, altered, or not the keybag in use.
     package let damagedCopyCount: Int
     package let cipher: RowCipher
+    package let stateCipher: StoreStateCipher
     /// The keys that the device key wraps.
     ///
     /// The keys under a passcode are in the holder.
@@ -45,9 +46,10 @@ package final class OpenKeybag: Sendable {
 
         self.document = document
         damagedCopyCount = max(0, KeybagDocument.copyCount - copies.count { $0 == document.encoded })
+        let rowTagKey = try Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey)
+        stateCipher = try StoreStateCipher(rowTagKey: rowTagKey, storeID: storeID)
         cipher = try RowCipher(
-            storeID: storeID, indexKey: Self.unwrap(document.content.wrappedIndexKey, under: deviceKey),
-            rowTagKey: Self.unwrap(document.content.wrappedRowTagKey, under: deviceKey),
+            storeID: storeID, indexKey: Self.unwrap(document.content.wrappedIndexKey, under: deviceKey), rowTagKey: rowTagKey,
             presencePublicKey: document.content.presence?.publicKey, applicationPasswordCost: applicationPasswordCost
         )
         var keys: [ClassKeyID: SharedClassKey] = [:]

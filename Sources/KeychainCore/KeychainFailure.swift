@@ -50,6 +50,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case malformed
         /// Altered since it was written.
         case damaged
+        /// The content of the store is not what the keychain wrote last.
+        case unexpectedState(StateProblem)
         /// A key derivation would cost more than the limit.
         case costRefused
         /// The output file is one of the keychain's own files.
@@ -194,6 +196,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case closeElsewhere
     /// Repair the files: some of their checksums are wrong.
     case repair
+    /// Put the newest copy of the file back, or accept its present content.
+    case acceptContent
     /// The protector lost the device secret: use the recovery key.
     case useRecoveryKey
     /// Make the TPM reachable for this process.

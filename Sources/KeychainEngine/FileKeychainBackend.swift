@@ -68,12 +68,15 @@ struct FileKeychainBackend: KeychainBackend {
         try SQLiteItemStore.inspect(configuration.storePath, fileSystem: configuration.storeOptions.fileSystem) == .present
     }
 
-    private func openExisting() throws(KeychainFailure) -> OpenKeychain {
+    /// Opens the store, and unless `acceptingContent` is set, refuses one whose content is not what the keychain wrote last.
+    private func openExisting(acceptingContent: Bool = false) throws(KeychainFailure) -> OpenKeychain {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
         let stored = try store.keybag()
         do throws(KeychainFailure) {
             let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
+            try store.protect(
+                with: keybag.stateCipher, anchorPath: configuration.anchorPath(for: store.storeID), checking: !acceptingContent)
             return open(store, stored, keybag, protector, holder)
         } catch {
             defer { store.close() }
@@ -81,6 +84,14 @@ struct FileKeychainBackend: KeychainBackend {
             guard let present = try? store.keybag(), present.generation != stored.generation else { throw error }
             throw SealedKeychain.keybagChanged
         }
+    }
+
+    /// Opens the keychain whatever other programs have done to its content, so that a person can accept it.
+    ///
+    /// Throws `.itemNotFound` if there is no keychain.
+    func openAcceptingContent() throws(KeychainFailure) -> OpenKeychain {
+        guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain yet") }
+        return try openExisting(acceptingContent: true)
     }
 
     /// Opens the keychain with a recovery key instead of its protector.
@@ -94,6 +105,9 @@ struct FileKeychainBackend: KeychainBackend {
             let stored = try store.keybag()
             let recovered = try OpenKeybag.recovering(
                 stored.copies, with: key, storeID: store.storeID, holder: holder, applicationPasswordCost: applicationPasswordCost)
+            // The next opening compares the content.
+            try store.protect(
+                with: recovered.keybag.stateCipher, anchorPath: configuration.anchorPath(for: store.storeID), checking: false)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
             return open(store, stored, recovered.keybag, protector, holder)
         } catch {
@@ -231,9 +245,11 @@ struct FileKeychainBackend: KeychainBackend {
 
     private func makeStore(_ storeID: StoreID, _ new: NewDeviceSecret) throws(KeychainFailure) -> CreationOutcome {
         let document = try OpenKeybag.make(storeID: storeID, deviceSecret: new.shared.secret, protector: new.record)
+        let cipher = try OpenKeybag(copies: [document.encoded], storeID: storeID, deviceSecret: new.shared.secret).stateCipher
+        let state = StoreState.initial(keybagDigest: cipher.digest(ofKeybag: document.encoded))
         return try SQLiteItemStore.create(
             at: configuration.storePath, storeID: storeID, keybag: document.encoded, generation: document.generation,
-            options: configuration.storeOptions)
+            state: cipher.seal(state), options: configuration.storeOptions)
     }
 }
 

@@ -70,6 +70,18 @@ package struct KeychainConfiguration: Sendable {
         self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
     }
 
+    /// Returns the path of the anchor of a store: what its processes remember of it outside of its file.
+    ///
+    /// It is beside the place of the key file, whichever protector the store has. Its name contains a checksum of the store's path, because a
+    /// snapshot that is opened at another path is older and not rolled back.
+    package func anchorPath(for storeID: StoreID) -> String {
+        // FNV-1a with 64 bits.
+        let checksum = FileSystem.resolveExistingPart(of: storePath).utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { checksum, byte in
+            (checksum ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        return "\(keyDirectory)/\(storeID.hexadecimal).\(Identifier128(high: 0, low: checksum).hexadecimal.suffix(16)).anchor"
+    }
+
     /// Returns the configuration of this process's environment.
     ///
     /// A privileged process ignores the environment: see `ProcessEnvironment`. Its keychain is below the home directory of its effective

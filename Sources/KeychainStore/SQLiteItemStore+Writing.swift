@@ -31,7 +31,7 @@ extension SQLiteItemStore {
     /// Runs `body` in a transaction that is durable when this returns, and rolled back if `body` throws.
     ///
     /// With `sharesFlush`, `body` may run on another caller's thread, and a second time after a rollback.
-    private func perform(sharesFlush: Bool, _ body: WriteRequest.Body) throws(KeychainFailure) {
+    func perform(sharesFlush: Bool, _ body: WriteRequest.Body) throws(KeychainFailure) {
         let deadline = writeDeadline()
         if sharesFlush, try writeOnce(sharesFlush: true, deadlineNanoseconds: deadline, body) { return }
         _ = try writeOnce(sharesFlush: false, deadlineNanoseconds: deadline, body)
@@ -76,16 +76,20 @@ extension SQLiteItemStore {
             try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
             do throws(KeychainFailure) {
                 try session.checkFormat()
+                let verified = session.verifiedFiles
                 try body(session)
                 if sharesFlush, session.health.transactionFailure == nil, !group.join(session, from: writerQueue) {
                     session.rollBack()
                     return false
                 }
                 guard session.lostFiles.isEmpty else { throw abandonLostFiles(of: session) }
+                let state = try session.storePendingState()
                 var pacing = session.pacing
                 try pacing.record(group) { () throws(KeychainFailure) in try session.commit() }
                 session.pacing = pacing
                 outcome = .committed
+                finishScrub(on: session)
+                session.recordCommit(of: state, verified)
             } catch {
                 session.rollBack()
                 if session.outcomeIsUnknown { outcome = .failed(error) }
@@ -93,7 +97,6 @@ extension SQLiteItemStore {
                 if group.count > 0, !session.outcomeIsUnknown { return false }
                 throw error
             }
-            finishScrub(on: session)
             return true
         }
     }

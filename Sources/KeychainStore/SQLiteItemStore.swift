@@ -32,6 +32,7 @@ package final class SQLiteItemStore: ItemStore {
     fileprivate let opener: StoreOpener
     let writerQueue = WriterQueue()
     private let pool: Mutex<ConnectionPool>
+    private let protection = Mutex<StateGuard?>(nil)
 
     var options: StoreOptions { opener.options }
 
@@ -62,7 +63,15 @@ package final class SQLiteItemStore: ItemStore {
     package func close() {
         guard !CurrentProcess.isForked else { return }
         pool.withLock { $0.isClosed = true }
-        closeConnections()
+        // Closing the last connection may empty the -wal file.
+        keepingVerified(stateGuard, opener.path) { _ = closeConnections() }
+    }
+
+    /// What the store's state is compared with; nil until `protect` is called.
+    var stateGuard: StateGuard? { protection.withLock { $0 } }
+
+    func attach(_ stateGuard: StateGuard) {
+        protection.withLock { $0 = stateGuard }
     }
 
     func refuseForkedChild() throws(KeychainFailure) {
@@ -172,8 +181,13 @@ package final class SQLiteItemStore: ItemStore {
             ($0.writer, $0.generation, $0.isClosed, $0.lastOutcomeIsUnknown)
         }
         if isClosed { throw Self.closedFailure }
-        if let existing { return existing }
+        let stateGuard = stateGuard
+        if let existing {
+            existing.stateGuard = stateGuard
+            return existing
+        }
         let session = try openSession(.writer, poolGeneration: generation, deadlineNanoseconds: deadlineNanoseconds)
+        session.stateGuard = stateGuard
         try session.makeDurable(deadlineNanoseconds: deadlineNanoseconds)
         if mustCheckpoint {
             // After a failed flush the kernel may consider frames of the -wal file clean that never reached the disk. No later frame
@@ -201,6 +215,10 @@ package final class SQLiteItemStore: ItemStore {
             throw KeychainFailure(
                 .notAvailable, "the store at \(opener.path) was replaced by another one", path: opener.path, subject: .store,
                 requiresReopening: true)
+        }
+        if let stateGuard, stateGuard.database != session.file.facts.identity {
+            throw KeychainFailure(
+                .notAvailable, "the store's file was replaced by another one", path: opener.path, subject: .store, requiresReopening: true)
         }
         return session
     }
@@ -255,6 +273,10 @@ package struct StoreOptions: Sendable {
     ///
     /// Tests inject failures with a VFS of their own.
     package var vfsName: String?
+    /// Whether an anchor counts although its file is not the one that it was written to.
+    ///
+    /// For tests on simulated disks, which create files again.
+    package var acceptsCopiedAnchor = false
 
     package init(
         busyTimeoutMilliseconds: Int = 5_000, fileSystem: FileSystemProbe = .system, synchronous: SynchronousMode = .full,

@@ -28,10 +28,13 @@ package struct SnapshotRestoration {
     /// No connection to the store may be open in this process. The original file, which may be damaged, gets its name plus `originalSuffix`,
     /// and a number if that name is taken. An interruption leaves either the original store or the snapshot.
     ///
+    /// `whileReplaced` runs after the replacement, before another process can open the new file.
+    ///
     /// Throws `.itemNotFound` if there is no such file, `.decode` if it is damaged or not a snapshot, `.notAvailable` if it has a newer
     /// version or the file in the store's place must not be replaced, and `.notAvailable` if a process is still writing at the deadline.
     package func run(
-        from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool
+        from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool,
+        whileReplaced: () -> Void = {}
     ) throws(KeychainFailure) -> Outcome {
         try CurrentProcess.requireNotForked()
         let isStorePresent = try requireReplaceable()
@@ -45,7 +48,9 @@ package struct SnapshotRestoration {
         let exclusion = isStorePresent ? try WriteExclusion(location.path, until: deadline) : nil
         let keptPath = isStorePresent ? try StoreReplacement.unusedName(location.path + originalSuffix) : nil
         let replacement = StoreReplacement(location: location, copy: copy, originalPath: keptPath)
-        try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in try replacement.run(until: deadline) }
+        try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
+            try replacement.run(until: deadline, whileReplaced: whileReplaced)
+        }
         return .done(original: keptPath)
     }
 

@@ -254,7 +254,9 @@ struct StoreReplacement {
     }
 
     /// The caller has locked the store.
-    func run(until deadline: Deadline) throws(KeychainFailure) {
+    ///
+    /// `whileReplaced` runs after the replacement, before another process can open the new file.
+    func run(until deadline: Deadline, whileReplaced: () -> Void) throws(KeychainFailure) {
         if let log = try FileStatus.ifPresent(at: copy.path + "-wal"), log.byteCount > 0 {
             throw KeychainFailure(.notAvailable, "the copy is incomplete; nothing was changed", subject: .store)
         }
@@ -277,6 +279,7 @@ struct StoreReplacement {
                 .inputOutput, "the store was replaced, but the disk failed (\(error)): a restart may undo that",
                 subject: .store, cause: .outcomeUnknown)
         }
+        whileReplaced()
         withExtendedLifetime(lock) {}
     }
 

@@ -171,6 +171,16 @@ extension FileDescriptor {
         try written.get()
     }
 
+    /// Writes the bytes in one call at an offset of the file.
+    ///
+    /// Returns false if the system wrote only a part of them.
+    package func write(_ bytes: [UInt8], at offset: Int64) throws(Errno) -> Bool {
+        // The buffer is used within the closure only.
+        let count = unsafe bytes.withUnsafeBytes { unsafe pwrite(rawValue, $0.baseAddress, $0.count, off_t(offset)) }
+        guard count >= 0 else { throw .current }
+        return count == bytes.count
+    }
+
     package func writeAll(_ secret: borrowing SecretBytes) throws(Errno) {
         // The bytes are read within the closure.
         try unsafe secret.withBytes { (bytes) throws(Errno) in try unsafe writeAll(bytes) }

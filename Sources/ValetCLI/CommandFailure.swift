@@ -48,7 +48,7 @@ extension CommandFailure {
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
-        guard !failure.isDamage || failure.remedy == .repair else {
+        guard !failure.isDamage || failure.remedy == .repair || failure.remedy == .acceptContent else {
             self.init(.damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file.")
             return
         }
@@ -196,6 +196,11 @@ extension CommandFailure {
                 "Quit the programs that use the keychain, then run the command again."
             case .repair:
                 "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise restore a backup."
+            case .acceptContent:
+                """
+                Nothing was changed. Put the newest copy of the keychain file back, or run `valet repair --accept-content` to see what it \
+                contains and to accept it.
+                """
             case .correctPolicy:
                 "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
             case .useNewerVersion:

@@ -76,7 +76,7 @@ enum ItemListing {
         }.joined()
     }
 
-    private static func localTime(_ date: Date) -> String {
+    static func localTime(_ date: Date) -> String {
         let style = Date.VerbatimFormatStyle(
             format:
                 "\(year: .defaultDigits)-\(month: .twoDigits)-\(day: .twoDigits) \(hour: .twoDigits(clock: .twentyFourHour, hourCycle: .zeroBased)):\(minute: .twoDigits)",

@@ -33,7 +33,8 @@ struct CredentialTests {
             #expect(try reopened.secret(of: "kept") == "secret")
             #expect(try reopened.report().store?.protector == .systemdCredential)
             #expect(try reopened.report().store?.protectorLocation == credential.path)
-            #expect(!FileManager.default.fileExists(atPath: home + "/keys"))
+            let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys")
+            #expect(names.count == 1 && names.allSatisfy { $0.hasSuffix(".anchor") })
         }
     }
 

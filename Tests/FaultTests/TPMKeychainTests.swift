@@ -38,7 +38,8 @@ struct TPMKeychainTests {
             #expect(try first.status(of: "add account ak") == .success)
             #expect(try first.status(of: "set Druidia") == .success)
             try first.end()
-            #expect(!FileManager.default.fileExists(atPath: home + "/keys"))
+            let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys")
+            #expect(names.count == 1 && names.allSatisfy { $0.hasSuffix(".anchor") })
             let second = try process(home, chip, holder: .processMemory)
             #expect(try second.status(of: "read account") == .interactionNotAllowed)
             #expect(try second.status(of: "unlock Druidia") == .success)
@@ -147,7 +148,7 @@ struct TPMKeychainTests {
             for kind in [DeviceProtectorKind.tpm2, .tpm2, .keyFile, .tpm2] {
                 _ = try keychain.setProtector(kind, passcode: Passcode(text: "Druidia"), creatingRecoveryKey: false)
                 #expect(try keychain.report().store?.protector == kind && keychain.secrets() == secrets)
-                let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys")
+                let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys").filter { !$0.hasSuffix(".anchor") }
                 #expect(names.count == (kind == .keyFile ? 1 : 0))
             }
             #expect(try chip.loadedHandles() == [])

@@ -18,10 +18,14 @@ struct LocalKeychainTests {
             try keychain.addItem("account", "secret")
             let id = try #require(try keychain.report().store).id
             let names = try FileManager.default.subpathsOfDirectory(atPath: home).filter { !$0.hasPrefix("keychain.db-") }
-            #expect(names.sorted() == ["keychain.db", "keys", "keys/\(id.hexadecimal).key"])
+            let anchor = KeychainConfiguration(home: home).anchorPath(for: id)
+            #expect(
+                names.sorted().map { home + "/" + $0 } == [
+                    home + "/keychain.db", home + "/keys", anchor, "\(home)/keys/\(id.hexadecimal).key",
+                ])
             let modes = [
                 directory + "/made": 0o700, home: 0o700, home + "/keys": 0o700, home + "/keychain.db": 0o600,
-                "\(home)/keys/\(id.hexadecimal).key": 0o600,
+                "\(home)/keys/\(id.hexadecimal).key": 0o600, anchor: 0o600,
             ]
             for (path, mode) in modes {
                 #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == mode, "\(path)")
@@ -60,7 +64,8 @@ struct LocalKeychainTests {
             let keychain = { (home: String) in LocalKeychain(home: home) { $0.keyDirectory = directory + "/state/keychain" } }
             for home in homes { try keychain(home).addItem("account", home) }
             for home in homes { #expect(try keychain(home).secret(of: "account") == home) }
-            #expect(try FileManager.default.contentsOfDirectory(atPath: directory + "/state/keychain").count == 3)
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory + "/state/keychain")
+            #expect(names.count { $0.hasSuffix(".key") } == 3 && names.count { $0.hasSuffix(".anchor") } == 3)
         }
     }
 
@@ -108,7 +113,7 @@ struct LocalKeychainTests {
             try await group.waitForAll()
         }
         for number in 0..<16 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/home/keys").count == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/home/keys").count { $0.hasSuffix(".key") } == 1)
     }
 
     @Test("A store removed while open is not written to, and no new one is created")
@@ -124,7 +129,7 @@ struct LocalKeychainTests {
         }
     }
 
-    @Test("A copy restored while the store is open is used from the next write on")
+    @Test("An older copy put back while the store is open is refused from the next write on, until a person accepts it")
     func restoredWhileOpen() throws {
         try withTemporaryDirectory { directory in
             let home = directory + "/home"
@@ -135,6 +140,9 @@ struct LocalKeychainTests {
             for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
             try FileManager.default.moveItem(atPath: home + "/copy.db", toPath: home + "/keychain.db")
 
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("after", "secret") }
+            #expect(failure?.cause == .unexpectedState(.rolledBack(missingChangeCount: 1)))
+            #expect(try keychain.acceptContent(applying: true) != nil)
             try keychain.addItem("after", "secret")
             #expect(try keychain.secret(of: "early") == "secret")
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try keychain.secret(of: "late") }

@@ -44,6 +44,8 @@ package final class KeychainExaminer {
             configuration.acceptsUserOwnedPolicy = true
             // Copies of one store are used in several processes at a time, so no keys may stay in the kernel.
             configuration.keyHolder = .processMemory
+            // The simulated disk creates files with other inode numbers than the recorded ones.
+            configuration.storeOptions.acceptsCopiedAnchor = true
             configure(&configuration)
         }
     }
@@ -67,6 +69,8 @@ package final class KeychainExaminer {
         let copies = try store.keybag().copies
         let secret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
         let keybag = try OpenKeybag(copies: copies, storeID: store.storeID, deviceSecret: secret)
+        try store.protect(
+            with: keybag.stateCipher, anchorPath: KeychainConfiguration(home: home).anchorPath(for: store.storeID), checking: false)
         knownCount += 1
         if let (passcode, keys) = unlocked[copies], knownCount % Self.unlockInterval != 0 {
             let view = SealedKeychain(

@@ -48,6 +48,8 @@ enum KeyPurpose: String {
     case rowTagKeyCheck = "keychain row-tag key check v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
+    /// Seals the state of the store. Derived from the row-tag key.
+    case storeState = "keychain store state v1"
     /// Verifies a class key without the keybag's wrapping keys.
     case classKeyCheck = "keychain class key check v1"
     /// Combines several keys that are all required into one.

@@ -51,6 +51,10 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
     case keybagCopiesDiffer
     /// The keybag in use is not the one stored last, so the keychain is read-only.
     case keybagOutdated
+    /// The content is not what the keychain wrote last.
+    case unexpectedState(StateProblem)
+    /// The anchor cannot be used, so an older copy of the file would not be detected.
+    case unusableAnchor(String)
     /// Damage stopped a part of the verification.
     case incomplete(Part, KeychainFailure)
 
@@ -63,6 +67,8 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
         case .missingFromIndex(let row): "row \(row) is missing from the search index of its attributes"
         case .keybagCopiesDiffer: "the two copies of the keybag differ"
         case .keybagOutdated: "the keybag is not the one stored last: items can be read, not written"
+        case .unexpectedState(let problem): "\(problem)"
+        case .unusableAnchor(let reason): "\(reason), so an older copy of the file would not be detected"
         case .incomplete(let part, let failure): "\(part.rawValue) is incomplete: \(failure.reason)"
         }
     }
@@ -108,6 +114,25 @@ extension SealedKeychain {
             try writing.purgeQuarantine()
             return count
         }
+    }
+
+    /// Returns the latest modification date of the items whose attributes can be read, in seconds since 2001-01-01 00:00:00 UTC; nil if there
+    /// is none.
+    package func latestModificationDate() throws(KeychainFailure) -> Double? {
+        let keychain = scopedToCall
+        var latest: Double?
+        try store.read { reading throws(KeychainFailure) in
+            _ = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: false) { row throws(KeychainFailure) in
+                guard
+                    case .opened(let opened) = try keychain.open(
+                        row, includingSecret: false, keeping: .only(.modificationDate), in: reading),
+                    case .date(let date)? = opened.attributes[.modificationDate]
+                else { return .proceed }
+                latest = max(latest ?? date, date)
+                return .proceed
+            }
+        }
+        return latest
     }
 
     private func check(

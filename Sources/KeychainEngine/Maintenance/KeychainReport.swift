@@ -27,6 +27,8 @@ package struct KeychainReport: Sendable {
         /// Whether deleted bytes of the database may still be in its write-ahead log until a later opening scrubs them.
         package let isScrubPending: Bool
         package let session: SessionStatus
+        /// Why the anchor cannot be used, so that an older copy of the file would not be detected; nil if it can.
+        package let anchorRefusal: String?
         /// How many rows are under a class key from before the last change of keys.
         ///
         /// The next unlock reseals them.
@@ -86,7 +88,7 @@ extension LocalKeychain {
             tpmState: queriesTPM ? tpmState(of: opened) : nil, hasRecoveryKey: opened.keybag.hasRecoveryKey,
             leftoverKeyFile: leftoverKeyFile(of: opened, configuration),
             isScrubPending: try store.isScrubPending(), session: try opened.sessionStatus(),
-            pendingRewrapCount: try pendingRewrapCount(opened)
+            anchorRefusal: store.anchorRefusal, pendingRewrapCount: try pendingRewrapCount(opened)
         )
     }
 

@@ -13,6 +13,8 @@ package struct RepairReport: Sendable {
     ///
     /// A repair discards them.
     package let unreachableChangeCount: Int
+    /// The identifier of the store; nil if it cannot be read.
+    package internal(set) var storeID: StoreID?
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
     /// The parts that were altered.
@@ -52,6 +54,7 @@ extension LocalKeychain {
                 let check = CopyCheck(configuration: configuration, entitlements: entitlements)
                 do throws(KeychainFailure) {
                     let findings = try check.findings(inCopyAt: copy.path)
+                    report.storeID = findings.storeID
                     report.itemCount = findings.itemCount
                     report.objections = findings.problems
                     if findings.damagedItemCount > 0 {
@@ -63,6 +66,10 @@ extension LocalKeychain {
                 }
                 found = report
                 return applying && report.objections.isEmpty && (discardingUnreachableChanges || report.unreachableChangeCount == 0)
+            } whileReplaced: {
+                // The person has accepted that the discarded changes are missing.
+                guard let report = found, report.unreachableChangeCount > 0, let storeID = report.storeID else { return }
+                SQLiteItemStore.removeAnchor(at: configuration.anchorPath(for: storeID))
             }
             if case .done(let original) = outcome { found?.originalPath = original }
             return found

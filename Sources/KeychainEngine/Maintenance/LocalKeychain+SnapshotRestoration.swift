@@ -35,6 +35,7 @@ extension LocalKeychain {
             closeCurrent()
             let presentID = (try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions))?.storeID
             var report = SnapshotReport()
+            var storeID: StoreID?
             let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(
                 from: path, originalSuffix: Self.keptFileSuffix("restore")
             ) { copyPath throws(KeychainFailure) in
@@ -45,7 +46,11 @@ extension LocalKeychain {
                 }
                 report.itemCount = findings.itemCount
                 report.damagedItemCount = findings.damagedItemCount
+                storeID = findings.storeID
                 return applying
+            } whileReplaced: {
+                // The snapshot is older than the last change, as the person wants.
+                if let storeID { SQLiteItemStore.removeAnchor(at: configuration.anchorPath(for: storeID)) }
             }
             if case .done(let original) = outcome {
                 report.isRestored = true

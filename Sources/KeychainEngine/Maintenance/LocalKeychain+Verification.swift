@@ -42,6 +42,8 @@ extension LocalKeychain {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
+        if let problem = try store.stateProblem(readingAllRows: true) { report.structuralProblems.append(.unexpectedState(problem)) }
+        if let reason = store.anchorRefusal { report.structuralProblems.append(.unusableAnchor(reason)) }
         if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
         // Nothing is deleted unless all rows could be read.
         if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }

@@ -15,13 +15,18 @@ extension SQLiteItemStore {
 
     /// Creates a store that contains only a keybag, and its missing parent directories.
     ///
+    /// `state` is the sealed initial state. Tests of the store alone omit it.
+    ///
     /// Never changes an existing file.
     ///
     /// Throws `.readOnly` if the directory is read-only, `.notAvailable` if the disk is full or the directory must not be used.
     package static func create(
-        at path: String, storeID: StoreID, keybag: [UInt8], generation: UInt64, options: StoreOptions = StoreOptions()
+        at path: String, storeID: StoreID, keybag: [UInt8], generation: UInt64, state: [UInt8]? = nil,
+        options: StoreOptions = StoreOptions()
     ) throws(KeychainFailure) -> CreationOutcome {
-        try StoreCreator(path: path, storeID: storeID, keybag: keybag, keybagGeneration: generation, options: options).run()
+        try StoreCreator(
+            path: path, storeID: storeID, keybag: keybag, keybagGeneration: generation, state: state, options: options
+        ).run()
     }
 }
 
@@ -31,6 +36,7 @@ struct StoreCreator {
     let storeID: StoreID
     let keybag: [UInt8]
     let keybagGeneration: UInt64
+    let state: [UInt8]?
     let options: StoreOptions
 
     func run() throws(KeychainFailure) -> CreationOutcome {
@@ -67,7 +73,7 @@ struct StoreCreator {
         let meta = try connection.statement(.insertMeta)
         meta.bind(storeID, at: 1)
         meta.bind(Int64(bitPattern: keybagGeneration), at: 2)
-        try meta.run()
+        try meta.withBound([SQLiteStatement.Blob(index: 3, bytes: state)]) { () throws(KeychainFailure) in try meta.run() }
         try connection.execute("COMMIT")
         // Last, so that no content is in a -wal file.
         try connection.switchToWAL()

@@ -102,7 +102,9 @@ struct StoreOpener {
     private func check(_ header: StoreFileHeader?, path: String) throws(KeychainFailure) {
         guard let header, header.applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
         guard header.formatVersion <= StoreSchema.formatVersion else { throw Self.newer(header.formatVersion, path: path) }
-        guard header.formatVersion != StoreSchema.unreleasedFormatVersion else { throw Self.unsupported(path) }
+        guard header.formatVersion != StoreSchema.unreleasedFormatVersion else {
+            throw Self.unsupported(path, "has format \(StoreSchema.unreleasedFormatVersion)")
+        }
         guard header.formatVersion == StoreSchema.formatVersion else { throw Self.foreign(path) }
     }
 
@@ -115,10 +117,10 @@ struct StoreOpener {
             path: path, subject: .store, cause: .newerVersion)
     }
 
-    private static func unsupported(_ path: String) -> KeychainFailure {
+    static func unsupported(_ path: String, _ reason: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "\(path) has format \(StoreSchema.unreleasedFormatVersion), which is not supported; nothing was changed. "
+            "\(path) \(reason), which is not supported; nothing was changed. "
                 + "Move it away, or set KEYCHAIN_HOME to another directory",
             path: path, subject: .store, cause: .unsupportedVersion)
     }

@@ -64,7 +64,8 @@ enum StoreSchema {
             store_id BLOB NOT NULL CHECK (length(store_id) = 16),
             keybag_generation INTEGER NOT NULL,
             scrub_pending INTEGER NOT NULL,
-            lock_epoch INTEGER NOT NULL
+            lock_epoch INTEGER NOT NULL,
+            state BLOB
         ) STRICT;
         PRAGMA application_id = \(applicationID);
         PRAGMA user_version = \(formatVersion);
@@ -90,6 +91,7 @@ enum StoreStatement: Int, CaseIterable {
     case insertKeybag, insertKeybagCopy, insertMeta, scrubPending, clearScrubPending
     case replaceKeybag, replaceKeybagCopy, markKeybagReplaced
     case lockEpoch, setLockEpoch
+    case state, setState, allTags
     case countUnderPasscodeKeysBelow, nextUnderPasscodeKeysBelow, classKeysInUse
 
     var sql: String {
@@ -131,7 +133,7 @@ enum StoreStatement: Int, CaseIterable {
             "UPDATE items SET \(RowColumn.assignments { _ in true }) WHERE number = ?\(RowColumn.numberParameter)"
         case .remove: "DELETE FROM items WHERE number = ?1"
         case .indexedColumns:
-            "SELECT id, service_digest, account_digest, remaining_key_digest, attribute_digests FROM items WHERE number = ?1"
+            "SELECT id, service_digest, account_digest, remaining_key_digest, attribute_digests, tag FROM items WHERE number = ?1"
         case .insertAttribute: "INSERT OR IGNORE INTO item_attributes (attribute, digest, item) VALUES (?1, ?2, ?3)"
         case .removeAttribute: "DELETE FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3"
         case .quarantine:
@@ -142,7 +144,8 @@ enum StoreStatement: Int, CaseIterable {
         case .purgeQuarantine: "DELETE FROM quarantine"
         case .insertKeybag: "INSERT INTO keybag (number, bytes) VALUES (1, ?1)"
         case .insertKeybagCopy: "INSERT INTO keybag_copy (number, bytes) VALUES (1, ?1)"
-        case .insertMeta: "INSERT INTO meta (number, store_id, keybag_generation, scrub_pending, lock_epoch) VALUES (1, ?1, ?2, 0, 0)"
+        case .insertMeta:
+            "INSERT INTO meta (number, store_id, keybag_generation, scrub_pending, lock_epoch, state) VALUES (1, ?1, ?2, 0, 0, ?3)"
         case .scrubPending: "SELECT scrub_pending FROM meta WHERE number = 1"
         case .clearScrubPending: "UPDATE meta SET scrub_pending = 0 WHERE number = 1 AND scrub_pending = ?1"
         case .replaceKeybag: "INSERT OR REPLACE INTO keybag (number, bytes) VALUES (1, ?1)"
@@ -150,6 +153,9 @@ enum StoreStatement: Int, CaseIterable {
         case .markKeybagReplaced: "UPDATE meta SET keybag_generation = ?1, scrub_pending = ?2 WHERE number = 1"
         case .lockEpoch: "SELECT lock_epoch FROM meta WHERE number = 1"
         case .setLockEpoch: "UPDATE meta SET lock_epoch = ?1 WHERE number = 1"
+        case .state: "SELECT state FROM meta WHERE number = 1"
+        case .setState: "UPDATE meta SET state = ?1 WHERE number = 1"
+        case .allTags: "SELECT tag FROM items NOT INDEXED"
         case .countUnderPasscodeKeysBelow: "SELECT count(*) FROM items NOT INDEXED WHERE \(Self.passcodeKeyCondition)"
         case .nextUnderPasscodeKeysBelow:
             Self.select(withSecret: true) + " NOT INDEXED WHERE \(Self.passcodeKeyCondition) AND number > ?2 ORDER BY number LIMIT 1"

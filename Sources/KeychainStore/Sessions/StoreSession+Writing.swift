@@ -7,6 +7,7 @@ extension StoreSession: ItemWriting {
         // The row comes first: if its primary key is taken, nothing has been changed yet.
         try connection.statement(.insert).bindAndRun(row, includingIndexed: true)
         let number = connection.lastInsertedNumber
+        try noteInsertion(tag: row.tag)
         for digest in row.header.attributeDigests { try run(.insertAttribute, digest, item: number) }
     }
 
@@ -22,6 +23,7 @@ extension StoreSession: ItemWriting {
         let statement = try connection.statement(sameKeys ? .replaceContent : .replaceAll)
         statement.bind(number, at: RowColumn.numberParameter)
         try statement.bindAndRun(row, includingIndexed: !sameKeys)
+        try noteReplacement(of: stored.tag, by: row.tag)
         guard stored.attributes != header.attributeDigests else { return }
         for digest in stored.attributes where !header.attributeDigests.contains(digest) {
             try run(.removeAttribute, digest, item: number)
@@ -37,6 +39,7 @@ extension StoreSession: ItemWriting {
         let statement = try connection.statement(.remove)
         statement.bind(number, at: 1)
         try statement.run()
+        try noteRemoval(tag: stored.tag)
     }
 
     /// Moves the row to the quarantine without parsing any column.
@@ -53,6 +56,7 @@ extension StoreSession: ItemWriting {
 
     func purgeQuarantine() throws(KeychainFailure) {
         try connection.run(.purgeQuarantine)
+        try noteOtherChange()
     }
 
     func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
@@ -70,18 +74,19 @@ extension StoreSession: ItemWriting {
         // The mark is random, so that a process that finishes an earlier scrub does not clear it.
         meta.bind(Int64.random(in: 1...Int64.max), at: 2)
         try meta.run()
+        try noteKeybag(bytes)
         mayNeedScrub = true
         waitsForScrub = true
     }
 
-    /// Returns the values of a row that are in an index.
+    /// Returns the values of a row that are in an index, and its tag.
     ///
     /// If the attribute digests are malformed, their index entries are not removed. That is harmless: a search checks the conditions on the
     /// row, not on the index entry.
     private func indexedValues(
         ofRow number: Int64
     ) throws(KeychainFailure) -> (
-        id: ItemID?, service: IndexDigest?, account: IndexDigest?, remaining: IndexDigest?, attributes: [AttributeDigest]
+        id: ItemID?, service: IndexDigest?, account: IndexDigest?, remaining: IndexDigest?, attributes: [AttributeDigest], tag: [UInt8]
     ) {
         let statement = try connection.statement(.indexedColumns)
         defer { statement.reset() }
@@ -89,7 +94,7 @@ extension StoreSession: ItemWriting {
         guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row with that number") }
         return (
             statement.identifier(at: 0), statement.identifier(at: 1), statement.identifier(at: 2), statement.identifier(at: 3),
-            statement.attributeDigests(at: 4) ?? []
+            statement.attributeDigests(at: 4) ?? [], statement.bytes(at: 5)
         )
     }
 

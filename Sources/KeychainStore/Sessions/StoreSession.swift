@@ -27,6 +27,12 @@ final class StoreSession: @unchecked Sendable {
     ///
     /// Then the scrub waits briefly for readers.
     var waitsForScrub = false
+    /// The state of the current write transaction; nil until the transaction changes something.
+    var pendingState: PendingState?
+    /// The state that this session has opened or sealed last, which most transactions need again.
+    var openedState: (sealed: [UInt8], state: StoreState)?
+    /// What the store's state is sealed and compared with.
+    var stateGuard: StateGuard?
     /// Only the writer uses this.
     var pacing = GroupCommitPacing()
 
@@ -74,6 +80,7 @@ final class StoreSession: @unchecked Sendable {
     func beginWriting(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds)
         health.resetForTransaction()
+        pendingState = nil
         try connection.run(.beginImmediate)
         isInTransaction = true
     }
@@ -85,7 +92,9 @@ final class StoreSession: @unchecked Sendable {
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
         defer { rollBack() }
+        let verified = stateGuard.flatMap { VerifiedFiles($0, file.location) }
         try connection.makeWALDurable(in: file.location.directory)
+        verified?.record(in: stateGuard, file.location)
     }
 
     func rollBack() {
@@ -165,6 +174,7 @@ extension StoreSession {
     /// Runs one of several bodies of a transaction in a savepoint, which is rolled back if the body fails.
     func runInSavepoint(_ body: WriteRequest.Body?) -> SavepointOutcome {
         health.resetForTransaction()
+        let stateBefore = pendingState
         do throws(KeychainFailure) {
             try connection.run(.savepoint)
             try body?(self)
@@ -180,6 +190,7 @@ extension StoreSession {
             do throws(KeychainFailure) {
                 try connection.run(.rollbackToSavepoint)
                 try connection.run(.releaseSavepoint)
+                pendingState = stateBefore
                 return .rolledBack(failure)
             } catch {
                 return .transactionLost(failure)

@@ -21,6 +21,10 @@ package struct FileStatus: Equatable, Sendable {
     package let identity: Identity
     /// When the content last changed, in nanoseconds since 1970.
     package let modificationNanoseconds: Int64
+    /// When the file or its metadata last changed, in nanoseconds since 1970.
+    ///
+    /// Unlike the modification time, a program cannot choose it.
+    package let changeNanoseconds: Int64
 
     init(_ status: stat) {
         kind =
@@ -35,6 +39,7 @@ package struct FileStatus: Equatable, Sendable {
         byteCount = Int64(status.st_size)
         identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         modificationNanoseconds = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
+        changeNanoseconds = Int64(status.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_ctim.tv_nsec)
     }
 
     /// Whether root is the owner.

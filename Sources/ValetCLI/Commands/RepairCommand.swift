@@ -16,6 +16,10 @@ struct RepairCommand: ParsableCommand {
             A failing disk can also damage the write-ahead log (-wal). Changes after the damage cannot be read; --without-unreachable repairs \
             the keychain without them.
 
+            A keychain is refused as well if its content is not what it wrote last: an older copy of the file was put back, its -wal file was \
+            removed, or another program removed or added items. Put the newest copy back if there is one. --accept-content shows what the \
+            file contains and accepts it; what is missing stays missing.
+
             No other program may have the keychain open. Shows what it found and asks for confirmation; without a terminal, --yes is required. \
             The original file is kept beside the new one.
             """
@@ -27,8 +31,12 @@ struct RepairCommand: ParsableCommand {
     @Flag(help: "Discard the latest changes if damage makes them unreadable.")
     var withoutUnreachable = false
 
+    @Flag(help: "Accept the content of an older or altered file.")
+    var acceptContent = false
+
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
+        guard !acceptContent else { return try accept(session) }
         guard let found = try Self.report(session, applying: false) else {
             return try StandardOutput.writeLine("The keychain file has no damaged pages; there is nothing to repair.")
         }
@@ -49,6 +57,34 @@ struct RepairCommand: ParsableCommand {
         try StandardOutput.write(
             ["Repaired the keychain. The original file is \(ItemListing.escapingUnprintable(path))"],
             afterAction: "the keychain was repaired")
+    }
+
+    private func accept(_ session: CommandSession) throws {
+        guard let report = try Self.content(session, applying: false) else {
+            return try StandardOutput.writeLine("The keychain is as it was left; there is nothing to accept.")
+        }
+        try StandardOutput.writeLine("The keychain is not as it was left: \(report.problem).")
+        let items = report.itemCount == 1 ? "1 item" : "\(report.itemCount) items"
+        let changes = report.changeCount.map { "; \($0) changes were made to it" } ?? ""
+        try StandardOutput.writeLine("The file contains \(items)\(changes).")
+        if let date = report.latestModificationDate {
+            let text = ItemListing.localTime(Date(timeIntervalSinceReferenceDate: date))
+            try StandardOutput.writeLine("The newest item that can be read is from \(text).")
+        }
+        try Confirmation.require(
+            "Accept this content? What is missing stays missing.", isGiven: yes, "acceptance", otherwise: "the content was not accepted")
+        _ = try Self.content(session, applying: true)
+        try StandardOutput.write(
+            ["Accepted the content. Check it with `valet verify`."], afterAction: "the content was accepted")
+    }
+
+    private static func content(_ session: CommandSession, applying: Bool) throws -> ContentReport? {
+        do {
+            return try session.perform { try session.keychain.acceptContent(applying: applying) }
+        } catch {
+            guard error.status == .notFound else { throw error }
+            throw CommandFailure.noKeychain
+        }
     }
 
     private static func report(

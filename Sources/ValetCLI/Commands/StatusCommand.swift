@@ -68,6 +68,9 @@ struct KeychainDescription {
         if store.damagedKeybagCopyCount > 0 {
             lines.append(("Damaged", Self.damagedKeybagCopy + ". " + Self.damagedKeybagCopyAdvice))
         }
+        if let reason = store.anchorRefusal {
+            lines.append(("Anchor", "\(reason), so an older copy of the keychain file would not be detected"))
+        }
         if !report.isKeyMemoryLocked {
             lines.append(("Memory", "the system does not allow locking keys in memory, so they may be written to swap; raise `ulimit -l`"))
         }

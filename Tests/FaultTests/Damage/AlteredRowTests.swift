@@ -10,7 +10,7 @@ import Testing
 struct DamagedRowTests {
     /// Columns to damage, and whether the account can still be read.
     static let damages: [(column: String, isAccountKnown: Bool)] = [
-        ("sealed_secret", true), ("tag", true), ("sealed_attributes", false), ("wrapped_item_key", false), ("revision", false),
+        ("sealed_secret", true), ("sealed_attributes", false), ("wrapped_item_key", false), ("revision", false),
     ]
 
     /// A keychain of three items, of which the second is damaged.
@@ -38,10 +38,7 @@ struct DamagedRowTests {
             #expect(report.findings.count == 1 && report.checkedCount == 3)
             #expect(report.findings.first?.account == (isAccountKnown ? "account 2" : nil))
             #expect(!report.isSound)
-            if column != "tag" {
-                // Reading with the key does not check the tag, which serves verification without the key.
-                #expect(throws: KeychainFailure(.decode, "")) { try keychain.secret(of: "account 2") }
-            }
+            #expect(throws: KeychainFailure(.decode, "")) { try keychain.secret(of: "account 2") }
             for number in [1, 3] { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
         }
     }
@@ -139,7 +136,7 @@ struct EditedRowTests {
         Edit(column: "access_group_digest", value: "randomblob(16)", isSearchedBy: true),
         Edit(column: "revision", value: "randomblob(16)"), Edit(column: "attribute_digests", value: "x'01'"),
         Edit(column: "constraints", value: "x'0103'"), Edit(column: "wrapped_item_key", value: "randomblob(40)"),
-        Edit(column: "tag", value: "randomblob(32)"), Edit(column: "sealed_attributes", value: "randomblob(length(sealed_attributes))"),
+        Edit(column: "sealed_attributes", value: "randomblob(length(sealed_attributes))"),
         Edit(column: "sealed_secret", value: "randomblob(length(sealed_secret))"), Edit(column: "sealed_secret", value: "x''"),
     ]
 
@@ -195,7 +192,7 @@ struct EditedRowTests {
 
     @Test("The sealed columns of one row cannot be read in another")
     func mixed() throws {
-        let columns = ["revision", "wrapped_item_key", "tag", "sealed_attributes", "sealed_secret"]
+        let columns = ["revision", "wrapped_item_key", "sealed_attributes", "sealed_secret"]
         let assignments = columns.map { "\($0) = (SELECT \($0) FROM items WHERE number = 1)" }.joined(separator: ", ")
         try Self.withEdit("UPDATE items SET \(assignments) WHERE number = 2", stamps: true) { keychain throws in
             #expect(throws: KeychainFailure(.decode, "")) { try keychain.secret(of: "account 2") }

@@ -19,6 +19,8 @@ final class OpenedStore: Sendable {
         protector = KeyFile(directory: home + "/keys", storePath: home + "/keychain.db")
         deviceSecret = try protector.deviceSecret(for: store.storeID)
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
+        try store.protect(
+            with: keybag.stateCipher, anchorPath: KeychainConfiguration(home: home).anchorPath(for: store.storeID), checking: false)
     }
 
     /// Returns a keychain on this store, with the entitlements of the tests' child.

@@ -45,7 +45,7 @@ struct ProtectedHome {
     func keyFiles() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path + "/keys")) ?? []
         // All begin with the store's identifier.
-        return names.map { String($0.dropFirst(32)) }.sorted()
+        return names.filter { !$0.hasSuffix(".anchor") }.map { String($0.dropFirst(32)) }.sorted()
     }
 }
 

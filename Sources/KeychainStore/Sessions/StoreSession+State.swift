@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainSystem
+
+/// The state of the store in a write transaction.
+///
+/// Each change of a row changes the state in memory. Shortly before the commit, the state is sealed and stored in the same transaction.
+extension StoreSession {
+    /// The state that a transaction changes.
+    struct PendingState {
+        let original: StoreState
+        var state: StoreState
+    }
+
+    /// Adds a row with this tag to the state of the transaction.
+    func noteInsertion(tag: [UInt8]) throws(KeychainFailure) {
+        try changeState { state, cipher in state.insertRow(cipher.element(ofRowTag: tag)) }
+    }
+
+    /// Removes a row with this tag from the state of the transaction.
+    func noteRemoval(tag: [UInt8]) throws(KeychainFailure) {
+        try changeState { state, cipher in state.removeRow(cipher.element(ofRowTag: tag)) }
+    }
+
+    func noteReplacement(of old: [UInt8], by new: [UInt8]) throws(KeychainFailure) {
+        try changeState { state, cipher in
+            state.removeRow(cipher.element(ofRowTag: old))
+            state.insertRow(cipher.element(ofRowTag: new))
+        }
+    }
+
+    func noteKeybag(_ bytes: [UInt8]) throws(KeychainFailure) {
+        try changeState { state, cipher in state.keybagDigest = cipher.digest(ofKeybag: bytes) }
+    }
+
+    /// Counts a change that concerns neither rows nor the keybag.
+    func noteOtherChange() throws(KeychainFailure) {
+        try changeState { _, _ in }
+    }
+
+    private func changeState(_ change: (inout StoreState, any StateCipher) -> Void) throws(KeychainFailure) {
+        guard let cipher = stateGuard?.cipher else {
+            // Only tests create a store without a state.
+            guard try sealedState() == nil else {
+                throw KeychainFailure(.internal, "a store was opened without the key of its state, and cannot be changed")
+            }
+            return
+        }
+        var pending: PendingState
+        if let pendingState {
+            pending = pendingState
+        } else {
+            let stored = try storedState(cipher)
+            pending = PendingState(original: stored, state: stored)
+        }
+        change(&pending.state, cipher)
+        pendingState = pending
+    }
+
+    /// Stores the state of the transaction, if it was changed.
+    ///
+    /// Returns the state before and the new one.
+    func storePendingState() throws(KeychainFailure) -> (original: StoreState, new: StoreState)? {
+        guard let pendingState, let cipher = stateGuard?.cipher else { return nil }
+        var state = pendingState.state
+        state.changeCount += 1
+        state.id = .random()
+        let sealed = cipher.seal(state)
+        let statement = try connection.statement(.setState)
+        try statement.withBound([SQLiteStatement.Blob(index: 1, bytes: sealed)]) { () throws(KeychainFailure) in try statement.run() }
+        openedState = (sealed, state)
+        return (pendingState.original, state)
+    }
+
+    /// Replaces the state of the transaction, at a person's request.
+    func replaceState(_ state: StoreState) {
+        pendingState = PendingState(original: state, state: state)
+    }
+
+    /// Returns the stored state.
+    ///
+    /// Throws a failure with the cause `.unexpectedState(.unauthentic)` if it is missing or was altered.
+    func storedState(_ cipher: any StateCipher) throws(KeychainFailure) -> StoreState {
+        let sealed = try sealedState() ?? []
+        if let openedState, openedState.sealed == sealed { return openedState.state }
+        guard let state = cipher.open(sealed) else { throw SQLiteItemStore.failure(.unauthentic) }
+        openedState = (sealed, state)
+        return state
+    }
+
+    /// SQLITE_ERROR, the code of a statement that names a missing column.
+    private static let noSuchColumn: Int32 = 1
+
+    /// Returns nil for a store that was created without a state.
+    private func sealedState() throws(KeychainFailure) -> [UInt8]? {
+        let statement: SQLiteStatement
+        do throws(KeychainFailure) {
+            statement = try connection.statement(.state)
+        } catch {
+            guard case .sqlite(code: Self.noSuchColumn)? = error.cause else { throw error }
+            throw StoreOpener.unsupported(file.location.path, "has a format from before the first release")
+        }
+        defer { statement.reset() }
+        guard try statement.step(), !statement.isNull(at: 0) else { return nil }
+        return statement.bytes(at: 0)
+    }
+
+    /// Counts the rows and adds up the elements of their tags, in one scan.
+    func scanRows(_ cipher: any StateCipher) throws(KeychainFailure) -> (count: UInt64, sum: UInt256) {
+        try beginReadTransaction()
+        let statement = try connection.statement(.allTags)
+        defer { statement.reset() }
+        var count: UInt64 = 0
+        var sum = UInt256()
+        while try statement.step() {
+            count += 1
+            sum = sum &+ cipher.element(ofRowTag: statement.bytes(at: 0))
+        }
+        return (count, sum)
+    }
+
+    /// The state that the files match; nil if that is not known.
+    ///
+    /// Read it at the beginning of a transaction, before the files change.
+    var verifiedFiles: VerifiedFiles? { stateGuard.flatMap { VerifiedFiles($0, file.location) } }
+
+    /// Records a commit in the anchor.
+    ///
+    /// `verified` is from the beginning of the transaction.
+    func recordCommit(of state: (original: StoreState, new: StoreState)?, _ verified: VerifiedFiles?) {
+        guard let stateGuard else { return }
+        guard let state else {
+            verified?.record(in: stateGuard, file.location)
+            return
+        }
+        var known: AnchorRecord.Verified?
+        if verified?.stateID == state.original.id, let files = FileStamps(of: file.location) {
+            known = .init(stateID: state.new.id, files: files)
+        }
+        stateGuard.record(durable: state.new, verified: known)
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import KeychainSystem
+
+/// Detecting changes by other programs.
+extension SQLiteItemStore {
+    /// Compares the store with its state and its anchor, and allows writes.
+    ///
+    /// - Parameters:
+    ///   - cipher: The cipher of the state, from the store's keybag.
+    ///   - anchorPath: The absolute path of the anchor, in a directory other than the store's.
+    ///   - checking: Whether the content is compared. Without that, a later opening compares it.
+    /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
+    package func protect(with cipher: any StateCipher, anchorPath: String, checking: Bool = true) throws(KeychainFailure) {
+        try refuseForkedChild()
+        let anchor = AnchorFile(anchorPath, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor)
+        let database = try withReader { session in session.file.facts.identity }
+        attach(StateGuard(cipher: cipher, anchor: anchor, database: database))
+        guard checking, let problem = try stateProblem(readingAllRows: false) else { return }
+        throw Self.failure(problem)
+    }
+
+    /// Compares the store with its state and its anchor; nil if they match.
+    ///
+    /// `readingAllRows: false` skips the comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot
+    /// be compared, so they are not reported here.
+    package func stateProblem(readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+        guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
+        return try withReader { session throws(KeychainFailure) in
+            try StateComparison(stateGuard, session).problem(readingAllRows: readingAllRows)
+        }
+    }
+
+    /// Compares the rows and the keybag of a copy of a store with the state in it, without an anchor; nil if they match.
+    package func stateProblem(in cipher: any StateCipher) throws(KeychainFailure) -> StateProblem? {
+        try withReader { session throws(KeychainFailure) in
+            do throws(KeychainFailure) {
+                return try StateComparison.problem(in: session, cipher)
+            } catch {
+                guard case .unexpectedState(let problem)? = error.cause else { throw error }
+                return problem
+            }
+        }
+    }
+
+    /// Why the anchor cannot be used; nil if it can.
+    package var anchorRefusal: String? { stateGuard?.anchor.refusal }
+
+    /// The number of changes that the stored state counts; nil if the state is not authentic.
+    package func changeCount() throws(KeychainFailure) -> UInt64? {
+        guard let cipher = stateGuard?.cipher else { return nil }
+        return try withReader { session throws(KeychainFailure) in
+            try session.beginReadTransaction()
+            return (try? session.storedState(cipher))?.changeCount
+        }
+    }
+
+    /// Accepts the present rows and the present keybag: computes the state again and stores it, with a change count above the anchor's.
+    ///
+    /// Call it only at a person's request.
+    package func acceptContent() throws(KeychainFailure) {
+        try refuseForkedChild()
+        guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
+        try perform(sharesFlush: false) { session throws(KeychainFailure) in
+            let (count, sum) = try session.scanRows(stateGuard.cipher)
+            guard let keybag = try session.keybag().copies.first else { return }
+            let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
+            let known = stateGuard.reload()?.lastState?.changeCount ?? 0
+            session.replaceState(
+                StoreState(
+                    changeCount: max(stored, known), id: .random(), rowCount: count, rowSum: sum,
+                    keybagDigest: stateGuard.cipher.digest(ofKeybag: keybag)))
+        }
+        // The new state is the newest one: this reads the rows once more and records them.
+        guard let problem = try stateProblem(readingAllRows: true) else { return }
+        throw Self.failure(problem)
+    }
+
+    /// The failure of a store whose content is not what the keychain wrote last.
+    package static func failure(_ problem: StateProblem) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "the keychain is not as it was left: \(problem)", subject: .store, cause: .unexpectedState(problem),
+            isDamage: true, remedy: .acceptContent)
+    }
+}
+
+/// One comparison of a store with its state and its anchor.
+private struct StateComparison {
+    let stateGuard: StateGuard
+    let session: StoreSession
+    private var location: FileLocation { session.file.location }
+
+    init(_ stateGuard: StateGuard, _ session: StoreSession) {
+        self.stateGuard = stateGuard
+        self.session = session
+    }
+
+    func problem(readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+        // Before the transaction begins: stamps that are equal before and after it are those of the content it sees.
+        let before = FileStamps(of: location)
+        let anchored = stateGuard.reload()
+        try session.beginReadTransaction()
+        let state: StoreState
+        do throws(KeychainFailure) {
+            state = try session.storedState(stateGuard.cipher)
+        } catch {
+            guard case .unexpectedState(let problem)? = error.cause else { throw error }
+            return problem
+        }
+        let isKeybagKnown = try Self.hasKeybag(of: state, session, stateGuard.cipher)
+        let isVerified = !readingAllRows && before != nil && anchored?.verified == before.map { .init(stateID: state.id, files: $0) }
+        let rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
+        let history = anchored?.lastState.flatMap { historyProblem(state, $0, anchored?.verified, before) }
+        if let history { return rows.isDifferent ? .mixed : history }
+        if case .different(let problem) = rows { return problem }
+        guard isKeybagKnown else { return .keybagReplaced }
+        if case .unreadable = rows { return nil }
+        guard let before, FileStamps(of: location) == before else { return nil }
+        stateGuard.record(durable: before.hasEmptyLog ? state : nil, verified: .init(stateID: state.id, files: before))
+        return nil
+    }
+
+    private func historyProblem(
+        _ state: StoreState, _ last: AnchorRecord.StateName, _ verified: AnchorRecord.Verified?, _ files: FileStamps?
+    ) -> StateProblem? {
+        if state.changeCount < last.changeCount {
+            let missing = last.changeCount - state.changeCount
+            let isLogGone = verified.map { $0.files.database == files?.database && !$0.files.hasEmptyLog } ?? false
+            return isLogGone && files?.hasEmptyLog == true
+                ? .logRemoved(missingChangeCount: missing) : .rolledBack(missingChangeCount: missing)
+        }
+        return state.changeCount == last.changeCount && state.id != last.id ? .diverged : nil
+    }
+
+    /// Compares the rows and the keybag with the stored state.
+    static func problem(in session: StoreSession, _ cipher: any StateCipher) throws(KeychainFailure) -> StateProblem? {
+        try session.beginReadTransaction()
+        let state = try session.storedState(cipher)
+        if case .different(let problem) = try compareRows(of: state, session, cipher) { return problem }
+        return try hasKeybag(of: state, session, cipher) ? nil : .keybagReplaced
+    }
+
+    private enum Rows {
+        case same
+        case different(StateProblem)
+        /// Damage prevents the comparison. Reading the rows reports it.
+        case unreadable
+
+        var isDifferent: Bool { if case .different = self { true } else { false } }
+    }
+
+    private static func compareRows(
+        of state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
+    ) throws(KeychainFailure) -> Rows {
+        do throws(KeychainFailure) {
+            let (count, sum) = try session.scanRows(cipher)
+            guard count == state.rowCount, sum == state.rowSum else {
+                return .different(.rowsChanged(count: count, expectedCount: state.rowCount))
+            }
+            return .same
+        } catch {
+            guard error.isDamage else { throw error }
+            return .unreadable
+        }
+    }
+
+    /// Whether the keybag is the one that was stored last.
+    ///
+    /// If the two copies differ, one of them is damaged. Then the keychain is read-only unless the newest one is intact.
+    private static func hasKeybag(
+        of state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
+    ) throws(KeychainFailure) -> Bool {
+        let copies = try session.keybag().copies
+        guard copies.count == 2, copies.first == copies.last else { return true }
+        return copies.contains { cipher.digest(ofKeybag: $0) == state.keybagDigest }
+    }
+}

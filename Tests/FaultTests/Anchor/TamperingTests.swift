@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+import Contracts
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainSystem
+import KeychainTestSupport
+import Testing
+
+/// A keychain below a directory, whose files a test changes behind its back.
+private struct TamperedHome {
+    let home: String
+    var database: String { home + "/keychain.db" }
+    var log: String { database + "-wal" }
+
+    /// Opens the keychain, runs `body`, and closes it, which empties the -wal file.
+    func use(_ body: (LocalKeychain) throws -> Void) throws {
+        try body(LocalKeychain(home: home))
+    }
+
+    func add(_ accounts: ClosedRange<Int>) throws {
+        try use { keychain in for number in accounts { try keychain.addItem("account \(number)", "secret \(number)") } }
+    }
+
+    /// Adds items in a process that is killed, so that they are in the -wal file only.
+    func addInKilledProcess(from start: Int, count: Int) throws {
+        let child = try ChildProcess(
+            BuiltProgram.path(of: "KeychainTestChild"), ["sets-until-killed", "\(start)"], environment: ["KEYCHAIN_HOME": home])
+        for index in start..<(start + count) {
+            while let line = try child.readLine(), line != "ack \(index)" {}
+        }
+        child.send(signal: SIGKILL)
+        _ = try child.waitUntilEnded()
+    }
+
+    /// Copies the content of a file of the closed keychain.
+    func copy(_ source: String, to destination: String) throws {
+        try inLaterTick { try Data(contentsOf: URL(filePath: source)).write(to: URL(filePath: destination)) }
+    }
+
+    func removeLog() throws { try FileManager.default.removeItem(atPath: log) }
+
+    func edit(_ sql: String) throws {
+        try inLaterTick { try RawDatabase(database).execute(sql) }
+    }
+
+    /// Runs `change`, and changes the metadata of the database until its change time differs from the one before.
+    ///
+    /// Changes within one tick of the kernel's clock have the same time.
+    private func inLaterTick(_ change: () throws -> Void) throws {
+        let before = try FileStatus(of: database).changeNanoseconds
+        try change()
+        repeat {
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: database)
+        } while try FileStatus(of: database).changeNanoseconds == before
+    }
+
+    /// The problem that opening reports; nil if the keychain opens.
+    ///
+    /// Reads and writes are refused alike, and nothing is changed by the attempt.
+    func problem() throws -> StateProblem? {
+        var problems: [StateProblem?] = []
+        for operation in ["report", "read", "write"] {
+            do throws(KeychainFailure) {
+                try perform(operation)
+                problems.append(nil)
+            } catch {
+                guard case .unexpectedState(let problem)? = error.cause else { throw error }
+                #expect(error.status == .notAvailable && error.isDamage)
+                problems.append(problem)
+            }
+        }
+        #expect(Set(problems).count == 1, "\(problems)")
+        return problems.last ?? nil
+    }
+
+    private func perform(_ operation: String) throws(KeychainFailure) {
+        let keychain = LocalKeychain(home: home)
+        switch operation {
+        case "report": _ = try keychain.report()
+        case "read": _ = try keychain.copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword)))
+        default:
+            try keychain.addItem("attempt", "secret")
+            try keychain.deleteItem("attempt")
+        }
+    }
+
+    /// Accepts the content, and expects that the keychain can be used from then on.
+    func accept() throws {
+        let keychain = LocalKeychain(home: home)
+        #expect(try keychain.acceptContent(applying: false) != nil)
+        #expect(try problem() != nil)
+        #expect(try keychain.acceptContent(applying: true) != nil)
+        #expect(try keychain.acceptContent(applying: false) == nil)
+        try LocalKeychain(home: home).addItem("after acceptance", "secret")
+        #expect(try LocalKeychain(home: home).secret(of: "after acceptance") == "secret")
+        #expect(try problem() == nil)
+        let report = try LocalKeychain(home: home).verify(purgingQuarantine: false)
+        #expect(report.structuralProblems.isEmpty, "\(report.structuralProblems)")
+    }
+}
+
+@Suite("Files changed by other programs are noticed when the keychain is opened", .blocking)
+struct TamperingTests {
+    private func withHome(_ body: (TamperedHome) throws -> Void) throws {
+        try withTemporaryDirectory { directory in try body(TamperedHome(home: directory + "/home")) }
+    }
+
+    @Test("An untouched keychain opens, also after a process was killed")
+    func untouched() throws {
+        try withHome { home in
+            try home.add(1...3)
+            #expect(try home.problem() == nil)
+            try home.addInKilledProcess(from: 1, count: 3)
+            #expect(try home.problem() == nil)
+            #expect(try LocalKeychain(home: home.home).acceptContent(applying: true) == nil)
+        }
+    }
+
+    @Test("An older copy of the file")
+    func olderCopy() throws {
+        try withHome { home in
+            try home.add(1...2)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(3...5)
+            try home.copy(home.home + "/old", to: home.database)
+            #expect(try home.problem() == .rolledBack(missingChangeCount: 3))
+            try home.accept()
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try LocalKeychain(home: home.home).secret(of: "account 3") }
+        }
+    }
+
+    @Test("An older copy of the file under a new inode, without the items that it lacks")
+    func replacedByOlderFile() throws {
+        try withHome { home in
+            try home.add(1...2)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(3...3)
+            try FileManager.default.removeItem(atPath: home.database)
+            try FileManager.default.copyItem(atPath: home.home + "/old", toPath: home.database)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: home.database)
+            #expect(try home.problem() == .rolledBack(missingChangeCount: 1))
+        }
+    }
+
+    @Test("A copy that was changed separately, with as many changes")
+    func diverged() throws {
+        try withHome { home in
+            try home.add(1...2)
+            try home.copy(home.database, to: home.home + "/common")
+            try home.add(3...3)
+            let anchors = try Self.anchors(home)
+            try home.copy(home.database, to: home.home + "/first")
+            // The other line of changes knows nothing of the first one.
+            try home.copy(home.home + "/common", to: home.database)
+            for anchor in anchors { try FileManager.default.moveItem(atPath: anchor, toPath: anchor + ".aside") }
+            try home.add(4...4)
+            for anchor in anchors {
+                try FileManager.default.removeItem(atPath: anchor)
+                try FileManager.default.moveItem(atPath: anchor + ".aside", toPath: anchor)
+            }
+            #expect(try home.problem() == .diverged)
+            try home.copy(home.home + "/first", to: home.database)
+            #expect(try home.problem() == nil)
+        }
+    }
+
+    private static func anchors(_ home: TamperedHome) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").filter { $0.hasSuffix(".anchor") }
+            .map { home.home + "/keys/" + $0 }
+    }
+
+    @Test("Rows removed and added by SQL, with correct page checksums")
+    func rowsRemoved() throws {
+        try withHome { home in
+            try home.add(1...4)
+            try home.edit("CREATE TABLE held AS SELECT * FROM items WHERE number = 4")
+            #expect(try home.problem() == nil)
+            try home.use { try $0.deleteItem("account 4") }
+            try home.edit("INSERT INTO items SELECT * FROM held")
+            #expect(try home.problem() == .rowsChanged(count: 4, expectedCount: 3))
+            try home.edit("DELETE FROM items WHERE number IN (2, 3, 4)")
+            #expect(try home.problem() == .rowsChanged(count: 1, expectedCount: 3))
+            try home.edit("DROP TABLE held")
+            try home.accept()
+        }
+    }
+
+    @Test("An older version of a row")
+    func olderRow() throws {
+        try withHome { home in
+            try home.add(1...3)
+            try home.edit("CREATE TABLE held AS SELECT * FROM items WHERE number = 2")
+            try home.use { try $0.updateItem("account 2", to: "a new secret") }
+            let columns = ["revision", "wrapped_item_key", "tag", "sealed_attributes", "sealed_secret"]
+            let assignments = columns.map { "\($0) = (SELECT \($0) FROM held)" }.joined(separator: ", ")
+            try home.edit("UPDATE items SET \(assignments) WHERE number = 2; DROP TABLE held")
+            #expect(try home.problem() == .rowsChanged(count: 3, expectedCount: 3))
+            try home.accept()
+            #expect(try LocalKeychain(home: home.home).secret(of: "account 2") == "secret 2")
+        }
+    }
+
+    @Test("An altered row tag")
+    func tagAltered() throws {
+        try withHome { home in
+            try home.add(1...3)
+            try home.edit("UPDATE items SET tag = randomblob(32) WHERE number = 2")
+            #expect(try home.problem() == .rowsChanged(count: 3, expectedCount: 3))
+        }
+    }
+
+    @Test("Rows removed from a process's files while it runs are noticed by the next one, although the first one wrote again")
+    func rowsRemovedMeanwhile() throws {
+        try withHome { home in
+            try home.add(1...3)
+            let keychain = LocalKeychain(home: home.home)
+            try keychain.addItem("account 4", "secret 4")
+            try home.edit("DELETE FROM items WHERE number = 2")
+            try keychain.addItem("account 5", "secret 5")
+            #expect(try home.problem() == .rowsChanged(count: 4, expectedCount: 5))
+            withExtendedLifetime(keychain) {}
+        }
+    }
+
+    @Test("A -wal file that was removed after a process was killed")
+    func logRemoved() throws {
+        try withHome { home in
+            try home.add(1...2)
+            try home.addInKilledProcess(from: 1, count: 5)
+            try home.removeLog()
+            let problem = try #require(try home.problem())
+            switch problem {
+            // The child may have written once more after its last acknowledgement.
+            case .logRemoved(let count): #expect(count >= 10)
+            // If it was killed between a commit and the write of its anchor.
+            case .rolledBack(let count): #expect(count >= 9)
+            default: Issue.record("\(problem)")
+            }
+            try home.accept()
+        }
+    }
+
+    @Test("A -wal file of an earlier moment")
+    func olderLog() throws {
+        try withHome { home in
+            try home.add(1...2)
+            try home.addInKilledProcess(from: 1, count: 3)
+            try home.copy(home.log, to: home.home + "/log")
+            try home.addInKilledProcess(from: 10, count: 3)
+            try home.copy(home.home + "/log", to: home.log)
+            let problem = try #require(try home.problem())
+            guard case .rolledBack = problem else {
+                Issue.record("\(problem)")
+                return
+            }
+        }
+    }
+
+    @Test("An older database beside a newer -wal file")
+    func olderDatabase() throws {
+        try withHome { home in
+            // More items than one page holds.
+            try home.add(1...60)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.use { try $0.updateItem("account 2", to: "a new secret") }
+            try home.addInKilledProcess(from: 1, count: 1)
+            try home.copy(home.home + "/old", to: home.database)
+            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).addItem("another", "secret") }
+            #expect(failure?.isDamage == true)
+        }
+    }
+
+    @Test("Older copies of the keybag")
+    func olderKeybag() throws {
+        try withTemporaryDirectory { directory in
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
+            let home = TamperedHome(home: directory)
+            try keychain.addItem("account 1", "secret 1")
+            try home.edit("CREATE TABLE held AS SELECT bytes, (SELECT keybag_generation FROM meta) AS generation FROM keybag")
+            try keychain.set("swordfish")
+            try home.edit(
+                """
+                UPDATE keybag SET bytes = (SELECT bytes FROM held); UPDATE keybag_copy SET bytes = (SELECT bytes FROM held);
+                UPDATE meta SET keybag_generation = (SELECT generation FROM held); DROP TABLE held
+                """)
+            #expect(try home.problem() == .keybagReplaced)
+            withExtendedLifetime(keychain) {}
+        }
+    }
+
+    @Test("A file from before the passcode does not remove the passcode")
+    func passcodeRemoved() throws {
+        try withLocalKeychain { keychain, path in
+            let home = TamperedHome(home: path)
+            // Closing a keychain empties its -wal file.
+            try LocalKeychain.withCheapPasscode(home: path).addItem("account 1", "secret 1")
+            try home.copy(home.database, to: path + "/old")
+            try LocalKeychain.withCheapPasscode(home: path).set("swordfish")
+            try home.copy(home.database, to: path + "/new")
+            try home.copy(path + "/old", to: home.database)
+            let problem = try #require(try home.problem())
+            guard case .rolledBack = problem else {
+                Issue.record("\(problem)")
+                return
+            }
+            // With the newest file, the keychain opens again.
+            try home.copy(path + "/new", to: home.database)
+            #expect(try keychain.sessionStatus().isPasscodeSet)
+        }
+    }
+
+    @Test(
+        "A state that was altered, removed, or taken from an earlier moment",
+        arguments: ["zeroblob(length(state))", "NULL", "(SELECT state FROM held)"])
+    func stateAltered(_ value: String) throws {
+        try withHome { home in
+            try home.add(1...1)
+            try home.edit("CREATE TABLE held AS SELECT state FROM meta")
+            try home.add(2...2)
+            try home.edit("UPDATE meta SET state = \(value); DROP TABLE held")
+            #expect(try home.problem() == (value.contains("held") ? .mixed : .unauthentic))
+            try home.accept()
+        }
+    }
+
+    @Test("A repair of checksums does not accept removed rows")
+    func repairRefuses() throws {
+        try withHome { home in
+            try home.add(1...3)
+            try RawDatabase(home.database, stamps: false).execute("DELETE FROM items WHERE number = 2")
+            let keychain = LocalKeychain(home: home.home)
+            let report = try keychain.repair(applying: true)
+            #expect(report?.objections.isEmpty == false && report?.originalPath == nil)
+        }
+    }
+}
