@@ -61,13 +61,18 @@ final class InMemoryTransaction: ItemWriting {
         self.contents = contents
     }
 
+    @discardableResult
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) {
-        for var row in contents.rows where query.matches(row.header) {
+    ) throws(KeychainFailure) -> Bool {
+        // `body` may change the rows.
+        let rows = contents.rows
+        for var row in rows where query.matches(row.header) {
             if !includingSecrets { row.sealedSecret = [] }
-            if try body(row) == .stop { return }
+            if try body(row) == .stop { break }
         }
+        guard let key = query.searchKey else { return false }
+        return rows.contains { key.matches($0.header) && !query.matches($0.header) }
     }
 
     func itemCount() -> Int { contents.rows.count { !$0.header.isTombstone } }

@@ -35,6 +35,18 @@ extension ItemStoreContract {
                 findings.expect(numbers == numbers.sorted(), "query \(position): rows out of order")
             }
         },
+        ItemStoreContract("A search by a key says whether another condition excluded a row with this key") {
+            store, findings throws(KeychainFailure) in
+            try store.insert(population)
+            try store.read { reading throws(KeychainFailure) in
+                for (position, query) in (queries + population.map { RowQuery(itemClass: .key, id: $0.header.reference.id) }).enumerated() {
+                    let isExcluded = try reading.forEachRow(matching: query, includingSecrets: false) { _ in .proceed }
+                    let key = query.searchKey
+                    let expected = key.map { key in population.contains { meets($0.header, key) && !meets($0.header, query) } } ?? false
+                    findings.expect(isExcluded == expected, "query \(position): \(isExcluded) instead of \(expected)")
+                }
+            }
+        },
         ItemStoreContract("A search without secrets returns everything else") { store, findings throws(KeychainFailure) in
             let row = SampleRows.row(account: 1, attributes: [AttributeDigest(.label, SampleRows.digest(5))])
             try store.insert([row])
@@ -50,7 +62,7 @@ extension ItemStoreContract {
             for query in [RowQuery(), RowQuery(serviceDigest: SampleRows.digest(1)), .leadingKey(of: SampleRows.row(account: 1))] {
                 var count = 0
                 try store.read { reading throws(KeychainFailure) in
-                    try reading.forEachRow(matching: query, includingSecrets: false) { _ in
+                    _ = try reading.forEachRow(matching: query, includingSecrets: false) { _ in
                         count += 1
                         return count == 2 ? .stop : .proceed
                     }
@@ -62,7 +74,7 @@ extension ItemStoreContract {
             try store.insert([SampleRows.row(account: 1)])
             findings.expectFailure(.decode, "a failing search") { () throws(KeychainFailure) in
                 try store.read { reading throws(KeychainFailure) in
-                    try reading.forEachRow(matching: RowQuery(), includingSecrets: false) { _ throws(KeychainFailure) in
+                    _ = try reading.forEachRow(matching: RowQuery(), includingSecrets: false) { _ throws(KeychainFailure) in
                         throw KeychainFailure(.decode, "thrown by the closure")
                     }
                 }

@@ -10,6 +10,7 @@ struct BrokenStore: ItemStore {
         case reversesRows, handsOutSecrets, passesOverStop, ignoresGroups, ignoresAttributes, ignoresKeybag, keepsFailedWrites
         case replacesTwins, losesKeptRows, countsTombstones, losesQuarantine
         case forgetsLocks, mixesUpLocks, countsNewestGeneration, beginsBatchesAnew, forgetsKeysOfQuarantine, losesGeneration
+        case concealsExcludedRows
     }
 
     private let good: InMemoryItemStore
@@ -53,21 +54,24 @@ private struct BrokenReading: ItemReading {
     let reading: any ItemReading
     let fault: BrokenStore.Fault?
 
+    @discardableResult
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> Bool {
         var query = query
         if fault == .ignoresGroups { query.accessGroupDigests = nil }
         if fault == .ignoresAttributes { query.attributeDigests = [] }
         var rows: [SealedRow] = []
-        try reading.forEachRow(matching: query, includingSecrets: includingSecrets || fault == .handsOutSecrets) { row in
+        let hasExcludedRow = try reading.forEachRow(matching: query, includingSecrets: includingSecrets || fault == .handsOutSecrets) {
+            row in
             rows.append(row)
             return .proceed
         }
         if fault == .reversesRows { rows.reverse() }
         for row in rows {
-            guard try body(row) == .proceed || fault == .passesOverStop else { return }
+            guard try body(row) == .proceed || fault == .passesOverStop else { break }
         }
+        return hasExcludedRow && fault != .concealsExcludedRows
     }
 
     func itemCount() throws(KeychainFailure) -> Int {
@@ -112,9 +116,10 @@ private struct BrokenWriting: ItemWriting {
 
     private var broken: BrokenReading { BrokenReading(reading: writing, fault: fault) }
 
+    @discardableResult
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> Bool {
         try broken.forEachRow(matching: query, includingSecrets: includingSecrets, body)
     }
 

@@ -74,7 +74,7 @@ extension SealedKeychain {
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             let query = RowQuery(isTombstone: false)
-            summary.unreadableCount += try reading.forEachReadableRow(matching: query, includingSecrets: true) {
+            let skipped = try reading.forEachReadableRow(matching: query, includingSecrets: true) {
                 row throws(KeychainFailure) in
                 let header = row.header
                 if header.accessibility.isThisDeviceOnly {
@@ -95,6 +95,7 @@ extension SealedKeychain {
                 }
                 return .proceed
             }
+            summary.unreadableCount += skipped.damagedPageRowCount
         }
         return summary
     }

@@ -116,6 +116,22 @@ extension SealedKeychain {
     }
 }
 
+extension SealedKeychain {
+    /// Verifies the rows that the search key finds, of a search that found no item because another condition excluded such rows.
+    ///
+    /// The excluding columns are not encrypted, so an attacker who can write the file could have altered them. Throws `.decode` if the tag
+    /// of a row is wrong, or cannot be verified because a newer version wrote the row.
+    func requireIntactExcludedRows(of search: RowSearch, in reading: any ItemReading) throws(KeychainFailure) {
+        guard let key = search.rowQuery.searchKey else { return }
+        try reading.forEachRow(matching: key, includingSecrets: true) { row throws(KeychainFailure) in
+            guard try cipher.isIntact(row) else {
+                throw KeychainFailure(.decode, "an item with this key was altered", cause: .damaged)
+            }
+            return .proceed
+        }
+    }
+}
+
 extension RowHeader {
     /// The row's access control, as far as this version can parse it.
     var accessControl: AccessControl {
@@ -188,10 +204,10 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> PersistentReference? {
         let header = row.header
         let samePrimaryKey = RowQuery(
-            itemClass: header.reference.itemClass, serviceDigest: header.serviceDigest, accountDigest: header.accountDigest,
-            remainingKeyDigest: header.remainingKeyDigest
+            serviceDigest: header.serviceDigest, accountDigest: header.accountDigest, remainingKeyDigest: header.remainingKeyDigest
         )
         var found: SealedRow?
+        // Without the class, which the digests contain: a row of another class was altered.
         try writing.forEachRow(matching: samePrimaryKey, includingSecrets: true) { other throws(KeychainFailure) in
             guard other.number != exceptNumber else { return .proceed }
             found = other

@@ -21,8 +21,12 @@ extension SealedKeychain {
 
         try write(sharesFlush: isShortWrite) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
-            try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
-                guard search.accepts(row.header) else { return .proceed }
+            var isExcluded = false
+            let hasExcludedRow = try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
+                guard search.accepts(row.header) else {
+                    isExcluded = true
+                    return .proceed
+                }
                 let opening = if let ready = prepared?.opening(of: row) { ready } else { try openForWriting(row, in: writing) }
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
@@ -37,7 +41,10 @@ extension SealedKeychain {
                 found.append((row, opening))
                 return .proceed
             }
-            guard !found.isEmpty else { throw absence }
+            guard !found.isEmpty else {
+                if isExcluded || hasExcludedRow { try requireIntactExcludedRows(of: search, in: writing) }
+                throw absence
+            }
             for (row, opening) in found {
                 switch opening {
                 case .opened(let opened):
@@ -60,12 +67,15 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> PreparedReplacement? {
         try store.read { reading throws(KeychainFailure) in
             var rows: [SealedRow] = []
-            try reading.forEachRow(matching: search.rowQuery, includingSecrets: isShortWrite) { row throws(KeychainFailure) in
-                if search.accepts(row.header) { rows.append(row) }
+            var isExcluded = false
+            let hasExcludedRow = try reading.forEachRow(matching: search.rowQuery, includingSecrets: isShortWrite) {
+                row throws(KeychainFailure) in
+                if search.accepts(row.header) { rows.append(row) } else { isExcluded = true }
                 return .proceed
             }
             guard let first = rows.first else {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+                if isExcluded || hasExcludedRow { try requireIntactExcludedRows(of: search, in: reading) }
                 throw absence
             }
             return isShortWrite && rows.count == 1 ? prepare(request, of: first, search, in: reading) : nil

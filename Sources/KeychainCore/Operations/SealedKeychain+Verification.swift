@@ -93,14 +93,14 @@ extension SealedKeychain {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             }
             report.quarantinedCount = try reading.quarantinedRows().count
-            let damagedPageRowCount = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
+            let skipped = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 report.checkedCount += 1
                 if let finding = try check(row, in: reading, countingLockedIn: &report.lockedCount) { report.findings.append(finding) }
                 return .proceed
             }
-            report.checkedCount += damagedPageRowCount
-            report.damagedPageRowCount = damagedPageRowCount
+            report.checkedCount += skipped.damagedPageRowCount
+            report.damagedPageRowCount = skipped.damagedPageRowCount
         }
         return report
     }

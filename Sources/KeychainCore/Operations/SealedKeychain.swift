@@ -160,13 +160,18 @@ extension SealedKeychain {
         var firstUnreadable: KeychainFailure?
         var needs = AuthenticationNeeds()
         var unauthenticatedCount = 0
+        var hasExcludedRow = false
         try store.read { reading throws(KeychainFailure) in
-            let damagedPageRowCount = try reading.forEachReadableRow(
+            let skipped = try reading.forEachReadableRow(
                 matching: search.rowQuery, includingSecrets: request.includesSecrets
             ) {
                 row throws(KeychainFailure) in
-                guard search.accepts(row.header) else { return .proceed }
-                if request.authentication.interaction == .skippingItems, row.header.constraints != nil { return .proceed }
+                guard search.accepts(row.header),
+                    request.authentication.interaction != .skippingItems || row.header.constraints == nil
+                else {
+                    hasExcludedRow = true
+                    return .proceed
+                }
                 switch try opensSecretAlone
                     ? openSecret(of: row, in: reading)
                     : open(row, includingSecret: request.includesSecrets, keeping: kept, in: reading)
@@ -204,9 +209,12 @@ extension SealedKeychain {
                     throw failure
                 }
             }
-            guard damagedPageRowCount > 0 else { return }
-            unreadableCount += damagedPageRowCount
-            firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
+            if skipped.damagedPageRowCount > 0 {
+                unreadableCount += skipped.damagedPageRowCount
+                firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
+            } else if hasExcludedRow || skipped.hasExcludedRow, items.isEmpty, unauthenticatedCount == 0 {
+                try requireIntactExcludedRows(of: search, in: reading)
+            }
         }
         if request.failsIfUnreadable, let firstUnreadable { throw firstUnreadable }
         guard needs.isEmpty else { throw .authenticationRequired(needs) }
@@ -232,8 +240,12 @@ extension SealedKeychain {
 
         try write(sharesFlush: search.isSelective && isShortWrite(secret: nil)) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
-            try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
-                guard search.accepts(row.header) else { return .proceed }
+            var isExcluded = false
+            let hasExcludedRow = try writing.forEachRow(matching: search.rowQuery, includingSecrets: true) { row throws(KeychainFailure) in
+                guard search.accepts(row.header) else {
+                    isExcluded = true
+                    return .proceed
+                }
                 var kept = row
                 let opening = try openForWriting(row, in: writing)
                 switch opening {
@@ -246,7 +258,10 @@ extension SealedKeychain {
                 found.append((kept, opening))
                 return .proceed
             }
-            guard !found.isEmpty else { throw KeychainFailure(.itemNotFound, "no such item to delete") }
+            guard !found.isEmpty else {
+                if isExcluded || hasExcludedRow { try requireIntactExcludedRows(of: search, in: writing) }
+                throw KeychainFailure(.itemNotFound, "no such item to delete")
+            }
             for (row, opening) in found { try delete(row, opening, as: request, in: writing) }
         }
     }

@@ -50,9 +50,8 @@ extension ItemReading {
     /// The default for stores without damaged parts.
     package func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) -> Int {
-        try forEachRow(matching: query, includingSecrets: includingSecrets, body)
-        return 0
+    ) throws(KeychainFailure) -> SkippedRows {
+        SkippedRows(hasExcludedRow: try forEachRow(matching: query, includingSecrets: includingSecrets, body))
     }
 }
 
@@ -70,17 +69,20 @@ package protocol ItemReading: LockEpochReading {
     /// Calls `body` with each matching row in ascending order of number, until it returns `.stop`.
     ///
     /// `includingSecrets: false` leaves `sealedSecret` empty. `body` may change the stored row that it was called with, and no other.
+    ///
+    /// Returns whether the search key of the query (`RowQuery.searchKey`) led to a row that another condition excludes. The column that
+    /// excludes the row may have been altered. Always false for a query without a search key.
+    @discardableResult
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure)
+    ) throws(KeychainFailure) -> Bool
 
     /// Calls `body` as `forEachRow` does, but skips damaged pages instead of failing.
     ///
-    /// A row of which only the secret is in a damaged page is passed with an empty `sealedSecret`, which no key opens. Returns the maximum
-    /// number of rows of which nothing could be read.
+    /// A row of which only the secret is in a damaged page is passed with an empty `sealedSecret`, which no key opens.
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) -> Int
+    ) throws(KeychainFailure) -> SkippedRows
 
     /// Returns the number of rows without tombstones.
     func itemCount() throws(KeychainFailure) -> Int
@@ -180,6 +182,30 @@ package struct RowQuery: Sendable {
         self.accessibility = accessibility
         self.isSynchronizable = isSynchronizable
         self.isTombstone = isTombstone
+    }
+}
+
+extension RowQuery {
+    /// The conditions by which an index finds a few rows: an identifier, or a service and an account.
+    ///
+    /// Nil if the query has neither.
+    package var searchKey: RowQuery? {
+        if let id { return RowQuery(id: id) }
+        guard let serviceDigest, let accountDigest else { return nil }
+        return RowQuery(serviceDigest: serviceDigest, accountDigest: accountDigest, remainingKeyDigest: remainingKeyDigest)
+    }
+}
+
+/// The rows that a search did not pass to its closure although they may be wanted.
+package struct SkippedRows: Sendable {
+    /// The maximum number of rows of which nothing could be read.
+    package var damagedPageRowCount = 0
+    /// The result of `ItemReading.forEachRow`.
+    package var hasExcludedRow = false
+
+    package init(damagedPageRowCount: Int = 0, hasExcludedRow: Bool = false) {
+        self.damagedPageRowCount = damagedPageRowCount
+        self.hasExcludedRow = hasExcludedRow
     }
 }
 

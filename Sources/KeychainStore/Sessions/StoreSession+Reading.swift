@@ -3,17 +3,20 @@ internal import KeychainCore
 internal import KeychainSystem
 
 extension StoreSession: ItemReading {
+    @discardableResult
     func forEachRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) {
+    ) throws(KeychainFailure) -> Bool {
         var numbers: [Int64]
+        var hasExcludedRow = false
         switch SearchPlan(query, includingSecrets: includingSecrets) {
         case .selectiveRows(let name):
             let found = try selectiveRows(name, matching: query, includingSecrets: includingSecrets)
-            guard let first = found.first else { return }
+            hasExcludedRow = found.hasExcludedRow
+            guard let first = found.first else { return hasExcludedRow }
             if found.others.isEmpty {
                 _ = try body(first)
-                return
+                return hasExcludedRow
             }
             numbers = found.others
             if let number = first.number { numbers.append(number) }
@@ -23,24 +26,26 @@ extension StoreSession: ItemReading {
         numbers.sort()
         for number in numbers {
             guard let row = try row(number, matching: query, includingSecrets: includingSecrets) else { continue }
-            guard try body(row) == .proceed else { return }
+            guard try body(row) == .proceed else { break }
         }
+        return hasExcludedRow
     }
 
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
-    ) throws(KeychainFailure) -> Int {
+    ) throws(KeychainFailure) -> SkippedRows {
         var last: Int64?
         do throws(KeychainFailure) {
-            try forEachRow(matching: query, includingSecrets: includingSecrets) { row throws(KeychainFailure) in
+            let hasExcludedRow = try forEachRow(matching: query, includingSecrets: includingSecrets) { row throws(KeychainFailure) in
                 last = row.number
                 return try body(row)
             }
-            return 0
+            return SkippedRows(hasExcludedRow: hasExcludedRow)
         } catch {
             guard error.isDamage, health.transactionFailure?.isDamage == true else { throw error }
         }
-        return try salvage(matching: query, includingSecrets: includingSecrets, after: last, body)
+        let count = try salvage(matching: query, includingSecrets: includingSecrets, after: last, body)
+        return SkippedRows(damagedPageRowCount: count, hasExcludedRow: query.searchKey != nil)
     }
 
     /// Continues a search that a damaged page ended: lists the rows from an index and reads each one separately.
@@ -98,25 +103,30 @@ extension StoreSession: ItemReading {
         }
     }
 
-    /// Returns the first row that matches, and the numbers of the others, which are rare.
+    /// Returns the first row that matches, the numbers of the others, which are rare, and whether the search key led to rows that do not
+    /// match.
     private func selectiveRows(
         _ name: StoreStatement, matching query: RowQuery, includingSecrets: Bool
-    ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64]) {
+    ) throws(KeychainFailure) -> (first: SealedRow?, others: [Int64], hasExcludedRow: Bool) {
         try beginReadTransaction()
         let statement = try connection.statement(name)
         defer { statement.reset() }
         statement.bindKey(of: query)
         var first: SealedRow?
         var others: [Int64] = []
+        var hasExcludedRow = false
         while try statement.step() {
-            guard statement.rowMatches(query) else { continue }
+            guard statement.rowMatches(query) else {
+                hasExcludedRow = true
+                continue
+            }
             if first == nil {
                 first = statement.row(includingSecret: includingSecrets, foundBy: query)
             } else {
                 others.append(statement.rowNumber)
             }
         }
-        return (first, others)
+        return (first, others, hasExcludedRow)
     }
 
     private func numbers(

@@ -114,7 +114,7 @@ struct HeldPayloadTests {
     private func rows(_ home: String) throws -> [SealedRow] {
         var rows: [SealedRow] = []
         try OpenedStore(home: home).store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row in
+            _ = try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row in
                 rows.append(row)
                 return .proceed
             }

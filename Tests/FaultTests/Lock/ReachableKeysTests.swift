@@ -38,7 +38,7 @@ struct ReachableKeysTests {
     private func protectedRow(of opened: OpenedStore) throws -> SealedRow {
         var rows: [SealedRow] = []
         try opened.store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+            _ = try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
                 if row.header.constraints != nil { rows.append(row) }
                 return .proceed
             }
@@ -110,7 +110,7 @@ struct OldCopyTests {
         var attempt = Attempt()
         let keybag = old.keybag
         try present.store.read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+            _ = try reading.forEachRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
                 var accounts: Set<String> = []
                 for generation in 1...max(row.header.classKeyGeneration, keybag.currentPasscodeGeneration) {
                     let account = try? keybag.withClassKey(for: row.header.accessibility, generation: generation) {

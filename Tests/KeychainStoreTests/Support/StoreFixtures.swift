@@ -65,7 +65,7 @@ extension ItemStore {
     func rows(_ query: RowQuery = RowQuery()) throws(KeychainFailure) -> [SealedRow] {
         var rows: [SealedRow] = []
         try read { reading throws(KeychainFailure) in
-            try reading.forEachRow(matching: query, includingSecrets: true) { row in
+            _ = try reading.forEachRow(matching: query, includingSecrets: true) { row in
                 rows.append(row)
                 return .proceed
             }
