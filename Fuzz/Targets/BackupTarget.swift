@@ -36,7 +36,7 @@ final class BackupTarget: FuzzTarget {
         keys = try BackupKeys.derive(from: FixedKeys.passcode(), Self.record(), backupID: Self.id)
         header = BackupHeader(id: Self.id, passcode: try Self.record(), creationDate: 7, authenticatedBy: keys)
         file.bytes = header.encoded
-        reader = try BackupReader(password: FixedKeys.passcode(), source: file.read)
+        reader = try BackupReader(header, password: FixedKeys.passcode(), source: file.read)
     }
 
     private static let id = Identifier128(high: 8, low: 9)

@@ -192,6 +192,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case useNewerVersion
     /// Choose another output file; the keychain itself is intact.
     case writeElsewhere
+    /// Accept the cost of a key derivation, if the file comes from a trusted source.
+    case acceptCost
     /// End the other process that uses the keychain.
     case closeElsewhere
     /// Repair the files: some of their checksums are wrong.

@@ -212,6 +212,8 @@ extension CommandFailure {
                 Nothing was changed. Check that KEYCHAIN_TPM_TCTI names the TPM and that this user is in the group tss. If the TPM is \
                 lost, run `valet recovery use`.
                 """
+            case .acceptCost:
+                "Nothing was restored. If the backup comes from you, add --accept-cost."
             case .writeElsewhere:
                 "The keychain was not changed. Choose a path in an existing, writable directory with free space."
             }

@@ -47,7 +47,7 @@ struct BackupFile {
     }
 
     func contents(password: String = passwordText) throws -> Contents {
-        let reader = try BackupReader(password: PasscodeStore.code(password), source: source)
+        let reader = try BackupReader(header, password: PasscodeStore.code(password), source: source)
         var contents = Contents()
         contents.summary = try reader.forEachItem { contents.items.append($0) }
         return contents

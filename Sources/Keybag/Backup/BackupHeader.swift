@@ -18,6 +18,11 @@ package struct BackupHeader: Sendable {
     let passcode: PasscodeRecord
     let encoded: [UInt8]
 
+    /// The cost of verifying the password.
+    ///
+    /// Only verifying the password authenticates it.
+    package var cost: PasscodeCost { passcode.cost }
+
     static let chunkByteCount = 65_536
     /// The size in version 1.
     static let byteCount = 118

@@ -10,11 +10,12 @@ package final class BackupReader {
 
     /// Derives the keys and verifies the password.
     ///
-    /// Slow: the header determines the cost.
+    /// Slow: the header determines the cost, so the caller checks it first.
     ///
-    /// Throws the errors of `BackupHeader.init(from:)`, and `.authFailed` if the password is wrong.
-    package init(password: borrowing Passcode, source: @escaping BackupSource) throws(KeychainFailure) {
-        let header = try BackupHeader(from: source)
+    /// Throws `.authFailed` if the password is wrong.
+    package init(
+        _ header: BackupHeader, password: borrowing Passcode, source: @escaping BackupSource
+    ) throws(KeychainFailure) {
         let keys = try BackupKeys.derive(from: password, header.passcode, backupID: header.id)
         guard header.isAuthentic(by: keys) else { throw Self.wrongPassword() }
         self.header = header

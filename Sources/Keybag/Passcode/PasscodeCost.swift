@@ -21,6 +21,12 @@ package struct PasscodeCost: Hashable, Sendable {
     /// The memory of one derivation in bytes: 128 · N · r.
     package var memoryByteCount: Int { Int(blockSize) << (Int(roundsExponent) + 7) }
 
+    /// Whether this cost needs more memory than `other`, or more work: the memory is filled `parallelism` times.
+    package func exceeds(_ other: PasscodeCost) -> Bool {
+        memoryByteCount > other.memoryByteCount
+            || memoryByteCount * Int(parallelism) > other.memoryByteCount * Int(other.parallelism)
+    }
+
     /// Nil outside these bounds: N at least 2^10, and below 2^(16 · r) as scrypt requires; r from 1 to 16; p from 1 to 16; at most
     /// 1 GiB of memory, and p times the memory at most 4 GiB.
     package init?(roundsExponent: UInt8, blockSize: UInt32, parallelism: UInt32) {

@@ -49,6 +49,10 @@ extension SealedKeychain {
                     KeychainFailure(.decode, "an item has access control that this version does not know", cause: .newerVersion))
             }
             constraint = record.constraint
+            // The row names the cost of the key derivation, so it is authenticated before anything is derived.
+            if constraintKeys.applicationPassword != nil, try !hasCorrectTag(row, in: reading) {
+                return .damaged(KeychainFailure(.decode, "an item with a password was altered", cause: .damaged))
+            }
         }
         let generation = header.classKeyGeneration
         guard keys.availability(of: header.accessibility, generation: generation, lockEpoch: reading) != .missing else {
@@ -60,6 +64,24 @@ extension SealedKeychain {
         } catch {
             return try Self.classify(error, header, constraint)
         }
+    }
+
+    /// Whether the tag of a row is correct.
+    ///
+    /// The tag covers the secret, so a row that was read without its secret is read again.
+    private func hasCorrectTag(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> Bool {
+        guard row.sealedSecret.isEmpty else { return try cipher.isIntact(row) }
+        var isCorrect = false
+        do throws(KeychainFailure) {
+            try reading.forEachRow(matching: RowQuery(id: row.header.reference.id), includingSecrets: true) {
+                complete throws(KeychainFailure) in
+                if complete.header == row.header { isCorrect = try cipher.isIntact(complete) }
+                return .stop
+            }
+        } catch {
+            guard error.isDamage else { throw error }
+        }
+        return isCorrect
     }
 
     /// The provider of a class key.
@@ -101,10 +123,6 @@ extension SealedKeychain {
     /// The row must have been read with its secret, which the row tag covers. A row with a wrong tag is damaged, whatever its columns
     /// claim about version and generation.
     func openForWriting(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> RowOpening {
-        // Checked before the application password is derived, because the cost in an altered row could be high.
-        if row.header.constraints != nil, row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) {
-            return .damaged(KeychainFailure(.decode, "an item is damaged"))
-        }
         let opening = try open(row, includingSecret: true, in: reading)
         switch opening {
         case .unsupported, .locked, .needsAuthentication:

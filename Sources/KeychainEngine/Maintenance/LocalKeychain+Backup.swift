@@ -37,25 +37,40 @@ extension LocalKeychain {
 
     /// Checks that there is a backup at a path, as far as that is possible without its password.
     ///
+    /// The cost of verifying the password is in the file and is not authenticated before the password was verified. A cost above the usual
+    /// one, which is the standard cost or that of the policy, is refused unless `acceptingCost` is true.
+    ///
     /// Throws `.itemNotFound` if there is no file, `.decode` for a file that is not a backup or is damaged, `.notAvailable` for a file
-    /// that cannot be read or has a newer version, and `.unimplemented` for a keychain in memory.
-    package func checkBackup(atPath path: String) throws(KeychainFailure) {
-        let file = try existingFile(atPath: path)
-        _ = try BackupHeader { (offset, byteCount) throws(KeychainFailure) in try file.read(at: offset, byteCount: byteCount) }
+    /// that cannot be read, has a newer version, or has a cost that is not accepted, and `.unimplemented` for a keychain in memory.
+    package func checkBackup(atPath path: String, acceptingCost: Bool = false) throws(KeychainFailure) {
+        _ = try header(of: try existingFile(atPath: path), acceptingCost: acceptingCost)
+    }
+
+    private func header(of file: BackupFile, acceptingCost: Bool) throws(KeychainFailure) -> BackupHeader {
+        let header = try BackupHeader(from: file.read)
+        let cost = header.cost
+        guard !acceptingCost, cost.exceeds(.standard) else { return header }
+        let usual = try backend.passcodePolicy().cost
+        guard cost.exceeds(usual) else { return header }
+        let times = cost.parallelism == 1 ? "" : ", \(cost.parallelism) times"
+        throw KeychainFailure(
+            .notAvailable,
+            "checking the password of the backup needs \(cost.memoryByteCount >> 20) MiB of memory\(times), more than the usual "
+                + "\(max(usual.memoryByteCount, PasscodeCost.standard.memoryByteCount) >> 20) MiB",
+            subject: .backup, cause: .costRefused, remedy: .acceptCost)
     }
 
     /// Restores all items of a backup in one transaction; creates the keychain if there is none.
     ///
     /// The whole file is checked before anything is written. Older items never replace newer ones. With `dryRun` nothing is written.
-    /// Throws as `checkBackup` does, `.authFailed` if the password is wrong, and `.interactionNotAllowed` unless the keychain is
+    /// `acceptingCost` and the errors are those of `checkBackup`. Also throws `.authFailed` if the password is wrong, and `.interactionNotAllowed` unless the keychain is
     /// unlocked.
     package func restoreBackup(
-        atPath path: String, password: borrowing Passcode, dryRun: Bool
+        atPath path: String, password: borrowing Passcode, dryRun: Bool, acceptingCost: Bool = false
     ) throws(KeychainFailure) -> RestoreSummary {
         let file = try existingFile(atPath: path)
-        let reader = try BackupReader(password: password) { (offset, byteCount) throws(KeychainFailure) in
-            try file.read(at: offset, byteCount: byteCount)
-        }
+        let header = try header(of: file, acceptingCost: acceptingCost)
+        let reader = try BackupReader(header, password: password, source: file.read)
         let itemCount = try reader.forEachItem { _ in }.savedCount
         guard itemCount > 0 else { return RestoreSummary() }
         do throws(KeychainFailure) {

@@ -76,6 +76,9 @@ struct BackupRestoreCommand: ParsableCommand {
         discussion: """
             Restores everything, or nothing if the file is damaged. An existing item is replaced only by a newer one; items that are kept are \
             listed. The backup must be a regular file, not a pipe, because it is read more than once.
+
+            Checking the password takes the memory that the file names. If that is more than the usual 64 MiB, or than the memory in the passcode \
+            policy of this machine, the command says how much and requires --accept-cost.
             """
     )
 
@@ -84,6 +87,9 @@ struct BackupRestoreCommand: ParsableCommand {
 
     @Flag(help: "Show what would be restored, without changing anything.")
     var dryRun = false
+
+    @Flag(help: "Accept that checking the password takes more memory than usual, up to 1 GiB.")
+    var acceptCost = false
 
     @OptionGroup
     var password: BackupPasswordOption
@@ -98,11 +104,13 @@ struct BackupRestoreCommand: ParsableCommand {
         try BackupPath.requireReadable(path)
         let session = try CommandSession.forWholeKeychain(passcode: unlocking)
         // Checked before the password is prompted for.
-        try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in try session.keychain.checkBackup(atPath: path) }
+        try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
+            try session.keychain.checkBackup(atPath: path, acceptingCost: acceptCost)
+        }
         try session.requireUnlocked()
         let password = try PasscodeInput.password.orPrompt(given)
         let summary = try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
-            try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun)
+            try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun, acceptingCost: acceptCost)
         }
         try StandardOutput.write(
             Self.lines(summary, dryRun: dryRun), afterAction: dryRun ? "nothing was changed" : "the backup was restored")
