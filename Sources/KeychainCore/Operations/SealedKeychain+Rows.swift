@@ -9,6 +9,7 @@ enum RowOpening {
     case damaged(KeychainFailure)
     /// Written by a newer version, or under a class key that this keybag does not have. Never overwritten.
     case unsupported(KeychainFailure)
+    /// The class key is locked. A key that could not be loaded for another reason is no state of the row: that failure is thrown.
     case locked(KeychainFailure)
     /// The row's access control is not satisfied. The failure has the `needs`, or none if it can never be satisfied on this platform.
     case needsAuthentication(KeychainFailure)
@@ -107,10 +108,10 @@ extension SealedKeychain {
             return .needsAuthentication(.authenticationRequired(needs))
         }
         switch failure.status {
-        // The passcode that the item requires anyway releases the class key too.
+        // The passcode that the item requires anyway releases the class key too, even if the holder fails.
         case .interactionNotAllowed where constraint?.needsPresence == true:
             return .needsAuthentication(.authenticationRequired(needsClassKey))
-        case .interactionNotAllowed: return .locked(failure)
+        case .interactionNotAllowed where failure.cause == .locked: return .locked(failure)
         case .decode: return .damaged(failure)
         // The constraint can never be satisfied on this platform; the row is not damaged.
         case .authFailed: return .needsAuthentication(failure)
