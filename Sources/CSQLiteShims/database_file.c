@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum of a page, and the calls on a main database file. Only calls that read, write, or control the file do more than pass on.
-   On-disk-format.md specifies the checksum. */
+/* The checksum of a page, and the calls on a main database file. Only read, write, and file control do more than forward the
+   call. On-disk-format.md specifies the checksum. */
 #include "database_file.h"
 
 #include <pthread.h>

@@ -114,8 +114,8 @@ package enum EntitlementsFile {
 
     /// Returns the text of a file without its XML declaration.
     ///
-    /// Refuses a file in another encoding than UTF-8, in which its containers could not be counted, and a file with too many of them. All
-    /// are counted, and not the levels: what follows an opening that is not one, for example in a comment, cannot lower the count.
+    /// Refuses a file in another encoding than UTF-8, in which its containers could not be counted, and a file with too many of them.
+    /// Counts all containers instead of nesting levels, because a closing tag inside a comment would lower the level.
     private static func text(of data: Data, _ path: String) throws(KeychainFailure) -> Substring {
         guard !data.contains(0), let whole = String(data: data, encoding: .utf8) else {
             throw failure("the entitlements file \(path) is not UTF-8 text", path)

@@ -62,7 +62,7 @@ final class WriterQueue: Sendable {
     /// Removes and returns the request that has waited longest, if it may join the current writer's transaction.
     ///
     /// If the queue is empty, waits until the deadline for a request to arrive.
-    func dequeueShareable(untilNanoseconds deadline: UInt64) -> WriteRequest? {
+    func waitForShareable(untilNanoseconds deadline: UInt64) -> WriteRequest? {
         while true {
             let (found, isEmpty) = state.withLock { state -> (WriteRequest?, Bool) in
                 guard let first = state.waiting.first else {
@@ -82,7 +82,7 @@ final class WriterQueue: Sendable {
     }
 
     /// Removes and returns the request that has waited longest, if it may join the current writer's transaction.
-    func dequeueShareable() -> WriteRequest? {
+    func nextShareable() -> WriteRequest? {
         state.withLock { $0.waiting.first?.sharesFlush == true ? $0.waiting.removeFirst() : nil }
     }
 
@@ -185,8 +185,8 @@ struct WriteGroup {
     /// Runs each waiting request in a savepoint of its own, and those that arrive while more are expected.
     ///
     /// Returns false if the transaction was lost.
-    mutating func join(_ session: StoreSession, from queue: WriterQueue) -> Bool {
-        var first = queue.dequeueShareable()
+    mutating func collectRequests(into session: StoreSession, from queue: WriterQueue) -> Bool {
+        var first = queue.nextShareable()
         // Without other writers, skip reading the clock.
         guard first != nil || session.pacing.expectedCount > 0 else { return true }
         let start = MonotonicClock.nowNanoseconds()
@@ -207,7 +207,7 @@ struct WriteGroup {
     }
 
     private func next(from queue: WriterQueue, _ pacing: GroupCommitPacing, waitEndNanoseconds: UInt64) -> WriteRequest? {
-        members.count < pacing.expectedCount ? queue.dequeueShareable(untilNanoseconds: waitEndNanoseconds) : queue.dequeueShareable()
+        members.count < pacing.expectedCount ? queue.waitForShareable(untilNanoseconds: waitEndNanoseconds) : queue.nextShareable()
     }
 
     func answer(_ outcome: Outcome) {

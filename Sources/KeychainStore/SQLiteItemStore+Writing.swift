@@ -78,7 +78,7 @@ extension SQLiteItemStore {
                 try session.checkFormat()
                 let verified = session.verifiedFiles
                 try body(session)
-                if sharesFlush, session.health.transactionFailure == nil, !group.join(session, from: writerQueue) {
+                if sharesFlush, session.health.transactionFailure == nil, !group.collectRequests(into: session, from: writerQueue) {
                     session.rollBack()
                     return false
                 }
@@ -101,12 +101,14 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Runs `body` with the writer's connection, if no other thread is writing.
-    func withWriter(_ body: (_ session: StoreSession) -> Void) throws(KeychainFailure) {
-        let deadline = writeDeadline()
-        guard writerQueue.tryAcquire() else { throw writeTimeoutFailure }
+    /// Runs `body` with the writer's connection.
+    ///
+    /// Returns false if another thread is writing.
+    func withIdleWriter(_ body: (_ session: StoreSession) -> Void) throws(KeychainFailure) -> Bool {
+        guard writerQueue.tryAcquire() else { return false }
         defer { writerQueue.release() }
-        try withSession(deadlineNanoseconds: deadline) { session in body(session) }
+        try withSession(deadlineNanoseconds: writeDeadline()) { session in body(session) }
+        return true
     }
 
     private func withSession<Result>(

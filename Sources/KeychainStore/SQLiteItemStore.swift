@@ -18,8 +18,8 @@ internal import Synchronization
 /// | `BusyHandler.wait` (called by SQLite) | a lock of another connection | the deadline passes |
 /// | `SQLiteConnection.copyDatabase` | the copy, while the source is locked | `BusyHandler.wait` returns false at the deadline |
 /// | `WriterQueue.wait` | the wait for an answer, if a writer already runs the request at the deadline | that writer answers after its flush |
-/// | `WriterQueue.dequeueShareable` | waits for one more request | its deadline is at most 2 ms away |
-/// | `WriteGroup.join` | runs one request each time | at most 64 requests and 2 ms |
+/// | `WriterQueue.waitForShareable` | waits for one more request | its deadline is at most 2 ms away |
+/// | `WriteGroup.collectRequests` | runs one request each time | at most 64 requests and 2 ms |
 /// | `SQLiteItemStore.perform` | a write that was rolled back because of its group | runs at most twice: the second time it is alone |
 /// | `LockedDatabase.lock` | the lock on a file to repair | the deadline passes |
 /// | `StoreRepair.unusedName` | the next number for a file name | each existing file is skipped once |
@@ -52,7 +52,7 @@ package final class SQLiteItemStore: ItemStore {
         OpenStores.insert(self)
         guard scrubPending else { return }
         // Best effort: a later write or open retries.
-        try? withWriter { session in finishScrub(on: session) }
+        _ = try? withIdleWriter { session in finishScrub(on: session) }
     }
 
     deinit { OpenStores.remove(self) }
@@ -128,7 +128,7 @@ package final class SQLiteItemStore: ItemStore {
             }
             return result
         } catch {
-            // With a lost file, other processes change what this connection reads without its knowledge.
+            // After a file was lost, other processes write to a different file than this connection reads.
             guard session.health.isBroken, session.immutableFile == nil, !session.lostFiles.isEmpty else { throw error }
             throw abandonLostFiles(of: session)
         }

@@ -265,7 +265,7 @@ struct StoreReplacement {
         let lock = try LockedDatabase(copy.path, until: deadline)
         do throws(KeychainFailure) {
             if let originalPath { try throwingFailure { () throws(Errno) in try linkOriginal(originalPath) } }
-            try throwingFailure { () throws(Errno) in try takeName() }
+            try throwingFailure { () throws(Errno) in try moveCopyIntoPlace() }
         } catch {
             if let originalPath { unlinkOriginal(originalPath) }
             throw error
@@ -283,8 +283,8 @@ struct StoreReplacement {
         withExtendedLifetime(lock) {}
     }
 
-    /// Without an original file, fails if there is one now.
-    private func takeName() throws(Errno) {
+    /// Renames the copy to the name of the store; without an original file, fails if there is one now.
+    private func moveCopyIntoPlace() throws(Errno) {
         guard originalPath == nil else { return try FileSystem.rename(copy.path, to: location.path) }
         try FileSystem.link(copy.path, as: location.path)
         FileSystem.tryUnlink(copy.path)
@@ -298,7 +298,7 @@ struct StoreReplacement {
         try FileSystem.flush(location.directory)
     }
 
-    /// Removes the second names that were created here: those that lead to the same file as the first.
+    /// Removes the hard links that `linkOriginal` created.
     private func unlinkOriginal(_ originalPath: String) {
         for suffix in [""] + RepairCopy.logSuffixes where FileSystem.isSameFile(location.path + suffix, originalPath + suffix) {
             FileSystem.tryUnlink(originalPath + suffix)

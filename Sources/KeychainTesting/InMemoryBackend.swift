@@ -6,7 +6,7 @@ internal import KeychainEngine
 
 /// A keychain in memory, as one program sees it: the engine's rules, encryption, and lock, without a file.
 ///
-/// Several programs can share one: see `entitled(to:)`.
+/// Several programs can share one: see `InMemoryKeychain.sharedWithProgram(entitledTo:)`.
 struct InMemoryBackend: KeychainBackend {
     /// The state that the programs share.
     struct Storage: Sendable {

@@ -30,8 +30,6 @@ package struct BackupSummary: Hashable, Sendable {
     package var unreadableCount = 0
 
     package init() {}
-
-    package var omittedCount: Int { thisDeviceOnlyCount + constrainedCount + unreadableCount }
 }
 
 /// The result of restoring a backup, or of its preview.
@@ -181,7 +179,7 @@ private struct ItemRestorer {
 
     private mutating func add(_ item: BackupItem) throws(KeychainFailure) {
         var reference = item.reference
-        // The item with this reference was moved to another primary key since. Both stay, and that one keeps the reference.
+        // Another item has this reference: it was moved to another key. It keeps the reference; the restored item gets a new one.
         if try firstRow(RowQuery(itemClass: reference.itemClass, id: reference.id)) != nil {
             reference = PersistentReference(itemClass: reference.itemClass, id: .random())
         }

@@ -14,10 +14,10 @@ extension SealedKeychain {
         try entitlements.requireNoToken(request.changes)
         if let control = request.accessControl { try entitlements.requireStorable(control, isSynchronizable: false) }
         let search = try RowSearch(query, groups: groups, using: digests)
-        let absence = KeychainFailure(.itemNotFound, "no such item to update")
+        let notFoundFailure = KeychainFailure(.itemNotFound, "no such item to update")
         let isShortWrite = search.isSelective && isShortWrite(secret: request.secret)
         let prepared =
-            search.isSelective ? try searchBeforeWriting(request, search, isShortWrite: isShortWrite, orThrow: absence) : nil
+            search.isSelective ? try searchBeforeWriting(request, search, isShortWrite: isShortWrite, orThrow: notFoundFailure) : nil
 
         try write(sharesFlush: isShortWrite) { writing throws(KeychainFailure) in
             var found: [(SealedRow, RowOpening)] = []
@@ -43,7 +43,7 @@ extension SealedKeychain {
             }
             guard !found.isEmpty else {
                 if isExcluded || hasExcludedRow { try requireIntactExcludedRows(of: search, in: writing) }
-                throw absence
+                throw notFoundFailure
             }
             for (row, opening) in found {
                 switch opening {
@@ -61,9 +61,9 @@ extension SealedKeychain {
 
     /// Searches for the rows, and prepares the replacement if there is one row and the write is short.
     ///
-    /// A miss throws `absence` without waiting for the write lock.
+    /// A miss throws `notFoundFailure` without waiting for the write lock.
     private func searchBeforeWriting(
-        _ request: UpdateRequest, _ search: RowSearch, isShortWrite: Bool, orThrow absence: KeychainFailure
+        _ request: UpdateRequest, _ search: RowSearch, isShortWrite: Bool, orThrow notFoundFailure: KeychainFailure
     ) throws(KeychainFailure) -> PreparedReplacement? {
         try store.read { reading throws(KeychainFailure) in
             var rows: [SealedRow] = []
@@ -76,7 +76,7 @@ extension SealedKeychain {
             guard let first = rows.first else {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
                 if isExcluded || hasExcludedRow { try requireIntactExcludedRows(of: search, in: reading) }
-                throw absence
+                throw notFoundFailure
             }
             return isShortWrite && rows.count == 1 ? prepare(request, of: first, search, in: reading) : nil
         }
@@ -140,11 +140,11 @@ extension SealedKeychain {
         guard let secret = request.secret, namesWholePrimaryKey(request.query), let number = row.number else { throw failure }
         // An attacker who can write the file could have removed the row's access control. So if a passcode is set, the request must
         // specify the access control.
-        let claimed = row.header.accessControl
+        let storedControl = row.header.accessControl
         let isClear = row.header.constraints == nil && cipher.presencePublicKey == nil
         guard request.accessControl != nil || isClear else { throw failure }
-        let careful = AccessControl(Self.protection(inPlaceOf: claimed.accessibility), constraint: claimed.constraint)
-        let control = request.protection(inPlaceOf: careful)
+        let strictControl = AccessControl(Self.protection(inPlaceOf: storedControl.accessibility), constraint: storedControl.constraint)
+        let control = request.protection(inPlaceOf: strictControl)
         let new = try sealedFromRequest(row, as: request, secret: secret, control: control, in: writing)
         try writing.quarantine(number: number, at: clock.now())
         try removeConflictingRow(for: new, in: writing)
@@ -204,9 +204,9 @@ extension SealedKeychain {
     /// The protection class of a damaged item's replacement if the request names none.
     ///
     /// An attacker may have altered the class. It is used only if it is at least as strict as a new item's.
-    private static func protection(inPlaceOf claimed: ItemAccessibility) -> ItemAccessibility {
-        switch claimed {
-        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: claimed
+    private static func protection(inPlaceOf stored: ItemAccessibility) -> ItemAccessibility {
+        switch stored {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: stored
         case .afterFirstUnlock, .always: .whenUnlocked
         case .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly: .whenUnlockedThisDeviceOnly
         }

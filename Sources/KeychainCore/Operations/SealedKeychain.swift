@@ -29,11 +29,6 @@ package struct SealedKeychain: Keychain {
         self.log = log
     }
 
-    /// Returns the same keychain for a program with other entitlements.
-    package func entitled(to entitlements: Entitlements) -> SealedKeychain {
-        SealedKeychain(store: store, keys: keys, cipher: cipher, clock: clock, entitlements: entitlements, log: log)
-    }
-
     /// Returns the same keychain with another provider of its keys.
     package func with(keys: any KeyProvider) -> SealedKeychain {
         var keychain = self

@@ -149,7 +149,9 @@ extension ProcessMemoryKeys {
             self.epochSource = epochSource
         }
 
-        /// Replaces the source of the lock epoch by that of a store that a call has just read; the file of an earlier source may be gone.
+        /// Reads the lock epoch from this store from now on.
+        ///
+        /// The file of the previous one may have been deleted.
         mutating func recordEpochSource(by source: @escaping LockEpochSource) {
             epochSource = source
             unreadableSince = nil

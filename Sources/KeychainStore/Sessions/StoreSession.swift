@@ -21,7 +21,7 @@ final class StoreSession: @unchecked Sendable {
     private(set) var outcomeIsUnknown = false
     /// Whether the -wal file may still have to be emptied after a replacement of the keybag.
     ///
-    /// Only the writer uses this. It is true at first, so a new writer checks the store's mark.
+    /// Only the writer uses this. True for a new writer, which then reads `scrub_pending`.
     var mayNeedScrub = true
     /// Whether this session has just replaced the keybag.
     ///

@@ -94,9 +94,9 @@ struct QueryTemplate: @unchecked Sendable {
 
     init(_ entries: [String: Any]) {
         // Capacity for the entries that a call adds, so that completing the dictionary copies it once and never grows it.
-        var roomy = [String: Any](minimumCapacity: entries.count + 4)
-        roomy.merge(entries) { _, new in new }
-        self.entries = roomy
+        var withSpareCapacity = [String: Any](minimumCapacity: entries.count + 4)
+        withSpareCapacity.merge(entries) { _, new in new }
+        self.entries = withSpareCapacity
     }
 
     func with(_ more: [String: Any]) -> QueryTemplate {

@@ -248,7 +248,9 @@ final class ReusableAuthentication: @unchecked Sendable {
     /// A context and the number of calls that use it.
     private final class SharedContext {
         let context = LAContext()
-        /// Serializes calls: those that wait for the first prompt need none of their own, and each call sets its own reason.
+        /// Serializes calls.
+        ///
+        /// A call that waited for the first prompt reuses its authentication.
         let callLock = NSLock()
         var callCount = 0
         var isRetired = false

@@ -40,11 +40,12 @@ struct VerifyCommand: ParsableCommand {
             )
         }
         let checked = "\(Self.items(report.checkedCount)) checked"
-        if let failure = Self.failure(report, checked) { throw failure }
+        guard report.isSound else { throw Self.failure(report, checked) }
         try StandardOutput.writeLine("\(checked), none damaged.")
     }
 
-    private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure? {
+    /// The failure of a report that is not sound.
+    private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure {
         let damagedCount = report.findings.count + report.damagedPageRowCount
         if !report.structuralProblems.isEmpty {
             let items =
@@ -62,7 +63,6 @@ struct VerifyCommand: ParsableCommand {
                 .damaged, "\(checked), \(damagedCount) damaged; nothing was changed",
                 advice: "Restore a backup, replace the damaged items with `valet set`, or delete them with `valet remove`.")
         }
-        guard report.damagedKeybagCopyCount > 0 else { return nil }
         return CommandFailure(
             .damaged, "\(checked), none damaged, but \(KeychainDescription.damagedKeybagCopy)",
             advice: KeychainDescription.damagedKeybagCopyAdvice)

@@ -202,8 +202,8 @@ extension ResultParts {
 
 /// The mistake in a dictionary that determines the status.
 ///
-/// A dictionary has no order, so with several mistakes the status must not depend on the order of iteration. Mistakes in names come before
-/// those in types, these before those in values, and equal ones are in alphabetical order of their keys.
+/// A dictionary has no order, so with several mistakes the status must not depend on the order of iteration. Names rank before types,
+/// types before values; ties are broken by the key.
 struct FirstFault {
     enum Rank: Int {
         case name, type, value
