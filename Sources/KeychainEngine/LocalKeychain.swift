@@ -99,7 +99,7 @@ package final class LocalKeychain: Keychain {
     ///
     /// Failures get their context here: see `KeychainBackend.addingContext(to:)`.
     ///
-    /// These are all the retry loops between a call and the store, from the outermost to the innermost:
+    /// These are the retry loops of the engine, the system, and the TPM, from the outermost to the innermost:
     ///
     /// | Loop | Repeats when | Ends because |
     /// |---|---|---|
@@ -112,9 +112,10 @@ package final class LocalKeychain: Keychain {
     /// | `KernelKeyring.hold` | the user's quota is used up until the kernel frees removed keys | 250 rounds, 2 s |
     /// | `rewrapRows` | there are more rows under old class keys | each batch ends at a higher row number |
     /// | `KeyFile.renameUnusable` | a name is taken | 99 names |
+    /// | `work` in `CTPMShims/worker.c` | the TPM is busy | the timeout of the call expires |
     ///
     /// Opening does not loop: if the keybag changes while it is opened, opening throws and this loop repeats it. The loops of the
-    /// store are listed at `SQLiteItemStore`.
+    /// store are listed at `SQLiteItemStore`. Outside the engine, Valet's `NamespaceKeychain.setObject` repeats update and add.
     package func perform<Result>(
         creating: Bool, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
@@ -196,5 +197,25 @@ enum EngineLog {
 
     static func warn(_ message: String) {
         logger.warning("\(message)")
+    }
+}
+
+/// The keychain that the calls of this process use.
+package enum DefaultKeychain {
+    /// The keychain bound to the task; without one, the keychain of the process's user.
+    ///
+    /// Throws `.notAvailable` if the environment names no location, or in a process under test outside every keychain scope, and
+    /// `.missingEntitlement` if the program's entitlements cannot be read.
+    package static func current() throws(KeychainFailure) -> any Keychain {
+        if let bound = try CurrentKeychain.boundKeychain() { return bound }
+        return try own.get()
+    }
+
+    // Made once: the environment and the program do not change while the process runs.
+    private static let own: Result<LocalKeychain, KeychainFailure> = Result { () throws(KeychainFailure) in
+        LocalKeychain(
+            configuration: try .fromEnvironment(),
+            entitlements: try CallerEntitlements.ofThisProcess().resolve()
+        )
     }
 }

@@ -45,6 +45,29 @@ extension SourceFile {
 
 let documentationRules: [Rule] = [
     Rule(
+        "The table 'How a write reaches the disk' in CONTRIBUTING.md lists at most \(writePathLimit) files, each of which exists",
+        because: "a reader follows a write from the first file to the last, so the path must be correct and short",
+        caught: [
+            [writePathDocument([]), SourceFile(path: "Sources/Valet/Valet.swift", text: "")],
+            [writePathDocument(["Valet/Valet.swift", "Valet/Gone.swift"]), SourceFile(path: "Sources/Valet/Valet.swift", text: "")],
+            [writePathDocument((0...writePathLimit).map { "A/\($0).swift" })]
+                + (0...writePathLimit).map { SourceFile(path: "Sources/A/\($0).swift", text: "") },
+        ],
+        passed: [[writePathDocument(["Valet/Valet.swift"]), SourceFile(path: "Sources/Valet/Valet.swift", text: "")]],
+        includesOtherTexts: true,
+        violations: { files in
+            guard let document = files.first(where: { $0.path == "CONTRIBUTING.md" }) else { return [] }
+            let rows = document.lines.drop { $0 != writePathHeader }.dropFirst(2).prefix { $0.hasPrefix("|") }
+            let paths = rows.flatMap { row in
+                row.split(separator: "|")[0].split(separator: "`").map(String.init).filter { $0.contains(".") }
+            }
+            guard !paths.isEmpty else { return [document.violation("the table is missing or has another header")] }
+            let present = Set(files.map(\.path))
+            let absent = paths.filter { !present.contains("Sources/\($0)") }.map { document.violation("Sources/\($0) does not exist") }
+            return absent + (paths.count > writePathLimit ? [document.violation("the table lists \(paths.count) files")] : [])
+        }
+    ),
+    Rule(
         "Every public declaration under Sources has a doc comment",
         because: "its callers need the meaning, units, limits, and errors",
         caught: [
@@ -261,4 +284,13 @@ extension SourceFile {
         while above >= 0, comments[above].isEmpty, code[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }
         return above >= 0 && !comments[above].isEmpty
     }
+}
+
+private let writePathLimit = 25
+private let writePathHeader = "| File in `Sources` | What it does |"
+
+/// A document with a table of the files that a write enters.
+private func writePathDocument(_ paths: [String]) -> SourceFile {
+    let rows = paths.map { "| `\($0)` | a step of the write |\n" }.joined()
+    return SourceFile(path: "CONTRIBUTING.md", text: writePathHeader + "\n|---|---|\n" + rows + "\nText.")
 }

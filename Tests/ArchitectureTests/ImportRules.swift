@@ -11,26 +11,29 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],
     "KeychainSystem": systemModules.union(["KeychainCore", "CKeychainShims"]),
-    "KeychainStore": systemModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims"]),
-    "KeychainTPM": systemModules.union(["KeychainCore", "CTPMShims"]),
-    "KeychainEngine": systemModules.union([
+    "KeychainStore": standardModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims"]),
+    "KeychainTPM": standardModules.union(["KeychainCore", "CTPMShims"]),
+    "KeychainEngine": standardModules.union([
         "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
     ]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
-    "ValetCLI": systemModules.union([
+    "ValetCLI": standardModules.union([
         "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
     ]),
-    "KeychainTesting": systemModules.union([
+    "KeychainTesting": standardModules.union([
         "KeychainCore", "Keybag", "KeychainEngine", "KeychainSystem", "CKeychainTestingMarker",
     ]),
     "KeychainTestingTraits": ["KeychainTesting", "Testing", "Foundation"],
 ]
 
-private let systemModules: Set<String> = [
-    "Foundation", "FoundationEssentials", "Dispatch", "Synchronization", "Glibc", "Musl", "Android", "Darwin",
-]
+/// Swift's own modules and Foundation.
+private let standardModules: Set<String> = ["Foundation", "FoundationEssentials", "Dispatch", "Synchronization"]
+/// The C library.
+///
+/// `SystemRules.swift` has the reasons of the targets that may import it.
+private let systemModules: Set<String> = standardModules.union(["Glibc", "Musl", "Android", "Darwin"])
 
 /// The targets, including tests, that may import a confined dependency.
 private let confined: [(module: String, targets: Set<String>, reason: String)] = [
@@ -63,6 +66,8 @@ let importRules: [Rule] = [
             SourceFile(path: "Sources/KeychainStore/A.swift", text: "@testable import Keybag"),
             SourceFile(path: "Sources/SecurityAPI/A.swift", text: "import struct KeychainStore.Row"),
             SourceFile(path: "Sources/Valet/A.swift", text: "import KeychainEngine"),
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "import Glibc"),
+            SourceFile(path: "Sources/KeychainEngine/A.swift", text: "#if canImport(Darwin)\nimport Darwin\n#endif"),
             SourceFile(path: "Sources/NoRowYet/A.swift", text: "import Foundation"),
         ],
         passed: [
