@@ -47,7 +47,7 @@ extension OpenKeybag {
         for entry in wrapped { keys[entry.id] = try SharedClassKey(unwrapping: entry, under: passcodeKey.secret, storeID: storeID) }
         // The keybag is authentic and one key wraps all of these: with a wrong passcode none of them opens.
         guard keys.count > deviceBoundKeys.count else {
-            throw KeychainFailure(.authFailed, "the passcode is wrong", cause: .wrongPasscode)
+            throw KeychainFailure(.authFailed, "the passcode is wrong", refusal: .wrongPasscode)
         }
         guard keys.count == deviceBoundKeys.count + wrapped.count else { throw KeybagDocument.malformed() }
         var presence: PresenceKeyPair?

@@ -18,7 +18,7 @@ extension OpenKeybag {
         let authenticationKey = try verifiedAuthenticationKey(of: deviceSecret)
         let classKeys = try keys.map { keys throws(KeychainFailure) in try self.keys(of: keys) }
         guard !isPasscodeSet || keys != nil else {
-            throw KeychainFailure(.authFailed, "a passcode is set, and creating a recovery key requires it")
+            throw KeychainFailure(.authFailed, "a passcode is set, and creating a recovery key requires it", refusal: .notInteractive)
         }
         var content = document.content
         content.recovery = try RecoveryRecord(
@@ -89,7 +89,7 @@ extension OpenKeybag {
     }
 
     private static func moveNeedsPasscode() -> KeychainFailure {
-        KeychainFailure(.authFailed, "a passcode is set, and moving to another protector requires it")
+        KeychainFailure(.authFailed, "a passcode is set, and moving to another protector requires it", refusal: .notInteractive)
     }
 
     /// One-way values of the index key and the row-tag key.

@@ -56,8 +56,6 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case costRefused
         /// The output file is one of the keychain's own files.
         case isKeychainFile
-        case wrongPasscode
-        case wrongRecoveryKey
         case mistypedRecoveryKey
         case locked
         case timedOut(milliseconds: Int)
@@ -68,8 +66,6 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     package let status: KeychainStatus
     /// What failed and why, for people only.
     package private(set) var reason: String
-    /// Where the failure was created: file and line.
-    package let place: String
     /// The file or directory that the failure is about.
     package private(set) var path: String?
     /// The subject of the failure; with a `path`, usually the kind of file at that path.
@@ -89,13 +85,12 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     ///
     /// The status is that of a call that may not show a prompt.
     package private(set) var needs: AuthenticationNeeds?
-    /// Why authentication failed, where the status does not tell.
+    /// Why authentication failed; never nil with the status `.authFailed`.
     package private(set) var refusal: AuthenticationRefusal?
 
     package init(
         _ status: KeychainStatus, _ reason: String, path: String? = nil, subject: Subject? = nil, cause: Cause? = nil,
-        requiresReopening: Bool = false, isDamage: Bool = false, remedy: KeychainRemedy? = nil, refusal: AuthenticationRefusal? = nil,
-        file: StaticString = #fileID, line: UInt = #line
+        requiresReopening: Bool = false, isDamage: Bool = false, remedy: KeychainRemedy? = nil, refusal: AuthenticationRefusal? = nil
     ) {
         self.status = status
         self.reason = reason
@@ -106,36 +101,23 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         self.isDamage = isDamage
         self.remedy = remedy
         self.refusal = refusal
-        self.place = "\(file):\(line)"
-    }
-
-    /// Returns this failure with the path that it is about, which also precedes the reason.
-    ///
-    /// Returns the failure unchanged if it has a path. An existing subject is kept: it is more specific.
-    package func located(at path: String, _ subject: Subject) -> KeychainFailure {
-        guard self.path == nil else { return self }
-        var failure = self
-        failure.path = path
-        failure.subject = self.subject ?? subject
-        failure.reason = "\(path): \(reason)"
-        return failure
     }
 
     /// Returns this failure with `context` in front of its reason.
-    package func prefixed(by context: String) -> KeychainFailure {
+    package func addingContext(_ context: String) -> KeychainFailure {
         var failure = self
         failure.reason = "\(context): \(reason)"
         return failure
     }
 
-    /// Returns this failure with its subject and path, where its reason names them already.
+    /// Returns this failure with the path that it is about, and with the subject unless it has a more specific one.
     ///
-    /// Returns the failure unchanged if it has a path.
-    package func about(_ subject: Subject, _ path: String) -> KeychainFailure {
+    /// `addsPathToReason` is for a reason that does not name the path. Returns the failure unchanged if it has a path.
+    package func located(at path: String, subject: Subject, addsPathToReason: Bool = false) -> KeychainFailure {
         guard self.path == nil else { return self }
-        var failure = self
+        var failure = addsPathToReason ? addingContext(path) : self
         failure.path = path
-        failure.subject = subject
+        failure.subject = self.subject ?? subject
         return failure
     }
 
@@ -147,13 +129,9 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     }
 
     /// The failure of a call that requires authentication and has not shown a prompt yet.
-    package static func authenticationRequired(
-        _ needs: AuthenticationNeeds, file: StaticString = #fileID, line: UInt = #line
-    ) -> KeychainFailure {
+    package static func authenticationRequired(_ needs: AuthenticationNeeds) -> KeychainFailure {
         var failure = KeychainFailure(
-            .interactionNotAllowed, "an item requires authentication, and this call may not ask for it", refusal: .notInteractive,
-            file: file,
-            line: line)
+            .interactionNotAllowed, "an item requires authentication, and this call may not ask for it", refusal: .notInteractive)
         failure.needs = needs
         return failure
     }
@@ -166,17 +144,15 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
 /// Authentication that fails before a prompt is shown.
 extension KeychainFailure {
     /// The failure of user presence without a passcode.
-    package static func passcodeNotSet(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
-        KeychainFailure(
-            .authFailed, "no passcode is set; user presence is proved with the passcode", refusal: .passcodeNotSet, file: file,
-            line: line)
+    package static func passcodeNotSet() -> KeychainFailure {
+        KeychainFailure(.authFailed, "no passcode is set; user presence is proved with the passcode", refusal: .passcodeNotSet)
     }
 
     /// The failure of a constraint that can never be satisfied on this platform.
-    package static func biometryNotAvailable(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+    package static func biometryNotAvailable() -> KeychainFailure {
         KeychainFailure(
             .authFailed, "biometry and companions cannot release a key on this platform: an item that needs them could never be read",
-            refusal: .biometryNotAvailable, file: file, line: line)
+            refusal: .biometryNotAvailable)
     }
 }
 

@@ -56,7 +56,7 @@ struct FileKeychainBackend: KeychainBackend {
             let isAboutStore = failure.subject == nil || failure.subject == .store || failure.subject == .keybag
             // A failure to write an output file is not about the store.
             guard isAboutStore, failure.remedy != .writeElsewhere else { return failure }
-            return failure.located(at: configuration.storePath, .store)
+            return failure.located(at: configuration.storePath, subject: .store, addsPathToReason: true)
         default:
             return failure
         }
@@ -194,7 +194,7 @@ struct FileKeychainBackend: KeychainBackend {
                 applicationPasswordCost: applicationPasswordCost)
         } catch {
             guard let protector else { throw error }
-            throw error.prefixed(by: "with the device secret of \(protector.location(for: storeID))")
+            throw error.addingContext("with the device secret of \(protector.location(for: storeID))")
         }
     }
 

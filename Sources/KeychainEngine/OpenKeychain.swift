@@ -99,7 +99,7 @@ package final class OpenKeychain: Sendable {
 
 extension KeychainFailure {
     /// The failure of an operation on the keychain's file, for a keychain in memory.
-    static func requiresFile(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
-        KeychainFailure(.unimplemented, "this keychain is in memory and has no file", file: file, line: line)
+    static func requiresFile() -> KeychainFailure {
+        KeychainFailure(.unimplemented, "this keychain is in memory and has no file")
     }
 }

@@ -51,7 +51,7 @@ extension SQLiteItemStore {
             try source.copyDatabase(to: copy)
         } catch {
             // The reason must say that the destination's disk is full, and not the store's.
-            throw error.remedy == .writeElsewhere ? error.prefixed(by: "nothing was created in \(directory)") : error
+            throw error.remedy == .writeElsewhere ? error.addingContext("nothing was created in \(directory)") : error
         }
     }
 }

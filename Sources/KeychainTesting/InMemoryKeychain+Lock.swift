@@ -121,10 +121,10 @@ extension InMemoryKeychain {
             do throws(KeychainFailure) {
                 return try body(entry.passcode)
             } catch {
-                guard error.status == .authFailed else { throw error }
+                guard error.refusal == .wrongPasscode else { throw error }
             }
         }
-        throw KeychainFailure(.authFailed, "the passcode that is set is not known to the test")
+        throw KeychainFailure(.authFailed, "the passcode that is set is not known to the test", refusal: .wrongPasscode)
     }
 }
 

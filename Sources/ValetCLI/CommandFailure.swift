@@ -71,9 +71,6 @@ extension CommandFailure {
             self.init(.usage, failure.reason, advice: "Check the arguments and the environment; see `valet help`.")
         case .decode:
             self.init(.damaged, failure.reason, advice: "Nothing was changed. Run `valet verify` to list the damaged items.")
-        case .authFailed:
-            // Without a refusal, only a call that needs a passcode fails with this status, when none is set.
-            self.init(failure, refusal: .passcodeNotSet)
         case .interactionNotAllowed:
             self.init(.unavailable, failure.reason, advice: "Run `valet unlock`, or pass the passcode with --passcode-fd.")
         case .userCanceled:
@@ -156,10 +153,15 @@ extension CommandFailure {
             self.init(
                 .unavailable, failure.reason,
                 advice: "Run `valet passcode set`, or choose another --accessibility and omit --secure-enclave.")
-        case .wrong:
+        case .wrongPasscode, .wrongPassword:
             self.init(
                 .unavailable, failure.reason,
                 advice: "Nothing was read or changed. Run the command again with the correct passcode or password.")
+        case .wrongRecoveryKey:
+            self.init(
+                .unavailable, failure.reason, advice: "Nothing was changed. Run the command again with the correct recovery key.")
+        case .notSatisfied:
+            self.init(.unavailable, failure.reason, advice: "Nothing was read or changed. Run the command again.")
         case .lockedOut(let seconds):
             self.init(
                 .unavailable, failure.reason,
@@ -232,7 +234,7 @@ extension CommandFailure {
         .alreadyExists, "a passcode is already set", advice: "Change it with `valet passcode change`.")
 
     init(passcode failure: KeychainFailure) {
-        guard failure.remedy == nil else {
+        guard failure.remedy == nil, failure.refusal != .wrongRecoveryKey else {
             self.init(failure)
             return
         }

@@ -41,7 +41,7 @@ struct PasscodeTests {
     func wrongPasscode(_ text: String) throws {
         let store = try PasscodeStore()
         let failure = #expect(throws: KeychainFailure.self) { try store.unlockedKeys(text) }
-        #expect(failure?.status == .authFailed && failure?.cause == .wrongPasscode)
+        #expect(failure?.status == .authFailed && failure?.refusal == .wrongPasscode)
     }
 
     @Test("The correct passcode is useless with another device secret")

@@ -21,7 +21,7 @@ struct ChipPasscodeTests {
     func wrong() throws {
         let store = try ChipStore()
         let failure = #expect(throws: KeychainFailure.self) { _ = try store.unlockedKeys("wrong") }
-        #expect(failure?.status == .authFailed && failure?.refusal == nil)
+        #expect(failure?.status == .authFailed && failure?.refusal == .wrongPasscode)
         #expect(try store.chip.status().failedTryCount == 1)
     }
 

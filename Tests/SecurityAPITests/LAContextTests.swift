@@ -216,7 +216,8 @@ struct LAErrorTests {
     static let failures: [(KeychainFailure, LAError.Code)] = [
         (KeychainFailure(.userCanceled, "x"), .userCancel),
         (KeychainFailure(.authFailed, "x", refusal: .passcodeNotSet), .passcodeNotSet),
-        (KeychainFailure(.authFailed, "x", refusal: .wrong), .authenticationFailed),
+        (KeychainFailure(.authFailed, "x", refusal: .wrongPasscode), .authenticationFailed),
+        (KeychainFailure(.authFailed, "x", refusal: .wrongPassword), .authenticationFailed),
         (KeychainFailure(.authFailed, "x", refusal: .lockedOut(seconds: 5)), .biometryLockout),
         (KeychainFailure(.interactionNotAllowed, "x", refusal: .timedOut), .systemCancel),
         (KeychainFailure(.authFailed, "x", refusal: .timedOut), .systemCancel),

@@ -30,7 +30,8 @@ struct CommandFailureTests {
     @Test("Each refusal of authentication has its own advice")
     func refusals() {
         let refusals: [AuthenticationRefusal] = [
-            .passcodeNotSet, .wrong, .lockedOut(seconds: 30), .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
+            .passcodeNotSet, .wrongPasscode, .lockedOut(seconds: 30), .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
+            .wrongRecoveryKey, .notSatisfied,
         ]
         let failures = refusals.map { CommandFailure(KeychainFailure(.authFailed, "why", refusal: $0)) }
         #expect(failures.allSatisfy { $0.status == .unavailable })

@@ -120,8 +120,8 @@ package typealias BackupSource = (_ offset: Int64, _ byteCount: Int) throws(Keyc
 
 /// The failure of a damaged backup.
 enum BackupDamage {
-    static func failure(file: StaticString = #fileID, line: UInt = #line) -> KeychainFailure {
+    static func failure() -> KeychainFailure {
         KeychainFailure(
-            .decode, "the backup is damaged: it was altered or cut off", subject: .backup, cause: .damaged, file: file, line: line)
+            .decode, "the backup is damaged: it was altered or cut off", subject: .backup, cause: .damaged)
     }
 }

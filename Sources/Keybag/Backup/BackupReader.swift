@@ -24,7 +24,7 @@ package final class BackupReader {
     }
 
     private static func wrongPassword() -> KeychainFailure {
-        KeychainFailure(.authFailed, "the password of the backup is wrong", subject: .backup, cause: .wrongPasscode)
+        KeychainFailure(.authFailed, "the password of the backup is wrong", subject: .backup, refusal: .wrongPassword)
     }
 
     /// Passes every item to `body`, in order, and returns the summary at the end of the backup.

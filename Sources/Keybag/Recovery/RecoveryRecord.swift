@@ -134,7 +134,7 @@ extension KeybagDocument {
     static func wrongRecoveryKey() -> KeychainFailure {
         KeychainFailure(
             .authFailed, "this is not the recovery key of this keychain: it belongs to another one, or was replaced",
-            cause: .wrongRecoveryKey)
+            refusal: .wrongRecoveryKey)
     }
 }
 

@@ -22,18 +22,25 @@ package protocol KeychainAuthenticating: Sendable {
     ) throws(KeychainFailure)
 }
 
-/// Why authentication failed, where the status does not tell.
+/// Why authentication failed.
+///
+/// Every failure with the status `.authFailed` has one.
 package enum AuthenticationRefusal: Hashable, Sendable {
-    /// No passcode is set, so user presence cannot be proved.
+    /// No passcode is set, so there is nothing to lock or unlock, and user presence cannot be proved.
     case passcodeNotSet
-    /// The person entered a wrong passcode or password at every permitted attempt.
-    case wrong
+    case wrongPasscode
+    /// The password of an item or of a backup is wrong.
+    case wrongPassword
+    /// The recovery key is that of another keychain, or was replaced.
+    case wrongRecoveryKey
+    /// The item still requires authentication after the permitted number of rounds.
+    case notSatisfied
     /// The TPM refuses attempts after too many wrong passcodes. `seconds` is the duration; nil: unknown.
     case lockedOut(seconds: UInt32?)
     case timedOut
     /// Only biometry would satisfy the constraint, and it is not available.
     case biometryNotAvailable
-    /// No prompt can be shown, or prompts are forbidden.
+    /// A passcode is required and was not given, and no prompt can be shown, or prompts are forbidden.
     case notInteractive
     /// The context was invalidated.
     case invalidContext

@@ -147,16 +147,14 @@ extension KeychainFailure {
     /// The failure of a keychain whose sealing device failed.
     ///
     /// The keychain's file is unchanged in all cases.
-    package init(_ failure: SealingFailure, file: StaticString = #fileID, line: UInt = #line) {
+    package init(_ failure: SealingFailure) {
         switch failure {
         case .wrongAuthorization:
-            self.init(
-                .authFailed, "the passcode is wrong; the TPM has counted it", subject: .tpm, cause: .wrongPasscode, file: file, line: line)
+            self.init(.authFailed, "the passcode is wrong; the TPM has counted it", subject: .tpm, refusal: .wrongPasscode)
         case .lockedOut(let seconds):
             let time = seconds.map { "in \($0) s" } ?? "later"
             self.init(
-                .authFailed, "too many wrong passcodes: try again \(time)", subject: .tpm, refusal: .lockedOut(seconds: seconds),
-                file: file, line: line)
+                .authFailed, "too many wrong passcodes: try again \(time)", subject: .tpm, refusal: .lockedOut(seconds: seconds))
         case .foreignObject:
             self.init(
                 .notAvailable,
@@ -164,7 +162,7 @@ extension KeychainFailure {
                 the TPM cannot unseal this keychain's secret: it was cleared, or is another TPM. Nothing was deleted; the recovery key, \
                 if one was made, restores access
                 """,
-                subject: .tpm, remedy: .useRecoveryKey, file: file, line: line)
+                subject: .tpm, remedy: .useRecoveryKey)
         case .unavailable(let what):
             self.init(
                 .notAvailable,
@@ -172,14 +170,13 @@ extension KeychainFailure {
                 this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the \
                 recovery key, if one was made, restores access
                 """,
-                subject: .tpm, remedy: .reachTPM, file: file, line: line)
+                subject: .tpm, remedy: .reachTPM)
         case .timedOut:
             self.init(
-                .notAvailable, "the TPM did not respond in time, or is busy; nothing was changed", subject: .tpm, remedy: .reachTPM,
-                file: file, line: line)
+                .notAvailable, "the TPM did not respond in time, or is busy; nothing was changed", subject: .tpm, remedy: .reachTPM)
         case .failed(let what):
             self.init(
-                .notAvailable, "the TPM failed: \(what); nothing was changed", subject: .tpm, remedy: .reachTPM, file: file, line: line)
+                .notAvailable, "the TPM failed: \(what); nothing was changed", subject: .tpm, remedy: .reachTPM)
         }
     }
 }

@@ -31,7 +31,7 @@ extension LocalKeychain {
             if request.authentication.context == nil { request.authentication.context = AuthenticationContext(callScoped: true) }
             try satisfy(needs, action, request.authentication, password, &attempts)
         }
-        throw KeychainFailure(.authFailed, "the item cannot be opened although authentication succeeded", refusal: .wrong)
+        throw KeychainFailure(.authFailed, "the item cannot be opened although authentication succeeded", refusal: .notSatisfied)
     }
 
     static var invalidatedContext: KeychainFailure {
@@ -53,7 +53,7 @@ extension LocalKeychain {
             guard context.applicationPassword === tried else { return }
             context.removeApplicationPassword(tried)
             guard authentication.mayAsk, attempts.count < PasswordAttempts.limit else {
-                throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrong)
+                throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrongPassword)
             }
         }
         guard authentication.mayAsk else { throw KeychainFailure.authenticationRequired(needs) }
@@ -82,7 +82,7 @@ extension LocalKeychain {
                 passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
-        // The new release replaces the context's, so it must include the classes of that one.
+        // The context keeps one release, so the new one includes the classes of the old.
         let classes = classes.union(context.releasedClasses(of: before.storeID))
         let question = question(.passcode, action, authentication, settings)
         let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
@@ -115,7 +115,7 @@ extension LocalKeychain {
             if case .secret(let typed) = try ask(question), let release = try release(typed, classes) { return release }
             question.triesLeft = triesLeft
         }
-        throw KeychainFailure(.authFailed, "the passcode was wrong three times", refusal: .wrong)
+        throw KeychainFailure(.authFailed, "the passcode was wrong three times", refusal: .wrongPasscode)
     }
 
     /// Returns the presence keys that a passcode releases; nil if it is wrong.
@@ -132,8 +132,7 @@ extension LocalKeychain {
                 try opened.unlockedKeys(passcode: passcode).presenceRelease(for: classes)
             }
         } catch {
-            // A failure with a refusal is not about a wrong passcode.
-            guard error.status == .authFailed, error.refusal == nil else { throw error }
+            guard error.refusal == .wrongPasscode else { throw error }
             return nil
         }
     }

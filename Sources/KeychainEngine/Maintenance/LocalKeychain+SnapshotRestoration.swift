@@ -67,7 +67,7 @@ extension LocalKeychain {
         do throws(KeychainFailure) {
             findings = try CopyCheck(configuration: configuration, entitlements: entitlements).findings(inCopyAt: copyPath)
         } catch {
-            guard error.isDamage else { throw error.prefixed(by: "the snapshot \(path) cannot be opened") }
+            guard error.isDamage else { throw error.addingContext("the snapshot \(path) cannot be opened") }
             throw damaged(path, error.reason)
         }
         guard findings.problems.isEmpty else { throw damaged(path, findings.problems.joined(separator: "; ")) }

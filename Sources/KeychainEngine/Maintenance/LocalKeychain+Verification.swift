@@ -18,7 +18,7 @@ extension LocalKeychain {
             guard error.isDamage else { throw error }
             // Even if the store is too damaged to be opened, the damaged places can be named.
             let damage = try? SQLiteItemStore.damage(at: configuration.storePath, options: configuration.storeOptions)
-            throw damage?.description.map(error.prefixed(by:)) ?? error
+            throw damage?.description.map(error.addingContext(_:)) ?? error
         }
     }
 

@@ -94,14 +94,14 @@ extension KeychainFailure {
     ///
     /// `.userCanceled` if a person refused. Otherwise `.interactionNotAllowed`: the question reached no person, and asking again later may
     /// help.
-    package init(_ refusal: PresenceRefusal, file: StaticString = #fileID, line: UInt = #line) {
+    package init(_ refusal: PresenceRefusal) {
         switch refusal {
-        case .canceled: self.init(.userCanceled, "the person canceled", file: file, line: line)
-        case .timedOut: self.init(.interactionNotAllowed, "the prompt was not answered in time", refusal: .timedOut, file: file, line: line)
+        case .canceled: self.init(.userCanceled, "the person canceled")
+        case .timedOut: self.init(.interactionNotAllowed, "the prompt was not answered in time", refusal: .timedOut)
         case .promptUnavailable(let why):
-            self.init(.interactionNotAllowed, "no prompt can be shown: \(why)", refusal: .notInteractive, file: file, line: line)
+            self.init(.interactionNotAllowed, "no prompt can be shown: \(why)", refusal: .notInteractive)
         case .failed(let why):
-            self.init(.interactionNotAllowed, "the prompt failed: \(why)", refusal: .notInteractive, file: file, line: line)
+            self.init(.interactionNotAllowed, "the prompt failed: \(why)", refusal: .notInteractive)
         }
     }
 }

@@ -39,7 +39,7 @@ package struct KeyFile: DeviceProtector {
         do throws(KeychainFailure) {
             return try storedSecret(for: storeID, path)
         } catch {
-            throw error.about(.keyFile, path)
+            throw error.located(at: path, subject: .keyFile)
         }
     }
 
@@ -66,7 +66,7 @@ package struct KeyFile: DeviceProtector {
 
     /// Creates the directory of key files, if necessary.
     func createDirectory() throws(KeychainFailure) {
-        do throws(KeychainFailure) { try PrivateDirectory.make(directory) } catch { throw error.about(.keyFile, directory) }
+        do throws(KeychainFailure) { try PrivateDirectory.make(directory) } catch { throw error.located(at: directory, subject: .keyFile) }
     }
 
     /// Writes the secret of a store that is about to be published, under the provisional name.
@@ -79,7 +79,7 @@ package struct KeyFile: DeviceProtector {
             try PrivateFile.create(path, contents: record, subject: Self.subject)
             try PrivateFile.flushDirectory(of: path, subject: Self.subject)
         } catch {
-            throw error.about(.keyFile, path)
+            throw error.located(at: path, subject: .keyFile)
         }
     }
 
@@ -90,7 +90,7 @@ package struct KeyFile: DeviceProtector {
             try PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path(for: storeID), subject: Self.subject)
         } catch {
             // A reader of the new store may have renamed it first.
-            guard FileSystem.exists(path(for: storeID)) else { throw error.about(.keyFile, path(for: storeID)) }
+            guard FileSystem.exists(path(for: storeID)) else { throw error.located(at: path(for: storeID), subject: .keyFile) }
         }
     }
 
@@ -121,7 +121,7 @@ package struct KeyFile: DeviceProtector {
             do throws(KeychainFailure) {
                 return try PrivateFile.renameWithoutReplacing(path, to: name, subject: Self.subject)
             } catch {
-                throw error.about(.keyFile, name)
+                throw error.located(at: name, subject: .keyFile)
             }
         }
         throw KeychainFailure(
@@ -135,7 +135,11 @@ package struct KeyFile: DeviceProtector {
         discard(for: storeID)
         let path = path(for: storeID)
         guard FileSystem.exists(path) else { return }
-        do throws(KeychainFailure) { try PrivateFile.remove(path, subject: Self.subject) } catch { throw error.about(.keyFile, path) }
+        do throws(KeychainFailure) {
+            try PrivateFile.remove(path, subject: Self.subject)
+        } catch {
+            throw error.located(at: path, subject: .keyFile)
+        }
     }
 
     /// Returns the path of a key file that remained although the store has another protector; nil if there is none.
@@ -153,7 +157,7 @@ package struct KeyFile: DeviceProtector {
         } catch .notFound {
             return nil
         } catch {
-            throw PrivateFile.readFailure(error, "the directory of key files", directory).about(.keyFile, directory)
+            throw PrivateFile.readFailure(error, "the directory of key files", directory).located(at: directory, subject: .keyFile)
         }
         for name in names {
             let path = "\(directory)/\(name)"
@@ -166,7 +170,7 @@ package struct KeyFile: DeviceProtector {
         do throws(KeychainFailure) {
             return Contents(bytes: try PrivateFile.read(path, byteLimit: Self.byteLimit, subject: Self.subject), path: path)
         } catch {
-            throw error.about(.keyFile, path)
+            throw error.located(at: path, subject: .keyFile)
         }
     }
 

@@ -110,7 +110,7 @@ package struct SystemdCredential: DeviceProtector {
         do throws(KeychainFailure) {
             return try PrivateFile.isPresent(path, subject: "the systemd credential")
         } catch {
-            throw error.about(.credential, path)
+            throw error.located(at: path, subject: .credential)
         }
     }
 
@@ -130,7 +130,7 @@ package struct SystemdCredential: DeviceProtector {
             }
             return secret
         } catch {
-            throw error.about(.credential, path)
+            throw error.located(at: path, subject: .credential)
         }
     }
 }

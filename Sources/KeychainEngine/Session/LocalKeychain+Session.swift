@@ -33,7 +33,7 @@ extension LocalKeychain: KeychainSessionProviding {
         do throws(KeychainFailure) {
             try performPasscodeOperation { opened throws(KeychainFailure) in
                 guard opened.keybag.isPasscodeSet else {
-                    throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked")
+                    throw KeychainFailure(.authFailed, "no passcode is set, so nothing can be locked", refusal: .passcodeNotSet)
                 }
                 try Self.lock(extent, opened.holder, opened.store)
             }
@@ -62,7 +62,7 @@ extension LocalKeychain: KeychainSessionProviding {
             do throws(KeychainFailure) {
                 try store.advanceLockEpoch(extent)
             } catch {
-                throw error.prefixed(by: "locked, but programs that keep keys in their own memory could not be notified")
+                throw error.addingContext("locked, but programs that keep keys in their own memory could not be notified")
                     .withRemedy(.lockAgain)
             }
         }
@@ -72,7 +72,7 @@ extension LocalKeychain: KeychainSessionProviding {
 
     package func setAutoLock(_ autoLock: AutoLock) throws(KeychainFailure) {
         try performPasscodeOperation { opened throws(KeychainFailure) in
-            guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set") }
+            guard opened.keybag.isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
             let epoch = try opened.store.lockEpoch()
             let holder = opened.holder.forKeybag(opened.keybag.identity)
             guard try opened.keybag.lockState(at: epoch) == .unlocked,
@@ -91,7 +91,8 @@ extension LocalKeychain: KeychainSessionProviding {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag(body)
         } catch {
-            throw error.status == .itemNotFound ? KeychainFailure(.authFailed, "no passcode is set: there is no keychain yet") : error
+            guard error.status == .itemNotFound else { throw error }
+            throw KeychainFailure(.authFailed, "no passcode is set: there is no keychain yet", refusal: .passcodeNotSet)
         }
     }
 

@@ -41,7 +41,7 @@ package struct PasscodePolicy: Hashable, Sendable {
             let contents = try TrustedFile.contents(path, byteLimit: Self.byteLimit, owner: owner, subject: "the policy")
             if let contents { try apply(Data(contents), path) }
         } catch {
-            throw error.about(.policy, path).withRemedy(.correctPolicy)
+            throw error.located(at: path, subject: .policy).withRemedy(.correctPolicy)
         }
     }
 

@@ -136,7 +136,7 @@ extension LAError.Code {
     fileprivate init?(_ failure: KeychainFailure) {
         switch (failure.refusal, failure.status) {
         case (.passcodeNotSet, _): self = .passcodeNotSet
-        case (.wrong, _): self = .authenticationFailed
+        case (.wrongPasscode, _), (.wrongPassword, _), (.wrongRecoveryKey, _), (.notSatisfied, _): self = .authenticationFailed
         case (.lockedOut, _): self = .biometryLockout
         case (.timedOut, _): self = .systemCancel
         case (.biometryNotAvailable, _): self = .biometryNotAvailable

@@ -77,7 +77,7 @@ enum BackupFailure {
             case .itemNotFound:
                 throw CommandFailure(
                     .notFound, "the backup file \(ItemListing.escapingUnprintable(path)) does not exist", advice: "Check the path.")
-            case .authFailed:
+            case .authFailed where error.refusal == .wrongPassword:
                 throw CommandFailure(
                     .unavailable, error.reason, advice: "Nothing was restored. Run the command again with the backup's password.")
             case .decode where !error.isDamage:

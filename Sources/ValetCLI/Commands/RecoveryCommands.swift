@@ -80,9 +80,7 @@ struct RecoveryUseCommand: ParsableCommand {
         do throws(KeychainFailure) {
             isPasscodeSet = try session.keychain.recoveryNeedsPasscode(key.bytes)
         } catch {
-            guard error.status == .authFailed, error.refusal == nil, error.remedy == nil else { throw CommandFailure(protector: error) }
-            throw CommandFailure(
-                .unavailable, error.reason, advice: "Nothing was changed. Run the command again with the correct recovery key.")
+            throw CommandFailure(protector: error)
         }
         if !isPasscodeSet {
             try Confirmation.require(

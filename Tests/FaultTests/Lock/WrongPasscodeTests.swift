@@ -45,7 +45,7 @@ struct WrongPasscodeTests {
                     $0.acceptsUserOwnedPolicy = true
                 }
                 let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
-                #expect(failure?.cause == .wrongPasscode)
+                #expect(failure?.refusal == .wrongPasscode)
                 #expect(try keychain.sessionStatus().state == .neverUnlocked)
             }
             #expect(try FileSnapshot(of: home) == before)
