@@ -24,7 +24,7 @@ struct CommandFailureTests {
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .closeElsewhere)).advice.contains("Quit the programs"))
         let refused = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .repair))
         #expect(refused.advice.contains("valet repair") && refused.status == .damaged)
-        #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("another path"))
+        #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("free space"))
     }
 
     @Test("Each refusal of authentication has its own advice")
