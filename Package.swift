@@ -110,7 +110,7 @@ let package = Package(
         .target(name: "CValet"),
 
         // Tests
-        .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting"]),
+        .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
         .testTarget(
             name: "KeybagTests",
             dependencies: [
@@ -165,7 +165,7 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainSystem", "Keybag", "KeychainCore",
-                "Contracts", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation", "CSQLite",
+                "Contracts", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
@@ -179,7 +179,7 @@ let package = Package(
             name: "KeychainTestChild",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainCore", "KeychainTestSupport",
-                "CKeychainTestShims", "CSQLite", .product(name: "Logging", package: "swift-log"),
+                "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"
         ),
@@ -201,7 +201,8 @@ let package = Package(
         ),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .target(
-            name: "KeychainTestSupport", dependencies: ["KeychainEngine", "KeychainCore", "CKeychainTestShims"],
+            name: "KeychainTestSupport",
+            dependencies: ["KeychainEngine", "KeychainStore", "KeychainCore", "CKeychainTestShims", "CSQLite"],
             path: "Tests/KeychainTestSupport"
         ),
         .testTarget(

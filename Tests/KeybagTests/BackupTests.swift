@@ -2,6 +2,7 @@
 import Crypto
 import Foundation
 import KeychainCore
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import KeychainCore
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag

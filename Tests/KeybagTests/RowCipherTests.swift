@@ -3,6 +3,7 @@ import Contracts
 import Crypto
 import Foundation
 import KeychainCore
+import KeychainTestSupport
 import Testing
 
 @testable import Keybag
@@ -162,7 +163,7 @@ struct RowVectorTests {
     }
 
     struct RowVector: Decodable, Sendable {
-        let header: HeaderVector
+        let header: RowHeaderVector
         let wrappedItemKey: Hexadecimal
         let sealedAttributes: Hexadecimal
         let sealedSecret: Hexadecimal
@@ -172,35 +173,6 @@ struct RowVectorTests {
             SealedRow(
                 header: try header.parsed(), wrappedItemKey: wrappedItemKey.bytes, sealedAttributes: sealedAttributes.bytes,
                 sealedSecret: sealedSecret.bytes, tag: tag.bytes
-            )
-        }
-    }
-
-    struct HeaderVector: Decodable, Sendable {
-        let formatVersion: UInt8
-        let itemClass: UInt8
-        let itemID: Hexadecimal
-        let accessibility: UInt8
-        let classKeyGeneration: UInt32
-        let revision: Hexadecimal
-        let isSynchronizable: Bool
-        let isTombstone: Bool
-        let serviceDigest: Hexadecimal
-        let accountDigest: Hexadecimal
-        let remainingKeyDigest: Hexadecimal
-        let accessGroupDigest: Hexadecimal
-        let attributeDigests: Hexadecimal
-        let constraints: Hexadecimal?
-
-        func parsed() throws -> RowHeader {
-            RowHeader(
-                formatVersion: formatVersion,
-                reference: PersistentReference(itemClass: try #require(ItemClass(code: itemClass)), id: try itemID.identifier()),
-                accessibility: try #require(ItemAccessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
-                revision: try revision.identifier(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
-                serviceDigest: try serviceDigest.identifier(), accountDigest: try accountDigest.identifier(),
-                remainingKeyDigest: try remainingKeyDigest.identifier(), accessGroupDigest: try accessGroupDigest.identifier(),
-                attributeDigests: try #require(RowHeader.unpacked(attributeDigests.bytes)), constraints: constraints?.bytes
             )
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainTestSupport
 import Testing
 
 @Suite("Equality of attribute values in a search")
@@ -127,17 +128,9 @@ struct AttributesEncodingTests {
     }
 
     struct Case: Decodable, Sendable, CustomTestStringConvertible {
-        struct Entry: Decodable, Sendable {
-            let attribute: UInt8
-            let type: String
-            /// Numbers are strings here, because some JSON readers lose digits of large ones.
-            let value: String?
-            let seconds: Double?
-        }
-
         let name: String
         let expect: String
-        let entries: [Entry]?
+        let entries: [ValueVector]?
         let encoded: Hexadecimal
 
         var testDescription: String { name }
@@ -145,13 +138,8 @@ struct AttributesEncodingTests {
         func attributes() throws -> ItemAttributes {
             var attributes = ItemAttributes()
             for entry in try #require(entries) {
-                let attribute = try #require(Attribute(rawValue: entry.attribute))
-                switch entry.type {
-                case "text": attributes[attribute] = .string(try #require(entry.value))
-                case "number": attributes[attribute] = .number(try #require(entry.value.flatMap(Int64.init)))
-                case "date": attributes[attribute] = .date(try #require(entry.seconds))
-                default: attributes[attribute] = .data(Data(try Hexadecimal(#require(entry.value)).bytes))
-                }
+                let (attribute, value) = try entry.parsed()
+                attributes[attribute] = value
             }
             return attributes
         }

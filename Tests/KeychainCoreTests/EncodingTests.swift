@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainTestSupport
 import Testing
 
 @Suite("Byte encoding")
@@ -74,39 +75,10 @@ struct RowHeaderEncodingTests {
     struct Case: Decodable, Sendable, CustomTestStringConvertible {
         let name: String
         let storeID: Hexadecimal
-        let header: Header
+        let header: RowHeaderVector
         let encoded: Hexadecimal
 
         var testDescription: String { name }
-    }
-
-    struct Header: Decodable, Sendable {
-        let formatVersion: UInt8
-        let itemClass: UInt8
-        let itemID: Hexadecimal
-        let accessibility: UInt8
-        let classKeyGeneration: UInt32
-        let revision: Hexadecimal
-        let isSynchronizable: Bool
-        let isTombstone: Bool
-        let serviceDigest: Hexadecimal
-        let accountDigest: Hexadecimal
-        let remainingKeyDigest: Hexadecimal
-        let accessGroupDigest: Hexadecimal
-        let attributeDigests: Hexadecimal
-        let constraints: Hexadecimal?
-
-        func parsed() throws -> RowHeader {
-            RowHeader(
-                formatVersion: formatVersion,
-                reference: PersistentReference(itemClass: try #require(ItemClass(code: itemClass)), id: try itemID.identifier()),
-                accessibility: try #require(ItemAccessibility(code: accessibility)), classKeyGeneration: classKeyGeneration,
-                revision: try revision.identifier(), isSynchronizable: isSynchronizable, isTombstone: isTombstone,
-                serviceDigest: try serviceDigest.identifier(), accountDigest: try accountDigest.identifier(),
-                remainingKeyDigest: try remainingKeyDigest.identifier(), accessGroupDigest: try accessGroupDigest.identifier(),
-                attributeDigests: try #require(RowHeader.unpacked(attributeDigests.bytes)), constraints: constraints?.bytes
-            )
-        }
     }
 
     static let vectors = Result { try TestVectors.load("row-header-v1.json", as: Vectors.self) }

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Synchronization
 import Testing
 

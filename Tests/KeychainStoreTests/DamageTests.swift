@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Testing
 
 @Suite("Damaged stores, and removal of old content")
@@ -13,7 +14,7 @@ struct DamageTests {
 
     /// Changes the file without the store's checks.
     private func damage(_ sql: String) throws {
-        try RawDatabase(directory.storePath).run("PRAGMA ignore_check_constraints = ON; " + sql)
+        try RawDatabase(directory.storePath).execute("PRAGMA ignore_check_constraints = ON; " + sql)
     }
 
     @Test(
@@ -148,12 +149,12 @@ struct DamageTests {
         try store.insert([SampleRows.row(account: 1)])
         try damage("UPDATE meta SET scrub_pending = 42")
         let reader = try RawDatabase(directory.storePath)
-        try reader.run("BEGIN")
+        try reader.execute("BEGIN")
         _ = try reader.integer("SELECT scrub_pending FROM meta")
         try store.insert([SampleRows.row(account: 2)])
         _ = try SQLiteItemStore(openingAt: directory.storePath)
         #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 42)
-        try reader.run("COMMIT")
+        try reader.execute("COMMIT")
         _ = try SQLiteItemStore(openingAt: directory.storePath)
         #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 0)
     }

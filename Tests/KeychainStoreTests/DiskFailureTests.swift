@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Testing
 
 /// A small file system in memory, mounted on a directory for one test.
@@ -109,13 +110,13 @@ struct DiskFailureTests {
     @Test("After an unknown outcome no write is acknowledged while another process reads an old state")
     func blockedAfterUnknownOutcome() throws {
         let other = try RawDatabase(directory.storePath)
-        try other.run("BEGIN")
+        try other.execute("BEGIN")
         _ = try other.integer("SELECT count(*) FROM items")
         disk.fail(.wal, .sync, with: SQLITE_IOERR | 4 << 8)
         _ = insertFailure(2)
         disk.heal()
         #expect(insertFailure(3)?.status == .notAvailable)
-        try other.run("COMMIT")
+        try other.execute("COMMIT")
         try store.insert([SampleRows.row(account: 4)])
     }
 

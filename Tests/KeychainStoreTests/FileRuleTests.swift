@@ -67,7 +67,7 @@ struct FileRuleTests {
     func foreign(journalMode: String) throws {
         do {
             let database = try RawDatabase(directory.storePath, stamps: false)
-            try database.run("PRAGMA journal_mode = \(journalMode); CREATE TABLE items (number); INSERT INTO items VALUES (1)")
+            try database.execute("PRAGMA journal_mode = \(journalMode); CREATE TABLE items (number); INSERT INTO items VALUES (1)")
         }
         try setMode(0o600, of: directory.storePath)
         try expectRefusal(.foreignFile)
@@ -78,8 +78,8 @@ struct FileRuleTests {
         let other = try TemporaryDirectory()
         let database = try RawDatabase(other.storePath, stamps: false)
         // With the application ID of a store it is a store of a newer version.
-        try database.run("PRAGMA application_id = \(applicationID); PRAGMA user_version = 3; CREATE TABLE items (number)")
-        try database.run("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
+        try database.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = 3; CREATE TABLE items (number)")
+        try database.execute("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
         for name in ["keychain.db", "keychain.db-wal"] {
             try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
             try setMode(0o600, of: directory.path + "/" + name)
@@ -91,14 +91,14 @@ struct FileRuleTests {
     @Test("A store of a newer version is refused and not changed")
     func newer() throws {
         try directory.create()
-        try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
+        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 3")
         try expectRefusal(.newerVersion)
     }
 
     /// Makes a store of format 1, without page checksums and with that many reserved bytes per page.
     private func makeFormat1(reservedByteCount: UInt8) throws {
         do { try directory.makeStore().insert((1...100).map { SampleRows.row(account: $0) }) }
-        try RawDatabase(directory.storePath, stamps: false).run("PRAGMA user_version = 1")
+        try RawDatabase(directory.storePath, stamps: false).execute("PRAGMA user_version = 1")
         var bytes = try #require(FileManager.default.contents(atPath: directory.storePath))
         for end in stride(from: 4_096, through: bytes.count, by: 4_096) { bytes.replaceSubrange(end - 16..<end, with: Data(count: 16)) }
         bytes[20] = reservedByteCount
@@ -122,7 +122,7 @@ struct FileRuleTests {
     @Test("A database with a store's application ID and an invalid version is not a store", arguments: [0, -1])
     func impossibleVersion(version: Int) throws {
         try directory.create()
-        try RawDatabase(directory.storePath).run("PRAGMA user_version = \(version)")
+        try RawDatabase(directory.storePath).execute("PRAGMA user_version = \(version)")
         try expectRefusal(.foreignFile)
     }
 
@@ -130,7 +130,7 @@ struct FileRuleTests {
     func newerMeanwhile() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        try RawDatabase(directory.storePath).run("PRAGMA user_version = 3")
+        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 3")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
         #expect(failure?.cause == .newerVersion)

@@ -3,6 +3,7 @@ import CSQLite
 import Contracts
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Testing
 
 @Suite("Failures while a keybag is replaced")
@@ -72,7 +73,7 @@ struct KeybagReplacementTests {
     func lostCopy() throws {
         store.close()
         let database = try RawDatabase(directory.storePath)
-        try database.run("DELETE FROM keybag_copy")
+        try database.execute("DELETE FROM keybag_copy")
         let store = try SQLiteItemStore(openingAt: directory.storePath)
         try store.replaceKeybag([9], generation: 8)
         #expect(try store.keybag().copies == [[9], [9]])
@@ -101,7 +102,7 @@ struct KeybagReplacementTests {
     @Test("A row with an invalid class keeps every class key of its generation in use")
     func damagedClass() throws {
         store.close()
-        try RawDatabase(directory.storePath).run("UPDATE items SET accessibility = 99")
+        try RawDatabase(directory.storePath).execute("UPDATE items SET accessibility = 99")
         let store = try SQLiteItemStore(openingAt: directory.storePath)
         let inUse = try store.read { reading throws(KeychainFailure) in try reading.classKeysInUse() }
         #expect(inUse == Set(ItemAccessibility.allCases.map { ClassKeyID($0, generation: 3) }))
@@ -179,7 +180,7 @@ struct ScrubTests {
     func laterOpening() throws {
         var left: DirectoryCopy?
         let reader = try RawDatabase(directory.storePath)
-        try reader.run("BEGIN")
+        try reader.execute("BEGIN")
         _ = try reader.integer("SELECT count(*) FROM items")
         try store.replaceKeybag([1, 2, 3], generation: 8)
         left = try DirectoryCopy(of: directory)
@@ -188,7 +189,7 @@ struct ScrubTests {
         let opened = try SQLiteItemStore(openingAt: copies.directory.storePath)
         #expect(try DirectoryCopy(of: copies.directory).pieces(of: oldKeybag) == 0)
         #expect(try !opened.isScrubPending())
-        try reader.run("COMMIT")
+        try reader.execute("COMMIT")
     }
 
     @Test(

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Testing
 
 /// Files that are removed or replaced while a store has them open.

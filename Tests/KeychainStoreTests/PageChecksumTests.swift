@@ -5,6 +5,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Synchronization
 import Testing
 
@@ -12,6 +13,8 @@ import Testing
 struct PageChecksumTests {
     private static let pageByteCount = 4_096
     private static let contentByteCount = 4_080
+    /// SQLITE_IOERR_DATA, which Swift does not import.
+    private static let badChecksum: Int32 = SQLITE_IOERR | 32 << 8
 
     static func checksum(_ page: [UInt8], number: UInt64) -> [UInt8] {
         var checksum = [UInt8](repeating: 0, count: 16)
@@ -36,9 +39,9 @@ struct PageChecksumTests {
     private struct Vectors: Decodable {
         struct Case: Decodable {
             let name: String
-            let pattern: String
+            let pattern: Hexadecimal
             let page: UInt64
-            let checksum: String
+            let checksum: Hexadecimal
         }
 
         let cases: [Case]
@@ -46,19 +49,13 @@ struct PageChecksumTests {
 
     @Test("Test vectors of an independent implementation")
     func vectors() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let file = root.appendingPathComponent("TestVectors/page-checksum-v1.json")
-        let vectors = try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
+        let vectors = try TestVectors.load("page-checksum-v1.json", as: Vectors.self)
         #expect(vectors.cases.count == 6)
         for vector in vectors.cases {
-            let digits = Array(vector.pattern.utf8)
-            let pattern = try stride(from: 0, to: digits.count, by: 2).map { start in
-                try #require(UInt8(String(decoding: digits[start..<start + 2], as: UTF8.self), radix: 16))
-            }
+            let pattern = vector.pattern.bytes
             var page = (0..<Self.contentByteCount).map { pattern[$0 % pattern.count] }
             page += [UInt8](repeating: 0, count: 16)
-            let found = Self.checksum(page, number: vector.page).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-            #expect(found == vector.checksum, "\(vector.name)")
+            #expect(Self.checksum(page, number: vector.page) == vector.checksum.bytes, "\(vector.name)")
         }
     }
 
@@ -144,7 +141,7 @@ struct PageChecksumTests {
             #expect(sound.code == SQLITE_OK)
             #expect(sound.bytes == [UInt8](whole[Self.pageByteCount + inset..<Self.pageByteCount + inset + byteCount]))
             let damaged = try database.fileBytes(byteCount, at: 2 * Self.pageByteCount + inset)
-            #expect(damaged.code == RawDatabase.badChecksum && damaged.bytes.allSatisfy { $0 == 0 })
+            #expect(damaged.code == Self.badChecksum && damaged.bytes.allSatisfy { $0 == 0 })
         }
     }
 
@@ -187,7 +184,7 @@ struct PageChecksumTests {
             _ = try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.remove(number: 100) }
         }
         #expect(failure?.status == .notAvailable && failure?.isDamage == true)
-        #expect(failure?.cause == .sqlite(code: RawDatabase.badChecksum) && failure?.remedy == .repair)
+        #expect(failure?.cause == .sqlite(code: Self.badChecksum) && failure?.remedy == .repair)
         let problems = try store.integrityProblems()
         for page in 11...end / 4_096 { #expect(problems.contains { $0.damagedPage == Int64(page) }) }
         #expect(throws: KeychainFailure.self) { try store.snapshot(to: directory.path + "/snapshot.db") }

@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Testing
 
 @Suite("Repair of a store written by a program without page checksums", .blocking)
@@ -17,7 +18,7 @@ struct RepairTests {
         try store.insert(rows)
         directory = try DirectoryCopy(of: original).directory
         let other = try RawDatabase(directory.storePath, stamps: false)
-        #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
+        #expect(try other.integer("SELECT count(*) FROM items") == rows.count)
     }
 
     private var kept: String { directory.storePath + ".before" }
@@ -69,7 +70,7 @@ struct RepairTests {
     @Test("The copy includes the content of the -wal file")
     func withLog() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
-        try other.run("UPDATE meta SET lock_epoch = 77")
+        try other.execute("UPDATE meta SET lock_epoch = 77")
         let copies = try DirectoryCopy(of: directory)
         #expect(try copies.directory.names.contains("keychain.db-wal"))
         let outcome = try repair(path: copies.directory.storePath) { copy throws(KeychainFailure) in
@@ -132,7 +133,7 @@ struct RepairTests {
     @Test("While another process has the store open, nothing is changed")
     func openElsewhere() throws {
         let other = try RawDatabase(directory.storePath, stamps: false)
-        #expect(try other.integer("SELECT count(*) FROM items") == Int64(rows.count))
+        #expect(try other.integer("SELECT count(*) FROM items") == rows.count)
         let refusal = failure { () throws(KeychainFailure) in _ = try repair { _ in true } }
         #expect(refusal?.status == .notAvailable && refusal?.remedy == .closeElsewhere)
         #expect(try directory.names.allSatisfy { !$0.contains("before") && !$0.contains("repair") })

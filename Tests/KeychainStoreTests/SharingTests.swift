@@ -42,25 +42,26 @@ struct SharingTests {
         let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 150))
         try store.insert([SampleRows.row(account: 1)])
         let other = try RawDatabase(directory.storePath)
-        try other.run("BEGIN IMMEDIATE")
+        try other.execute("BEGIN IMMEDIATE")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
         #expect(failure?.cause == .timedOut(milliseconds: 150))
         #expect(try store.rows().count == 1)
-        try other.run("COMMIT")
+        try other.execute("COMMIT")
         try store.insert([SampleRows.row(account: 2)])
         #expect(try store.rows().count == 2)
     }
 
     @Test("A write waits for a write of another process that ends before the deadline")
     func waits() async throws {
+        let disk = FaultyDisk(under: directory.path)
         // A long deadline: on a loaded machine it may take seconds until the other writer ends.
-        let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 120_000))
+        let store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 120_000, vfsName: FaultyDisk.vfsName))
         let other = try RawDatabase(directory.storePath)
-        try other.run("BEGIN IMMEDIATE")
+        try other.execute("BEGIN IMMEDIATE")
         let writing = Task.detached { try store.insert([SampleRows.row(account: 1)]) }
-        try await Task.sleep(for: .milliseconds(50))
-        try other.run("COMMIT")
+        #expect(waitUntil { disk.refusedWriteLockCount > 0 })
+        try other.execute("COMMIT")
         try await writing.value
         #expect(try store.rows().count == 1)
     }
@@ -81,7 +82,7 @@ struct SharingTests {
     func keybagChange() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        try RawDatabase(directory.storePath).run("UPDATE meta SET keybag_generation = 8")
+        try RawDatabase(directory.storePath).execute("UPDATE meta SET keybag_generation = 8")
         let outcome = try store.write(ifKeybagGeneration: 7) { _ in }
         guard case .keybagChanged = outcome else {
             Issue.record("the write was accepted")

@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainTestSupport
 import Synchronization
 import Testing
 

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Synchronization
 import Testing
 
@@ -152,7 +153,7 @@ struct StateTests {
     @Test("A store from before the first release, without a state, is refused by name")
     func withoutColumn() throws {
         store.close()
-        try RawDatabase(directory.storePath).run("ALTER TABLE meta DROP COLUMN state")
+        try RawDatabase(directory.storePath).execute("ALTER TABLE meta DROP COLUMN state")
         let other = try SQLiteItemStore(openingAt: directory.storePath)
         let failure = failure { () throws(KeychainFailure) in
             try other.protect(with: PlainStateCipher(), anchorPath: directory.path + "/state/anchor")

@@ -5,6 +5,7 @@ import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Testing
 
 /// A checkpoint overwrites pages of the database.
@@ -224,7 +225,7 @@ struct LogDamageTests {
         for account in 1...UInt64(20) { try store.insert([SampleRows.row(account: account, secretByteCount: 20_000)]) }
         let whole = try RawDatabase(directory.storePath)
         // The database has all changes, so the next write restarts the file.
-        try whole.run("PRAGMA wal_checkpoint(PASSIVE)")
+        try whole.execute("PRAGMA wal_checkpoint(PASSIVE)")
         try store.insert([SampleRows.row(account: 21)])
         let copies = try DirectoryCopy(of: directory)
         let rounds = try [UInt8](Data(contentsOf: URL(filePath: copies.directory.storePath + "-wal")))

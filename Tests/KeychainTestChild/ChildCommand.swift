@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CSQLite
 import Foundation
 import Glibc
 import KeychainCore
@@ -250,13 +249,7 @@ extension ChildCommand {
     /// PATH SQL: edits the file of a keychain, and updates its page checksums.
     static func editDatabase(_ arguments: [String]) throws {
         guard arguments.count == 2 else { throw BadArguments() }
-        let vfsName = try PageChecksums.vfsName(over: nil)
-        var database: OpaquePointer?
-        defer { unsafe sqlite3_close(database) }
-        // The handle is ours until it is closed.
-        guard unsafe sqlite3_open_v2(arguments[0], &database, SQLITE_OPEN_READWRITE, vfsName) == SQLITE_OK,
-            unsafe sqlite3_exec(database, arguments[1], nil, nil, nil) == SQLITE_OK
-        else { throw BadArguments() }
+        try RawDatabase(arguments[0]).execute(arguments[1])
     }
 }
 

@@ -5,23 +5,16 @@ package import Glibc
 /// A child process with which a test exchanges lines.
 ///
 /// Every call that waits has a deadline.
-///
-/// Foundation's `Process` leaks its pipes into children that other tests start at the same time, which delays the end of a child's output.
-/// Here both ends are created close-on-exec.
 package final class ChildProcess {
     package enum Failure: Error {
-        case couldNotStart(String, errorNumber: Int32)
         case gaveNoLine(output: String)
         case didNotEnd
     }
 
-    /// The termination status of a process.
-    package enum Ending: Equatable, Sendable {
-        case exited(Int32)
-        case killed(bySignal: Int32)
-    }
+    package typealias Ending = SpawnedProcess.Ending
 
-    package let processID: pid_t
+    package var processID: pid_t { process.identifier }
+    private let process: SpawnedProcess
     private let connection: Int32
     private var pending: [UInt8] = []
     /// The lines that `readLine` has returned.
@@ -32,25 +25,23 @@ package final class ChildProcess {
     ///
     /// The child's environment is exactly `environment`. Its standard error goes to the same stream as its standard output.
     package init(_ executable: String, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
-        var ends: [Int32] = [-1, -1]
-        // The array has the two elements that socketpair fills. A socket, because Swift does not import pipe2.
-        guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-            throw Failure.couldNotStart(executable, errorNumber: errno)
+        let connection = try ChildConnection()
+        defer { close(connection.childEnd) }
+        do {
+            process = try SpawnedProcess(
+                executable, arguments, environment: environment,
+                standardStreams: Array(repeating: .duplicate(connection.childEnd), count: 3))
+        } catch {
+            close(connection.ownEnd)
+            throw error
         }
-        let spawned = Self.spawn(executable, arguments, environment, standardStreams: ends[1])
-        close(ends[1])
-        guard let processID = spawned.processID else {
-            close(ends[0])
-            throw Failure.couldNotStart(executable, errorNumber: spawned.errorNumber)
-        }
-        self.processID = processID
-        connection = ends[0]
+        self.connection = connection.ownEnd
     }
 
     deinit {
         if ending == nil {
             kill(processID, SIGKILL)
-            _ = reap(options: 0)
+            _ = process.reap()
         }
         close(connection)
     }
@@ -104,10 +95,8 @@ package final class ChildProcess {
 
     /// Waits until the process has ended.
     package func waitUntilEnded(withinSeconds seconds: Double = 60) throws -> Ending {
-        if let ending { return ending }
-        var ending: Ending?
         waitUntil(withinSeconds: seconds) {
-            ending = reap(options: WNOHANG)
+            if ending == nil { ending = process.reap(options: WNOHANG) }
             return ending != nil
         }
         guard let ending else { throw Failure.didNotEnd }
@@ -126,43 +115,10 @@ package final class ChildProcess {
 
     /// Returns true if bytes were read, false at the end of the output, nil at the deadline.
     private func readMore(until deadline: ContinuousClock.Instant) -> Bool? {
-        var request = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
-        while true {
-            let left = (deadline - ContinuousClock.now) / .milliseconds(1)
-            guard left > 0 else { return nil }
-            // One request, which is ours.
-            if unsafe poll(&request, 1, Int32(left.rounded(.up))) > 0 { break }
-        }
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe read(connection, &buffer, buffer.count)
-        guard count > 0 else { return false }
-        pending.append(contentsOf: buffer.prefix(count))
+        guard !DescriptorReader.readable([connection], until: deadline).isEmpty else { return nil }
+        guard let bytes = DescriptorReader.read(connection) else { return false }
+        pending += bytes
         return true
-    }
-
-    private func reap(options: Int32) -> Ending? {
-        var status: Int32 = 0
-        guard unsafe waitpid(processID, &status, options) == processID else { return nil }
-        // As wait(2) defines: a signal in the low seven bits, an exit code in the next byte.
-        let ending: Ending = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .killed(bySignal: status & 0x7f)
-        self.ending = ending
-        return ending
-    }
-
-    private static func spawn(
-        _ executable: String, _ arguments: [String], _ environment: [String: String], standardStreams: Int32
-    ) -> (processID: pid_t?, errorNumber: Int32) {
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        for standardStream: Int32 in 0...2 { unsafe posix_spawn_file_actions_adddup2(&actions, standardStreams, standardStream) }
-        // Copies that live until the end of the call; a null pointer ends each array.
-        let argumentCopies = unsafe ([executable] + arguments).map { unsafe strdup($0) }
-        let environmentCopies = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
-        defer { _ = unsafe (argumentCopies + environmentCopies).map { unsafe free($0) } }
-        var processID: pid_t = 0
-        let code = unsafe posix_spawnp(&processID, executable, &actions, nil, argumentCopies + [nil], environmentCopies + [nil])
-        return code == 0 ? (processID, 0) : (nil, code)
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainTestSupport
-import Synchronization
 
 /// The result of a command: the output before and after each input, and the exit code.
 struct RunResult {
@@ -80,12 +79,20 @@ struct TranscriptEnvironment {
     /// The environment variables of a command.
     ///
     /// Nothing is inherited from the test.
-    func variables() throws -> [String] {
-        let preloaded = passcodeCost == .cheap ? ["LD_PRELOAD=\(try CheapPasscodePolicy.libraryPath.get())"] : []
-        return preloaded + [
-            "HOME=\(path)", "KEYCHAIN_HOME=\(path)/keychain", "PATH=\(Self.productsPath):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-            "LC_ALL=C.UTF-8", "TERM=xterm", "TZ=UTC", "COLUMNS=100",
+    private func variables() throws -> [String: String] {
+        var variables = [
+            "HOME": path, "KEYCHAIN_HOME": "\(path)/keychain", "PATH": "\(Self.productsPath):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "LC_ALL": "C.UTF-8", "TERM": "xterm", "TZ": "UTC", "COLUMNS": "100",
         ]
+        if passcodeCost == .cheap { variables["LD_PRELOAD"] = try CheapPasscodePolicy.libraryPath.get() }
+        return variables
+    }
+
+    /// Starts a command, which leads a session, in the directory.
+    func start(_ command: String, standardStreams: [SpawnedProcess.Redirection]) throws -> SpawnedProcess {
+        try SpawnedProcess(
+            "/bin/sh", ["-c", "cd \"$HOME\" || exit\n" + command], environment: variables(), standardStreams: standardStreams,
+            inNewSession: true)
     }
 
     /// Replaces the path of the directory with $HOME.
@@ -113,7 +120,7 @@ enum CheapPasscodePolicy {
         let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Preload/cheap_passcode_policy.c").path
         let library = "\(TranscriptEnvironment.productsPath)/cheap_passcode_policy.so"
         let unfinished = "\(library).\(getpid())"
-        let compiler = try KeychainTestSupport.ChildProcess.run(
+        let compiler = try ChildProcess.run(
             "clang", ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", unfinished, source, "-ldl"],
             environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"])
         guard compiler.ending == .exited(0) else { throw CompilerFailure(output: compiler.output) }
@@ -123,44 +130,62 @@ enum CheapPasscodePolicy {
     }
 }
 
-/// Runs a step with its standard output and standard error in pipes.
+/// The failure of a run, and its deadline.
+enum TranscriptRun {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The deadline of a command that starts now.
+    ///
+    /// It is late because the machine may be under load.
+    static var deadline: ContinuousClock.Instant { .now.advanced(by: .seconds(120)) }
+}
+
+/// Runs a step with separate standard output and standard error.
 enum PipedRun {
     static func run(_ step: Transcript.Step, in environment: TranscriptEnvironment) throws -> RunResult {
-        let output = try Pipe()
-        let errors = try Pipe()
-        let child = try TranscriptProcess(
-            step.command, in: environment,
-            redirections: [.open("/dev/null", O_RDONLY), .duplicate(output.writeEnd), .duplicate(errors.writeEnd)]
-        )
-        close(output.writeEnd)
-        close(errors.writeEnd)
+        let output = try ChildConnection()
+        let errors = try ChildConnection()
         defer {
-            close(output.readEnd)
-            close(errors.readEnd)
+            close(output.ownEnd)
+            close(errors.ownEnd)
         }
-        let texts = DescriptorReader.readToEnd(of: [output.readEnd, errors.readEnd])
-        if texts == nil { child.kill() }
-        let exitCode = child.wait()
-        guard let texts else { throw TranscriptProcess.Failure(description: "\(step.command) did not end in time") }
+        let child: SpawnedProcess
+        do {
+            defer {
+                close(output.childEnd)
+                close(errors.childEnd)
+            }
+            child = try environment.start(
+                step.command,
+                standardStreams: [.open("/dev/null", O_RDONLY), .duplicate(output.childEnd), .duplicate(errors.childEnd)])
+        }
+        let texts = readToEnd(of: [output.ownEnd, errors.ownEnd])
+        if texts == nil { child.killSession() }
+        let exitCode = try child.exitCode()
+        guard let texts else { throw TranscriptRun.Failure(description: "\(step.command) did not end in time") }
         return RunResult(
             outputs: [environment.replacingHomePath(texts[0])], standardError: environment.replacingHomePath(texts[1]), exitCode: exitCode)
     }
 
-    private struct Pipe {
-        let readEnd: Int32
-        let writeEnd: Int32
-
-        /// Creates a pipe whose ends are close-on-exec, so that commands that other tests start do not keep them open.
-        init() throws {
-            var ends: [Int32] = [0, 0]
-            try TranscriptProcess.withoutConcurrentSpawn {
-                // The pointer is used during the call only.
-                guard unsafe pipe(&ends) == 0, ends.allSatisfy({ fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }) else {
-                    throw TranscriptProcess.Failure(description: "pipe: error \(errno)")
-                }
+    /// Reads all descriptors to the end.
+    ///
+    /// Returns nil if one is still open at the deadline.
+    ///
+    /// Bytes that are not UTF-8 become �.
+    private static func readToEnd(of descriptors: [Int32]) -> [String]? {
+        let deadline = TranscriptRun.deadline
+        var bytes = descriptors.map { _ in [UInt8]() }
+        var open = Set(descriptors)
+        while !open.isEmpty {
+            let readable = DescriptorReader.readable(open.sorted(), until: deadline)
+            guard !readable.isEmpty else { return nil }
+            for (index, descriptor) in descriptors.enumerated() where readable.contains(descriptor) {
+                if let chunk = DescriptorReader.read(descriptor) { bytes[index] += chunk } else { open.remove(descriptor) }
             }
-            (readEnd, writeEnd) = (ends[0], ends[1])
         }
+        return bytes.map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
@@ -174,7 +199,7 @@ struct TerminalRun {
     private let environment: TranscriptEnvironment
     /// The controlling side of the pseudo-terminal.
     private let screen: Int32
-    private let deadline = Date(timeIntervalSinceNow: TranscriptProcess.deadlineSeconds)
+    private let deadline = TranscriptRun.deadline
 
     static func run(_ step: Transcript.Step, in environment: TranscriptEnvironment) throws -> RunResult {
         // The pointers are used during the calls only.
@@ -184,18 +209,17 @@ struct TerminalRun {
         var isLocked: Int32 = 0
         guard screen >= 0, unsafe ioctl(screen, Self.unlock, &isLocked) == 0, unsafe ioctl(screen, Self.getNumber, &number) == 0
         else {
-            throw TranscriptProcess.Failure(description: "no pseudo-terminal: error \(errno)")
+            throw TranscriptRun.Failure(description: "no pseudo-terminal: error \(errno)")
         }
         var size = winsize(ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0)
         _ = unsafe ioctl(screen, UInt(TIOCSWINSZ), &size)
         // The first terminal that the leader of a session opens becomes its controlling terminal.
-        let child = try TranscriptProcess(
-            step.command, in: environment, redirections: [.open("/dev/pts/\(number)", O_RDWR), .duplicate(0), .duplicate(0)]
-        )
+        let child = try environment.start(
+            step.command, standardStreams: [.open("/dev/pts/\(number)", O_RDWR), .duplicate(0), .duplicate(0)])
         let outputs = TerminalRun(step: step, environment: environment, screen: screen).converse()
         // The command waits for input that the transcript does not have.
-        if outputs.isUnfinished { child.kill() }
-        return RunResult(outputs: outputs.texts, exitCode: child.wait())
+        if outputs.isUnfinished { child.killSession() }
+        return RunResult(outputs: outputs.texts, exitCode: try child.exitCode())
     }
 
     private init(step: Transcript.Step, environment: TranscriptEnvironment, screen: Int32) {
@@ -209,8 +233,7 @@ struct TerminalRun {
         for exchange in step.exchanges {
             var text = ""
             while !(exchange.typed != nil && RunResult.matches(text, exchange.output)) {
-                var request = [pollfd(fd: screen, events: Int16(POLLIN), revents: 0)]
-                guard DescriptorReader.wait(&request, until: deadline) else { return (texts + [text], true) }
+                guard !DescriptorReader.readable([screen], until: deadline).isEmpty else { return (texts + [text], true) }
                 guard let chunk = DescriptorReader.read(screen) else { return (texts + [text], false) }
                 text += shown(chunk)
             }
@@ -230,154 +253,32 @@ struct TerminalRun {
         let shown = typed.isShown ? typed.text : typed.text.filter { $0 == "\n" }
         let echo = shown.replacingOccurrences(of: "\n", with: "\r\n").utf8
         for expected in echo {
-            var request = [pollfd(fd: screen, events: Int16(POLLIN), revents: 0)]
             var byte: UInt8 = 0
-            guard DescriptorReader.wait(&request, until: deadline), unsafe read(screen, &byte, 1) == 1, byte == expected else {
-                return false
-            }
+            guard !DescriptorReader.readable([screen], until: deadline).isEmpty, unsafe read(screen, &byte, 1) == 1, byte == expected
+            else { return false }
         }
         return true
     }
 
-    private func shown(_ chunk: Data) -> String {
+    private func shown(_ chunk: [UInt8]) -> String {
         environment.replacingHomePath(String(decoding: chunk, as: UTF8.self).replacingOccurrences(of: "\r\n", with: "\n"))
     }
 }
 
-/// Reads from descriptors, with a deadline.
-enum DescriptorReader {
-    /// Reads all of them to the end.
-    ///
-    /// Returns nil if one is still open at the deadline.
-    ///
-    /// Bytes that are not UTF-8 become �.
-    static func readToEnd(of descriptors: [Int32]) -> [String]? {
-        let deadline = Date(timeIntervalSinceNow: TranscriptProcess.deadlineSeconds)
-        var data = descriptors.map { _ in Data() }
-        var open = Set(descriptors.indices)
-        while !open.isEmpty {
-            let waiting = open.sorted()
-            var requests = waiting.map { pollfd(fd: descriptors[$0], events: Int16(POLLIN), revents: 0) }
-            guard wait(&requests, until: deadline) else { return nil }
-            for (index, request) in zip(waiting, requests) where request.revents != 0 {
-                if let chunk = read(descriptors[index]) { data[index] += chunk } else { open.remove(index) }
-            }
-        }
-        return data.map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    /// Returns the next bytes, or nil at the end.
-    ///
-    /// A pseudo-terminal that no process has open returns an error, which is its end.
-    static func read(_ descriptor: Int32) -> Data? {
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        // The pointer is used during the call only.
-        let count = unsafe Foundation.read(descriptor, &chunk, chunk.count)
-        return count > 0 ? Data(chunk[..<count]) : nil
-    }
-
-    /// Waits until a descriptor is readable.
-    ///
-    /// Returns false at the deadline.
-    static func wait(_ requests: inout [pollfd], until deadline: Date) -> Bool {
-        while true {
-            let rest = deadline.timeIntervalSinceNow
-            guard rest > 0 else { return false }
-            // The pointer is used during the call only.
-            let count = unsafe poll(&requests, nfds_t(requests.count), Int32(min(rest * 1000, 60_000)))
-            if count > 0 { return true }
-        }
-    }
-}
-
-/// The process of a command, which leads a session.
-struct TranscriptProcess {
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    /// `POSIX_SPAWN_SETSID`, which the C library declares for GNU programs only.
-    private static let newSession: Int32 = 0x80
-
-    let identifier: pid_t
-    /// The deadline of a command.
-    ///
-    /// It is long because the machine may be under load.
-    static let deadlineSeconds = 120.0
-
-    /// The file behind a standard descriptor of the command.
-    enum Redirection {
-        case open(String, Int32)
-        case duplicate(Int32)
-    }
-
-    /// Starts `/bin/sh -c command` in the directory, with its descriptors 0, 1, and 2 redirected in this order.
-    init(_ command: String, in environment: TranscriptEnvironment, redirections: [Redirection]) throws {
-        // The pointers are used during the calls only.
-        var actions = unsafe posix_spawn_file_actions_t()
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        unsafe posix_spawnattr_init(&attributes)
-        defer {
-            unsafe posix_spawn_file_actions_destroy(&actions)
-            unsafe posix_spawnattr_destroy(&attributes)
-        }
-        for (descriptor, redirection) in zip(Int32(0)..., redirections) {
-            switch redirection {
-            case .open(let path, let flags): unsafe posix_spawn_file_actions_addopen(&actions, descriptor, path, flags, 0)
-            case .duplicate(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, descriptor)
-            }
-        }
-        unsafe posix_spawnattr_setflags(&attributes, Int16(Self.newSession | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
-        unsafe sigfillset(&signals)
-        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
-        let variables = try environment.variables()
-        var process: pid_t = 0
-        let result = Self.withoutConcurrentSpawn {
-            unsafe withCStrings(["sh", "-c", "cd \"$HOME\" || exit\n" + command]) { arguments in
-                unsafe withCStrings(variables) { environment in
-                    unsafe posix_spawn(&process, "/bin/sh", &actions, &attributes, arguments, environment)
-                }
-            }
-        }
-        guard result == 0 else { throw Failure(description: "posix_spawn: error \(result)") }
-        identifier = process
-    }
-
-    /// Runs `body` while no process is started.
-    ///
-    /// A process that started between the opening of a descriptor and its marking as close-on-exec would inherit it.
-    static func withoutConcurrentSpawn<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try starting.withLock { _ in try body() }
-    }
-
-    private static let starting = Mutex<Void>(())
-
-    /// Kills the whole session.
-    func kill() {
-        Foundation.kill(-identifier, SIGKILL)
+extension SpawnedProcess {
+    /// Kills the session that the process leads.
+    fileprivate func killSession() {
+        kill(-identifier, SIGKILL)
     }
 
     /// Waits for the process.
     ///
-    /// Returns the exit code, or 128 + n for signal n.
-    func wait() -> Int32 {
-        var status: Int32 = 0
-        while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-        let signal = status & 0x7F
-        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+    /// Returns the exit code, or 128 + n for signal n, as a shell does.
+    fileprivate func exitCode() throws -> Int32 {
+        switch reap() {
+        case .exited(let code): return code
+        case .killed(let signal): return 128 + signal
+        case nil: throw TranscriptRun.Failure(description: "waitpid: error \(errno)")
+        }
     }
-}
-
-/// Calls `body` with a null-terminated array of C strings.
-private func withCStrings<Result>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
-    // The copies are freed after the call.
-    let pointers = unsafe texts.map { unsafe strdup($0) }
-    defer {
-        for index in unsafe pointers.indices { unsafe free(pointers[index]) }
-    }
-    return unsafe body(pointers + [nil])
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
 import Foundation
+import KeychainTestSupport
 
 /// An attacker who can write to a keychain file and knows On-disk-format.md.
 ///

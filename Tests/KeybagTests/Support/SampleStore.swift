@@ -2,7 +2,7 @@
 import Contracts
 import Foundation
 import KeychainCore
-import Testing
+import KeychainTestSupport
 
 @testable import Keybag
 
@@ -70,56 +70,10 @@ extension ClassKey {
     borrowing func copiedBytes() -> [UInt8] { secret.copiedBytes() }
 }
 
-/// Loads the test vectors in `TestVectors`, which another implementation of the format made.
-enum TestVectors {
-    static func load<Vectors: Decodable>(_ name: String, as type: Vectors.Type = Vectors.self) throws -> Vectors {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        return try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: root.appending(path: "TestVectors/\(name)")))
-    }
-}
-
-/// Bytes, encoded in JSON as hexadecimal digits.
-struct Hexadecimal: Decodable, Sendable {
-    let bytes: [UInt8]
-
-    init(from decoder: any Decoder) throws {
-        let digits = Array(try decoder.singleValueContainer().decode(String.self).utf8)
-        var bytes: [UInt8] = []
-        for start in stride(from: 0, to: digits.count, by: 2) {
-            let pair = String(decoding: digits[start..<min(start + 2, digits.count)], as: UTF8.self)
-            bytes.append(try #require(pair.utf8.count == 2 ? UInt8(pair, radix: 16) : nil))
-        }
-        self.bytes = bytes
-    }
-
-    func identifier() throws -> Identifier128 { try #require(Identifier128(bytes)) }
-
+extension Hexadecimal {
     func secret() throws -> SecretBytes {
         // The bytes are copied within the closure.
         try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
-    }
-}
-
-/// The value of an attribute.
-///
-/// Numbers are strings, because some JSON readers lose digits of large ones.
-struct ValueVector: Decodable, Sendable {
-    let attribute: UInt8
-    let type: String
-    let value: String?
-    let seconds: Double?
-
-    func parsed() throws -> (Attribute, AttributeValue) {
-        let attribute = try #require(Attribute(rawValue: attribute))
-        switch type {
-        case "text": return (attribute, .string(try #require(value)))
-        case "number": return (attribute, .number(try #require(value.flatMap(Int64.init))))
-        case "date": return (attribute, .date(try #require(seconds)))
-        default:
-            let data = try JSONDecoder().decode([Hexadecimal].self, from: Data("[\"\(try #require(value))\"]".utf8))
-            return (attribute, .data(Data(data[0].bytes)))
-        }
     }
 }
 

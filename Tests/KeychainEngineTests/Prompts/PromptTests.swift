@@ -158,7 +158,8 @@ struct PromptTurnTests {
         let asked = Atomic(0)
         @Sendable func show() -> Int {
             mostShown.max(shown.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
-            usleep(1_000)
+            // Until all calls have joined a queue: each of them could show its question now.
+            waitUntil { asked.load(ordering: .relaxed) + turns.reduce(0) { $0 + $1.participantCount } >= 12 }
             shown.subtract(1, ordering: .relaxed)
             return asked.add(1, ordering: .relaxed).newValue
         }

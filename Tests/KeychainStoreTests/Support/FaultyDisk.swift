@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A VFS for the files in one directory that injects failures and counts flushes.
+/// A VFS for the files in one directory that injects failures, and counts flushes and refused write locks.
 final class FaultyDisk: Sendable {
     enum File: Sendable {
         case database, wal, other
@@ -17,6 +17,7 @@ final class FaultyDisk: Sendable {
     struct State {
         var failures: [(File, Operation, Int32)] = []
         var syncCounts: [File: Int] = [:]
+        var refusedWriteLockCount = 0
     }
 
     private let state = Mutex(State())
@@ -36,6 +37,11 @@ final class FaultyDisk: Sendable {
     func heal() { state.withLock { $0.failures = [] } }
 
     func syncCount(of file: File) -> Int { state.withLock { $0.syncCounts[file] ?? 0 } }
+
+    /// How often a connection did not get the write lock because another one holds it.
+    var refusedWriteLockCount: Int { state.withLock { $0.refusedWriteLockCount } }
+
+    fileprivate func noteRefusedWriteLock() { state.withLock { $0.refusedWriteLockCount += 1 } }
 
     fileprivate func ask(_ file: File, _ operation: Operation) -> Int32? {
         state.withLock { state in
@@ -95,9 +101,13 @@ private func methods(_ file: FilePointer?) -> sqlite3_io_methods? {
     unsafe real(file)?.pointee.pMethods?.pointee
 }
 
+private func disk(_ file: FilePointer?) -> FaultyDisk? {
+    unsafe head(file)?.pointee.disk?.takeUnretainedValue()
+}
+
 private func failure(_ file: FilePointer?, _ operation: FaultyDisk.Operation) -> Int32? {
-    guard let head = unsafe head(file), let disk = unsafe head.pointee.disk else { return nil }
-    return unsafe disk.takeUnretainedValue().ask(head.pointee.file, operation)
+    guard let head = unsafe head(file) else { return nil }
+    return unsafe disk(file)?.ask(head.pointee.file, operation)
 }
 
 private func open(
@@ -136,7 +146,12 @@ nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_m
     unsafe faulty.pointee.xSectorSize = { unsafe methods($0)?.xSectorSize(real($0)) ?? 4_096 }
     unsafe faulty.pointee.xDeviceCharacteristics = { unsafe methods($0)?.xDeviceCharacteristics(real($0)) ?? 0 }
     unsafe faulty.pointee.xShmMap = { unsafe methods($0)?.xShmMap(real($0), $1, $2, $3, $4) ?? SQLITE_MISUSE }
-    unsafe faulty.pointee.xShmLock = { unsafe methods($0)?.xShmLock(real($0), $1, $2, $3) ?? SQLITE_MISUSE }
+    unsafe faulty.pointee.xShmLock = { file, first, count, flags in
+        let code = unsafe methods(file)?.xShmLock(real(file), first, count, flags) ?? SQLITE_MISUSE
+        // Lock 0 is the write lock; see the description of the WAL-index format in SQLite's documentation.
+        if first == 0, code == SQLITE_BUSY { unsafe disk(file)?.noteRefusedWriteLock() }
+        return code
+    }
     unsafe faulty.pointee.xShmBarrier = { unsafe methods($0)?.xShmBarrier(real($0)) }
     unsafe faulty.pointee.xShmUnmap = { unsafe methods($0)?.xShmUnmap(real($0), $1) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xClose = { file in

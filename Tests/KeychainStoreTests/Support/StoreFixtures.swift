@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import CSQLite
 import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
 import KeychainSystem
+import KeychainTestSupport
 import Testing
 
-/// A private directory for one test, removed when the test releases it.
-final class TemporaryDirectory: Sendable {
-    let path: String
+/// The store of a test, in a directory of its own.
+extension TemporaryDirectory {
     var storePath: String { path + "/keychain.db" }
-
-    init() throws {
-        let base = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
-        path = base + "/keychain-store-tests-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        try setMode(0o700, of: path)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
 
     /// Makes a store with the contract's keybag and opens it.
     func makeStore(options: StoreOptions = StoreOptions()) throws -> SQLiteItemStore {
@@ -136,49 +126,5 @@ struct DirectoryCopy {
             if position >= 7 { pieces.append(piece) }
         }
         return pieces
-    }
-}
-
-/// A database opened without the store, as by another program.
-@safe final class RawDatabase {
-    // Valid until `deinit`.
-    private let handle: OpaquePointer
-
-    /// `stamps: false`: without page checksums, like a program that does not know them.
-    init(_ path: String, stamps: Bool = true) throws {
-        var opened: OpaquePointer?
-        let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
-        let code = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName)
-        unsafe handle = try #require(unsafe code == SQLITE_OK ? opened : nil)
-    }
-
-    deinit { unsafe sqlite3_close_v2(handle) }
-
-    func run(_ sql: String) throws {
-        let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
-        try #require(code == SQLITE_OK, "\(sql) failed with \(code)")
-    }
-
-    /// SQLITE_IOERR_DATA, which Swift does not import: SQLITE_IOERR | (32<<8).
-    static let badChecksum: Int32 = 10 | 32 << 8
-
-    /// Reads a part of the file through the VFS.
-    func fileBytes(_ byteCount: Int, at offset: Int) throws -> (code: Int32, bytes: [UInt8]) {
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        try #require(unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
-        let open = try unsafe #require(unsafe file)
-        var bytes = [UInt8](repeating: 0, count: byteCount)
-        // The file belongs to the connection, and the buffer has `byteCount` bytes.
-        let read = try unsafe #require(unsafe open.pointee.pMethods?.pointee.xRead)
-        return unsafe (read(open, &bytes, Int32(byteCount), Int64(offset)), bytes)
-    }
-
-    func integer(_ sql: String) throws -> Int64 {
-        var statement: OpaquePointer?
-        let code = unsafe sqlite3_prepare_v2(handle, sql, -1, &statement, nil)
-        try #require(code == SQLITE_OK)
-        defer { unsafe sqlite3_finalize(statement) }
-        try #require(unsafe sqlite3_step(statement) == SQLITE_ROW)
-        return unsafe sqlite3_column_int64(statement, 0)
     }
 }
