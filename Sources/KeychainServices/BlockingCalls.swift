@@ -4,8 +4,16 @@ internal import Foundation
 
 /// Runs `body`, which may block, on a thread outside Swift's cooperative thread pool.
 ///
-/// On platform versions without task executors, `body` runs on the cooperative pool.
-@concurrent package func withBlockingCalls<Result>(_ body: @Sendable () throws -> sending Result) async throws -> sending Result {
+/// On platform versions without task executors, `body` runs on the cooperative pool. In a forked child, which has no other threads, `body`
+/// runs on the caller's thread.
+nonisolated(nonsending) package func withBlockingCalls<Result>(
+    _ body: @Sendable () throws -> sending Result
+) async throws -> sending Result {
+    guard !isForkedChild else { return try body() }
+    return try await withBlockingCallExecutor(body)
+}
+
+@concurrent private func withBlockingCallExecutor<Result>(_ body: @Sendable () throws -> sending Result) async throws -> sending Result {
     guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return try body() }
     return try await withTaskExecutorPreference(BlockingCallExecutor.shared) { try body() }
 }

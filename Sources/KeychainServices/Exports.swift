@@ -10,6 +10,9 @@
 #if canImport(LocalAuthentication)
 @_exported public import LocalAuthentication
 #endif
+
+/// False: Apple's frameworks do not support processes that were forked without exec.
+package var isForkedChild: Bool { false }
 #else
 @_exported public import SecurityAPI
 #endif

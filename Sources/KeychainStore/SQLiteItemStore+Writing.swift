@@ -12,7 +12,7 @@ extension SQLiteItemStore {
     package func write<Result>(
         ifKeybagGeneration expected: UInt64, sharesFlush: Bool, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
-        try refuseForkedChild()
+        try ForkDetection.requireNotForked()
         var outcome: WriteOutcome<Result>?
         try perform(sharesFlush: sharesFlush) { session throws(KeychainFailure) in
             outcome = try session.keybagGeneration() == expected ? .written(body(session)) : .keybagChanged
@@ -22,7 +22,7 @@ extension SQLiteItemStore {
     }
 
     package func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
-        try refuseForkedChild()
+        try ForkDetection.requireNotForked()
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             try session.setLockEpoch(session.lockEpoch().advanced(by: extent))
         }

@@ -42,7 +42,7 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Throws `.notAvailable` for a file that is absent, damaged, not private, not a store, or of another format. The reason says which.
     package init(openingAt path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         opener = StoreOpener(path: path, options: options)
         try opener.requireStore()
         let session = try opener.openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil)
@@ -61,7 +61,7 @@ package final class SQLiteItemStore: ItemStore {
     ///
     /// Later calls fail.
     package func close() {
-        guard !CurrentProcess.isForked else { return }
+        guard !ForkDetection.isForkedChild else { return }
         pool.withLock { $0.isClosed = true }
         // Closing the last connection may empty the -wal file.
         keepingVerified(stateGuard, opener.path) { _ = closeConnections() }
@@ -72,10 +72,6 @@ package final class SQLiteItemStore: ItemStore {
 
     func attach(_ stateGuard: StateGuard) {
         protection.withLock { $0 = stateGuard }
-    }
-
-    func refuseForkedChild() throws(KeychainFailure) {
-        guard !CurrentProcess.isForked else { throw CurrentProcess.forkedChildFailure }
     }
 
     // MARK: Reading
@@ -100,7 +96,7 @@ package final class SQLiteItemStore: ItemStore {
 
     /// Finds the damaged pages of a store's files by their checksums, even if the store is too damaged to be opened.
     package static func damage(at path: String, options: StoreOptions = StoreOptions()) throws(KeychainFailure) -> FileDamage {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         return try StoreOpener(path: path, options: options).findDamage()
     }
 
@@ -117,7 +113,7 @@ package final class SQLiteItemStore: ItemStore {
     func withReader<Result>(
         _ body: (StoreSession) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try refuseForkedChild()
+        try ForkDetection.requireNotForked()
         let session = try checkOutReader()
         defer { returnReader(session) }
         do throws(KeychainFailure) {
@@ -251,6 +247,7 @@ private enum OpenStores {
     }
 
     static func remove(_ store: SQLiteItemStore) {
+        guard !ForkDetection.isForkedChild else { return }
         entries.withLock { $0[ObjectIdentifier(store)] = nil }
     }
 

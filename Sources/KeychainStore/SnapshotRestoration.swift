@@ -36,7 +36,7 @@ package struct SnapshotRestoration {
         from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool,
         whileReplaced: () -> Void = {}
     ) throws(KeychainFailure) -> Outcome {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         let isStorePresent = try requireReplaceable()
         guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "the directory of \(path) is gone", path: path, subject: .store)

@@ -48,7 +48,7 @@ package struct StoreRepair {
     package func run(
         originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool, whileReplaced: () -> Void = {}
     ) throws(KeychainFailure) -> Outcome {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         let opener = StoreOpener(path: path, options: options)
         // A damaged first page prevents opening, but not a repair.
         do throws(KeychainFailure) { try opener.requireStore() } catch { guard error.isDamage else { throw error } }

@@ -115,6 +115,17 @@ extension Data {
     }
 }
 
+/// Whether this process was forked, without exec, from one that uses the keychain.
+///
+/// False on Apple platforms, whose frameworks do not support such processes.
+var isForkedChild: Bool {
+    #if canImport(Darwin)
+    false
+    #else
+    keychain_process_is_forked()
+    #endif
+}
+
 /// Overwrites memory with zeros.
 ///
 /// The compiler does not remove the call although the memory is not read afterward.

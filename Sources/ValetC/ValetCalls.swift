@@ -140,7 +140,10 @@ struct StatusError: Error {
 }
 
 /// Runs `body` and returns `valet_success`, or the status of the error it throws.
+///
+/// Does not run `body` in a forked child.
 func status(_ body: () throws -> Void) -> valet_status {
+    guard !isForkedChild else { return valet_status(valet_error_could_not_access_keychain) }
     do {
         try body()
         return valet_status(valet_success)

@@ -34,6 +34,7 @@ enum ChildCommand {
         "as-job": asJob,
         "commit-fault": commitFault,
         "print-settings": printSettings,
+        "forks": forkRepeatedly,
         "stay-unlocked": stayUnlocked,
     ]
 }

@@ -19,6 +19,13 @@ static inline bool keychain_process_is_forked(void) {
     return mark != NULL && *mark == 0;
 }
 
+/* Enables fork detection in this process. Returns false if it was forked, without exec, from one that enabled it, and if there is no memory.
+   Costs two loads once enabled. */
+static inline bool keychain_fork_guard_passes(void) {
+    volatile const unsigned char *mark = keychain_fork_guard_page;
+    return (mark != NULL || keychain_fork_guard_install()) && !keychain_process_is_forked();
+}
+
 /* Gets the type of the file system that contains `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 

@@ -40,8 +40,9 @@
  * script, that is the name of the interpreter, so all scripts share their values. KEYCHAIN_ENTITLEMENTS names a file with another identifier.
  *
  * **Threads.** Every function may be called from any thread at any time, also with the same handle. The only exception: do not free a handle or
- * buffer while another thread uses it. A call reads from or writes to disk; a call that prompts waits for the person. After fork(), a child that
- * has not called exec() gets `valet_error_could_not_access_keychain` if the parent used the keychain before. The library is never unloaded:
+ * buffer while another thread uses it. A call reads from or writes to disk; a call that prompts waits for the person. If a process that has
+ * used the keychain calls fork(), every function that returns a status returns `valet_error_could_not_access_keychain` in the child until it
+ * calls exec(), whatever other threads of the parent were doing. The library is never unloaded:
  * dlclose() has no effect.
  *
  * **Log.** Details that a status does not contain, such as the reason why the keychain cannot be accessed, are written to standard error, one line

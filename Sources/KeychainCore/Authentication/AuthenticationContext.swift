@@ -31,6 +31,15 @@ package final class AuthenticationContext: Sendable {
 
     private let state = Mutex(State())
 
+    /// Runs `body` on the state, under the lock; in a forked child on that of an invalidated context, without the lock.
+    private func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        guard !ForkDetection.isForkedChild else {
+            var invalidated = State(isInvalidated: true)
+            return body(&invalidated)
+        }
+        return state.withLock { body(&$0) }
+    }
+
     /// Whether the context exists for a single call.
     package let isCallScoped: Bool
 
@@ -39,15 +48,15 @@ package final class AuthenticationContext: Sendable {
     }
 
     package var settings: Settings {
-        get { state.withLock { $0.settings } }
-        set { state.withLock { $0.settings = newValue } }
+        get { withState { $0.settings } }
+        set { withState { $0.settings = newValue } }
     }
 
-    package var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+    package var isInvalidated: Bool { withState { $0.isInvalidated } }
 
     /// Removes everything; the context stores nothing from then on.
     package func invalidate() {
-        state.withLock { state in
+        withState { state in
             state.isInvalidated = true
             state.held = []
             state.applicationPassword = nil
@@ -58,7 +67,7 @@ package final class AuthenticationContext: Sendable {
 
     /// The valid keys for one keychain.
     package func keys(of storeID: StoreID, presencePublicKey: [UInt8]?) -> ConstraintKeys {
-        let (candidates, password) = state.withLock { state in
+        let (candidates, password) = withState { state in
             (state.held.filter { $0.release.storeID == storeID }, state.applicationPassword)
         }
         var keys = ConstraintKeys(applicationPassword: password)
@@ -77,7 +86,7 @@ package final class AuthenticationContext: Sendable {
     ///
     /// Does nothing if the context is invalidated.
     package func store(_ release: PresenceRelease, while isValid: @escaping @Sendable () -> Bool) {
-        state.withLock { state in
+        withState { state in
             guard !state.isInvalidated else { return }
             state.held.removeAll { $0.release.storeID == release.storeID }
             state.held.append(Held(release: release, isValid: isValid))
@@ -86,31 +95,31 @@ package final class AuthenticationContext: Sendable {
 
     /// Removes releases that are no longer valid; returns whether any are left.
     package func removeExpired() -> Bool {
-        for held in state.withLock({ $0.held }) where !held.isValid() { remove(held.release) }
+        for held in withState({ $0.held }) where !held.isValid() { remove(held.release) }
         return holdsReleases
     }
 
     /// The classes whose keys were released by one keychain.
     package func releasedClasses(of storeID: StoreID) -> Set<ItemAccessibility> {
-        state.withLock { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
+        withState { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 
     /// Whether the context contains keys that a passcode released.
-    package var holdsReleases: Bool { state.withLock { !$0.held.isEmpty } }
+    package var holdsReleases: Bool { withState { !$0.held.isEmpty } }
 
     private func remove(_ release: PresenceRelease) {
-        state.withLock { $0.held.removeAll { $0.release === release } }
+        withState { $0.held.removeAll { $0.release === release } }
     }
 
     // MARK: The application password
 
-    package var applicationPassword: ApplicationPassword? { state.withLock { $0.applicationPassword } }
+    package var applicationPassword: ApplicationPassword? { withState { $0.applicationPassword } }
 
     /// Sets or, with nil, removes the password.
     ///
     /// Does nothing if the context is invalidated.
     package func setApplicationPassword(_ password: ApplicationPassword?) {
-        state.withLock { state in
+        withState { state in
             guard !state.isInvalidated else { return }
             state.applicationPassword = password
         }
@@ -118,6 +127,6 @@ package final class AuthenticationContext: Sendable {
 
     /// Removes a password that turned out to be wrong, unless it was replaced meanwhile.
     package func removeApplicationPassword(_ password: ApplicationPassword) {
-        state.withLock { if $0.applicationPassword === password { $0.applicationPassword = nil } }
+        withState { if $0.applicationPassword === password { $0.applicationPassword = nil } }
     }
 }

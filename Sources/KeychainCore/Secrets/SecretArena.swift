@@ -24,6 +24,8 @@ package enum SecretArena {
     package static var isFullyLocked: Bool { state.withLock { $0.isFullyLocked } }
 
     /// Allocates a zeroed region of at least `byteCount` bytes; nil if memory is exhausted.
+    ///
+    /// The caller has checked that this process was not forked from one that uses the keychain.
     static func allocate(byteCount: Int) -> UnsafeMutableRawPointer? {
         guard let size = size(for: byteCount) else { return unsafe map(byteCount: byteCount) }
         return unsafe state.withLock { state in
@@ -50,6 +52,8 @@ package enum SecretArena {
             return
         }
         unsafe keychain_wipe(base, slotByteCounts[size])
+        // A forked child allocates nothing.
+        guard !ForkDetection.isForkedChild else { return }
         let slot = UInt(bitPattern: base)
         state.withLock { $0.freeSlots[size].append(slot) }
     }

@@ -20,6 +20,7 @@ internal import CKeychainShims
     private static func filledRegion(
         byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> UnsafeMutableRawPointer {
+        try ForkDetection.requireNotForked()
         guard byteCount > 0, let base = unsafe SecretArena.allocate(byteCount: byteCount) else {
             throw KeychainFailure(.allocate, "no memory for a key of \(byteCount) bytes")
         }

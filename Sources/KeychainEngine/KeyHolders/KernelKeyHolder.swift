@@ -54,7 +54,7 @@ package final class KernelKeyHolder: KeyHolder {
     package func load(
         _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> HeldSecret? {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         // A known serial number saves the search. If it is no longer valid, search.
         if let serial = known.withLock({ $0[slot]?.serial }), case .held(let content)? = try? read(serial) {
             return heldSecret(content, serial, in: slot, for: purpose, lockEpoch)
@@ -76,7 +76,7 @@ package final class KernelKeyHolder: KeyHolder {
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         let content = try KernelKeyContent.encoded(secret, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
         do throws(Errno) {
             let now = time.nowNanoseconds()
@@ -100,7 +100,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     private func removeKeys(of slot: KeyHolderSlot, where matches: (UInt64) -> Bool) throws(KeychainFailure) {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         let prefix = descriptionPrefix(of: slot)
         let isEmptied: Bool
         do throws(Errno) {
@@ -122,7 +122,7 @@ package final class KernelKeyHolder: KeyHolder {
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
-        guard let serial = KernelKeyring.Serial(exactly: ticket), !CurrentProcess.isForked else { return }
+        guard let serial = KernelKeyring.Serial(exactly: ticket), !ForkDetection.isForkedChild else { return }
         known.withLock { known in
             if known[slot]?.serial == serial { known[slot] = nil }
         }

@@ -38,30 +38,30 @@ package struct ProcessMemoryKeyHolder: KeyHolder {
     package func load(
         _ slot: KeyHolderSlot, for purpose: KeyHolderPurpose, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> HeldSecret? {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         return try keys.load(keyID(for: slot), of: storeID, for: purpose, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         return try keys.hold(
             secret, as: keyID(for: slot), of: storeID, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch, epochSource: epochSource)
     }
 
     package func remove(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         keys.remove(slot, of: storeID)
     }
 
     package func removeOlder(_ slot: KeyHolderSlot) throws(KeychainFailure) {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         keys.remove(slot, of: storeID, before: keybag.generation)
     }
 
     package func discard(_ slot: KeyHolderSlot, ticket: UInt64) {
-        guard (try? CurrentProcess.requireNotForked()) != nil else { return }
+        guard ForkDetection.beginUse() else { return }
         keys.remove(keyID(for: slot), of: storeID, ticket: ticket)
     }
 }

@@ -40,7 +40,7 @@ struct StoreCreator {
     let options: StoreOptions
 
     func run() throws(KeychainFailure) -> CreationOutcome {
-        try CurrentProcess.requireNotForked()
+        try ForkDetection.requireNotForked()
         let (directory, _) = try FileLocation.split(path)
         try PrivateDirectory.make(directory)
         guard let location = try FileLocation(path) else {

@@ -59,7 +59,7 @@ internal import KeychainSystem
     deinit {
         statements.removeAll()
         // In a forked child the locks belong to the parent, and closing would affect its files.
-        guard !CurrentProcess.isForked else { return }
+        guard !ForkDetection.isForkedChild else { return }
         configureCheckpointBeforeClose()
         unsafe sqlite3_close_v2(handle)
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
 internal import KeychainCore
-internal import KeychainSystem
 
 /// A statement prepared once and run many times.
 ///
@@ -30,7 +29,7 @@ internal import KeychainSystem
 
     deinit {
         // In a forked child SQLite's memory is a stale copy and must not be used.
-        if !CurrentProcess.isForked { unsafe sqlite3_finalize(handle) }
+        if !ForkDetection.isForkedChild { unsafe sqlite3_finalize(handle) }
         unsafe identifierStorage.deallocate()
     }
 

@@ -12,7 +12,7 @@ extension SQLiteItemStore {
     ///   - checking: Whether the content is compared. Without that, a later opening compares it.
     /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
     package func protect(with cipher: any StateCipher, anchorPath: String, checking: Bool = true) throws(KeychainFailure) {
-        try refuseForkedChild()
+        try ForkDetection.requireNotForked()
         let anchor = AnchorFile(anchorPath, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor)
         let database = try withReader { session in session.file.facts.identity }
         attach(StateGuard(cipher: cipher, anchor: anchor, database: database))
@@ -59,7 +59,7 @@ extension SQLiteItemStore {
     ///
     /// Call it only at a person's request.
     package func acceptContent() throws(KeychainFailure) {
-        try refuseForkedChild()
+        try ForkDetection.requireNotForked()
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             let (count, sum) = try session.scanRows(stateGuard.cipher)

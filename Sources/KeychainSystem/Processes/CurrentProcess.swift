@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import CKeychainShims
 internal import Glibc
-package import KeychainCore
 
 /// Facts about this process.
 package enum CurrentProcess {
-    // MARK: Forks
-
-    /// Throws `.notAvailable` in a process that was forked, without exec, from one that uses a keychain.
-    ///
-    /// Such a child has copies of locks that no thread will release, and no keys. The first call marks this process.
-    package static func requireNotForked() throws(KeychainFailure) {
-        guard keychain_fork_guard_install(), !isForked else { throw forkedChildFailure }
-    }
-
-    package static var forkedChildFailure: KeychainFailure {
-        KeychainFailure(.notAvailable, "this process was forked from one that uses the keychain; start it with exec")
-    }
-
-    /// Whether this process was forked, without exec, from one that called `requireNotForked`.
-    ///
-    /// Costs two loads.
-    package static var isForked: Bool { keychain_process_is_forked() }
-
     // MARK: Identity
 
     package static var effectiveUserID: UInt32 { geteuid() }

@@ -177,6 +177,8 @@ enum SecItemCall {
     private static let logger = Logger(label: "keychain")
 
     static func run(_ body: () throws(KeychainFailure) -> Void) -> OSStatus {
+        // The first statement, without the observer and the log: they have locks that another thread may have held at the fork.
+        guard ForkDetection.beginUse() else { return errSecNotAvailable }
         var failure: KeychainFailure?
         do throws(KeychainFailure) {
             try body()
@@ -200,6 +202,11 @@ enum SecItemCall {
         }
     }
 }
+
+/// Whether this process was forked, without exec, from one that uses the keychain.
+///
+/// For modules with locks of their own.
+package var isForkedChild: Bool { ForkDetection.isForkedChild }
 
 /// A dictionary argument of a SecItem function.
 protocol StringKeyedDictionary {

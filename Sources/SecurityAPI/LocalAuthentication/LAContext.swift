@@ -19,7 +19,8 @@ internal import Synchronization
 /// ``touchIDAuthenticationAllowableReuseDuration`` ends, when the keychain is locked, when its passcode is changed or removed, when the
 /// context is invalidated, and when the last reference to the context is released.
 ///
-/// A context can be used from any thread, and from many at once.
+/// A context can be used from any thread, and from many at once. If a process that uses the keychain forks, every context is invalid in
+/// the child until it calls exec.
 open class LAContext: NSObject, @unchecked Sendable {
     // Unchecked, since the class is open: its own variables are guarded, and a subclass is responsible for those that it adds.
 
@@ -56,8 +57,11 @@ open class LAContext: NSObject, @unchecked Sendable {
     ///
     /// Has no effect: prompts always ask for the passcode.
     open var localizedFallbackTitle: String? {
-        get { fallbackTitle.withLock { $0 } }
-        set { fallbackTitle.withLock { $0 = newValue } }
+        get { ForkDetection.isForkedChild ? nil : fallbackTitle.withLock { $0 } }
+        set {
+            guard !ForkDetection.isForkedChild else { return }
+            fallbackTitle.withLock { $0 = newValue }
+        }
     }
 
     /// Whether prompts are forbidden.
@@ -80,6 +84,7 @@ open class LAContext: NSObject, @unchecked Sendable {
     }
 
     private func change(_ body: (inout AuthenticationContext.Settings) -> Void) {
+        guard !ForkDetection.isForkedChild else { return }
         fallbackTitle.withLock { _ in body(&authentication.settings) }
     }
 

@@ -44,7 +44,7 @@ struct PolicyEvaluation: Sendable {
         prerequisite: AccessControl.Constraint? = nil
     ) throws(LAError) {
         self.context = context.authentication
-        guard !self.context.isInvalidated else { throw LAError(.invalidContext) }
+        guard ForkDetection.beginUse(), !self.context.isInvalidated else { throw LAError(.invalidContext) }
         authenticator = try Self.authenticator()
         self.constraint = constraint
         self.accessibility = accessibility
@@ -98,10 +98,11 @@ struct PolicyEvaluation: Sendable {
 
     /// Performs an evaluation, if there is one, and replies, on a new thread: the user may take a minute to respond.
     ///
-    /// The keychain of the caller's scope is that of `reply` too.
+    /// The keychain of the caller's scope is that of `reply` too. In a forked child, replies on this thread.
     static func run(
         _ evaluation: Result<PolicyEvaluation, LAError>, reason: String, _ reply: @escaping @Sendable (Bool, (any Error)?) -> Void
     ) {
+        guard !ForkDetection.isForkedChild else { return reply(false, LAError(.invalidContext)) }
         let scope = CurrentKeychain.bound
         Thread.detachNewThread {
             CurrentKeychain.$bound.withValue(scope) {

@@ -256,6 +256,7 @@ public struct KeychainSessionError: Error, Hashable, Sendable, CustomStringConve
         _ body: () throws(KeychainFailure) -> Result
     ) throws(KeychainSessionError) -> Result {
         do throws(KeychainFailure) {
+            try ForkDetection.requireNotForked()
             return try body()
         } catch {
             throw KeychainSessionError(error)

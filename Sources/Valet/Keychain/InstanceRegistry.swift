@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
+internal import KeychainServices
 
 /// A registry of weak references that returns the same instance for the same arguments.
 ///
@@ -17,8 +18,11 @@ final class InstanceRegistry<Key: Hashable & Sendable, Instance: AnyObject & Sen
     private var sweepThreshold = 64
 
     /// Returns the live instance for `key`, or registers and returns the result of `make`.
+    ///
+    /// In a forked child, where another thread may have held the lock, returns a new instance and does not register it.
     func instance(for key: Key, make: () -> Instance) -> Instance {
-        lock.withLock {
+        guard !isForkedChild else { return make() }
+        return lock.withLock {
             if let instance = references[key]?.instance { return instance }
             if references.count >= sweepThreshold {
                 references = references.filter { $0.value.instance != nil }

@@ -263,6 +263,8 @@ final class ReusableAuthentication: @unchecked Sendable {
     func perform<Result, Failure: Error>(
         _ prompt: String, _ body: (PromptOptions) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        // In a forked child another thread may have held the locks. Every call fails there.
+        guard !isForkedChild else { return try body(.unspecified) }
         let shared = lock.withLock {
             current.callCount += 1
             return current
@@ -280,6 +282,7 @@ final class ReusableAuthentication: @unchecked Sendable {
     ///
     /// A call that has already begun continues with its authentication.
     func renew() {
+        guard !isForkedChild else { return }
         lock.withLock {
             current.isRetired = true
             if current.callCount == 0 { current.context.invalidate() }
