@@ -145,7 +145,8 @@ let package = Package(
             name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainCore", "KeychainTesting", "KeychainTestingTraits"]
         ),
         .testTarget(
-            name: "LocksmithTests", dependencies: ["Locksmith", "Valet", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
+            name: "LocksmithTests",
+            dependencies: ["Locksmith", "Valet", "KeychainServices", "KeychainTestSupport", "KeychainTesting", "KeychainTestingTraits"]
         ),
         .testTarget(
             name: "ValetCLITests",

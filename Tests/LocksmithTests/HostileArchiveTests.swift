@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainTestSupport
 import Locksmith
 import Testing
 
@@ -130,8 +131,9 @@ struct DamagedArchiveTests {
     @Test("A changed byte only changes the result or causes an error")
     func changedBytes() {
         var refusals = 0
+        let values: [UInt8] = [0x00, 0x01, 0x0f, 0x7f, 0x80, 0xd0, 0xff]
         for position in Self.whole.indices {
-            for byte: UInt8 in [0x00, 0x01, 0x0f, 0x7f, 0x80, 0xd0, 0xff] {
+            for byte in Scale.pick([values[position % values.count], values[(position + 3) % values.count]], full: values) {
                 var bytes = Self.whole
                 bytes[position] = byte
                 if !read(bytes) { refusals += 1 }

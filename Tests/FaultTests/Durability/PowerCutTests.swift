@@ -9,7 +9,7 @@ import Testing
 struct PowerCutTests {
     private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
     /// In addition to the two images of each moment.
-    private static let arbitraryImageCount = Scale.pick(100, full: 400)
+    private static let arbitraryImageCount = Scale.pick(60, full: 400)
 
     @Test(
         "After a power cut at any moment, exactly the acknowledged writes are present and intact",
@@ -38,10 +38,8 @@ struct PowerCutTests {
 
     @Test(
         "The simulation finds the loss when a flush is omitted",
-        arguments: [
-            PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: ".key.new"), .noFlush(ending: "/"),
-            .noFlush(ending: "-wal"), .noFlush(ending: ".db"),
-        ])
+        arguments: [PowerCutSimulation.PlantedFault.synchronousNormal, .noFlush(ending: "/"), .noFlush(ending: "-wal")]
+            + Scale.pick([], full: [.noFlush(ending: ".key.new"), .noFlush(ending: ".db")]))
     func detectsMissingFlush(_ fault: PowerCutSimulation.PlantedFault) throws {
         // Only values so large that the -wal file is emptied in the midst of the work show a checkpoint without its flush.
         let size = fault == .noFlush(ending: ".db") ? .medium : Self.size
@@ -54,7 +52,7 @@ struct PowerCutTests {
 @Suite("Failing disks: errors are reported, and acknowledged writes survive", .blocking)
 struct FailingDiskTests {
     /// One call in so many fails.
-    private static let stride = Scale.pick(25, full: 1)
+    private static let stride = Scale.pick(50, full: 1)
 
     @Test(
         "If any disk call fails, the error is specific, the keychain opens afterwards, and acknowledged writes are present",

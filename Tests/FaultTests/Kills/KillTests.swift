@@ -65,7 +65,7 @@ struct KillTests {
 @Suite("Changes of passcode and keys are atomic when killed", .blocking)
 struct LockKillTests {
     /// At full scale more than 200 kills at points of time alone, over all operations.
-    private static let pointCount = Scale.pick(4, full: 42)
+    private static let pointCount = Scale.pick(2, full: 42)
 
     @Test(
         "After a kill at any moment, every item is readable with the old or the new passcode, and the change can be completed",
