@@ -56,7 +56,7 @@ private final class ThreadResults<Outcome: Sendable>: Sendable {
 /// of tests that have ended.
 package final class BlockingTestExecutor: TaskExecutor {
     /// Shared by all tests: some are waiting while others use the processors.
-    package static let shared = BlockingTestExecutor(threadCount: 4 * ProcessInfo.processInfo.activeProcessorCount)
+    package static let shared = BlockingTestExecutor(threadCount: 2 * ProcessInfo.processInfo.activeProcessorCount)
 
     private let condition = NSCondition()
     // Guarded by `condition`. The runtime keeps a job that it has enqueued until it has run, which each does once.
