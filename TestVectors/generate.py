@@ -150,10 +150,43 @@ def passcode_fields(class_keys=PASSCODE_CLASS_KEYS, generation=2, record=None, e
     return fields + [(16, passcode_record() if record is None else record)]
 
 
-def holder_payload(class_keys, codes, generation=2):
-    keys = [entry for entry in class_keys if entry[0] in codes]
-    data = b"\x01" + STORE_ID + u64(generation) + u16(len(keys))
-    return data + b"".join(bytes([code]) + u32(number) + key for code, number, key in keys)
+HELD_KEYS_KEY = hkdf(DEVICE_SECRET, STORE_ID, b"keychain held class keys v1", 32)
+HOLDER_SLOTS = {"unlocked": (1, (AK, AKU, AKPU)), "first-unlock": (2, (CK, CKU)), "device": (3, ())}
+
+
+def holder_payload(slot, secret, generation, tag, key=HELD_KEYS_KEY):
+    nonce = fixed("holder nonce: %s %d" % (slot, generation), 12)
+    associated = b"\2" + bytes([HOLDER_SLOTS[slot][0]]) + STORE_ID + u64(generation) + tag
+    return b"\2" + nonce + AESGCM(key).encrypt(nonce, secret, associated)
+
+
+def held_keys(slot, class_keys):
+    return b"".join(bytes([code]) + u32(number) + key for code, number, key in class_keys if code in HOLDER_SLOTS[slot][1])
+
+
+def class_key_payloads(class_keys, keybag_bytes, generation):
+    slots = ("unlocked", "first-unlock")
+    tag = keybag_bytes[-32:-24]
+    return {slot: holder_payload(slot, held_keys(slot, class_keys), generation, tag).hex() for slot in slots}
+
+
+def holder_vectors():
+    cases = []
+    sealed = sealed_object("device secret")
+    device_key = hkdf(sealed, STORE_ID, b"keychain held device secret v1", 32)
+
+    def case(slot, secret, generation=0, tag=bytes(8), key=HELD_KEYS_KEY):
+        payload = holder_payload(slot, secret, generation, tag, key)
+        cases.append({
+            "slot": slot, "generation": generation, "tag": tag.hex(), "secret": secret.hex(), "payload": payload.hex()})
+
+    case("unlocked", held_keys("unlocked", PASSCODE_CLASS_KEYS), 2, fixed("keybag tag", 8))
+    case("first-unlock", held_keys("first-unlock", PASSCODE_CLASS_KEYS), 2**40 + 3, b"\xff" * 8)
+    case("unlocked", b"\0", 1, b"\0" * 7 + b"\1")
+    case("device", DEVICE_SECRET, key=device_key)
+    return {
+        "format": "holder payload version 2", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(),
+        "sealedDeviceSecret": sealed.hex(), "cases": cases}
 
 
 def passcode_vectors():
@@ -161,20 +194,18 @@ def passcode_vectors():
 
     def case(name, passcode=PASSCODE, cost=LOW_COST, class_keys=PASSCODE_CLASS_KEYS, generation=2, wrong=b"12346"):
         key = passcode_key(passcode, cost)
+        keybag_bytes = keybag(passcode_fields(class_keys, generation, passcode_record(cost), wrapping_key=key))
         cases.append(
             {
                 "name": name,
-                "keybag": keybag(passcode_fields(class_keys, generation, passcode_record(cost), wrapping_key=key)).hex(),
+                "keybag": keybag_bytes.hex(),
                 "generation": generation,
                 "passcode": passcode.hex(),
                 "wrongPasscode": wrong.hex(),
                 "cost": {"roundsExponent": cost[0], "blockSize": cost[1], "parallelism": cost[2]},
                 "passcodeKey": key.hex(),
                 "classKeys": [{"accessibility": c, "generation": g, "key": k.hex()} for c, g, k in class_keys],
-                "payloads": {
-                    "unlocked": holder_payload(class_keys, (AK, AKU, AKPU), generation).hex(),
-                    "first-unlock": holder_payload(class_keys, (CK, CKU), generation).hex(),
-                },
+                "payloads": class_key_payloads(class_keys, keybag_bytes, generation),
             }
         )
 
@@ -1217,6 +1248,7 @@ def write(name, vectors):
 if __name__ == "__main__":
     write("keybag-v1.json", keybag_vectors())
     write("passcode-v1.json", passcode_vectors())
+    write("holder-v2.json", holder_vectors())
     write("attributes-v1.json", attributes_vectors())
     write("index-digests-v1.json", digest_vectors())
     write("row-header-v1.json", header_vectors())

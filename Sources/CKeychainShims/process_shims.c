@@ -88,6 +88,21 @@ bool keychain_close_on_exec_from(int first) {
     return all;
 }
 
+static int argument_count;
+static char *const *arguments;
+
+static void record_arguments(int count, char **values) {
+    argument_count = count;
+    arguments = values;
+}
+
+/* glibc passes the arguments of `main` to the initializers of a program, and of a library that is loaded later. */
+__attribute__((section(".init_array"), used)) static void (*const argument_initializer)(int, char **) = record_arguments;
+
+char *const *keychain_process_arguments(void) { return arguments; }
+
+int keychain_process_argument_count(void) { return argument_count; }
+
 int keychain_execute(char *const *arguments) {
     (void)execvp(arguments[0], arguments);
     return errno;

@@ -55,7 +55,7 @@ extension OpenKeybag {
             presence = try PresenceKeyPair(unwrapping: record, under: passcodeKey.secret)
             guard presence != nil else { throw KeybagDocument.malformed() }
         }
-        return UnlockedKeys(document: document, keys: keys, presence: presence, passcodeSecret: secret)
+        return UnlockedKeys(document: document, keys: keys, presence: presence, passcodeSecret: secret, cipher: payloadCipher)
     }
 
     /// Sets the first passcode: adds a new generation of class keys, and wraps the older ones under the passcode too.
@@ -173,9 +173,11 @@ extension OpenKeybag {
     }
 
     /// The keybag of the next generation, with its class keys if they are given.
+    ///
+    /// `cipher` is that of another device secret; nil: of the present one.
     func next(
         _ content: KeybagDocument.Content, keys: [ClassKeyID: SharedClassKey]?, _ pair: PresenceKeyPair?, _ secret: PasscodeSecret?,
-        authenticatedBy authenticationKey: borrowing HMACKey
+        authenticatedBy authenticationKey: borrowing HMACKey, cipher: HolderPayloadCipher? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         var content = content
         let (generation, isTooHigh) = content.generation.addingReportingOverflow(1)
@@ -184,7 +186,9 @@ extension OpenKeybag {
         let changed = KeybagDocument(storeID: storeID, content: content, authenticatedBy: authenticationKey)
         return KeybagChange(
             document: changed,
-            keys: keys.map { UnlockedKeys(document: changed, keys: $0, presence: pair, passcodeSecret: secret) })
+            keys: keys.map {
+                UnlockedKeys(document: changed, keys: $0, presence: pair, passcodeSecret: secret, cipher: cipher ?? payloadCipher)
+            })
     }
 
     /// Derives the key that authenticates this keybag, and verifies it: a keybag written under a wrong device secret could never be

@@ -59,7 +59,9 @@ extension OpenKeybag {
                 deviceSecret: newDeviceSecret, passcodeSecret: moved?.secret, storeID: storeID)
         }
         let authenticationKey = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: newDeviceSecret, storeID: storeID))
-        return try next(content, keys: moved?.keys, moved?.presence, moved?.secret, authenticatedBy: authenticationKey)
+        let cipher = try HolderPayloadCipher(deviceSecret: newDeviceSecret, storeID: storeID)
+        return try next(
+            content, keys: moved?.keys, moved?.presence, moved?.secret, authenticatedBy: authenticationKey, cipher: cipher)
     }
 
     /// The secrets of a moved keybag with a passcode.

@@ -17,6 +17,8 @@ package final class OpenKeybag: Sendable {
     let deviceBoundKeys: [ClassKeyID: SharedClassKey]
     /// The keys that a holder has while the keychain is unlocked.
     let heldIDs: Set<ClassKeyID>
+    /// Seals the class keys in the holder.
+    package let payloadCipher: HolderPayloadCipher
     private let loaders: HeldKeyLoaders?
 
     package var storeID: StoreID { document.storeID }
@@ -62,7 +64,9 @@ package final class OpenKeybag: Sendable {
         deviceBoundKeys = keys
         heldIDs = Set(document.classKeys.filter { $0.wrapping == .passcodeKey }.map(\.id))
         let holder = document.content.passcode == nil ? nil : holder?.forKeybag(document.identity)
-        loaders = holder.map { HeldKeyLoaders($0, of: document) }
+        let payloadCipher = try HolderPayloadCipher(deviceSecret: deviceSecret, storeID: storeID)
+        self.payloadCipher = payloadCipher
+        loaders = holder.map { HeldKeyLoaders($0, of: document, payloadCipher) }
     }
 
     /// Creates the keybag of a new store, with random keys.

@@ -12,20 +12,24 @@ package final class UnlockedKeys: Sendable {
     let presence: PresenceKeyPair?
     /// The TPM's part of the passcode key; nil without a TPM.
     let passcodeSecret: PasscodeSecret?
+    private let cipher: HolderPayloadCipher
 
     init(
-        document: KeybagDocument, keys: [ClassKeyID: SharedClassKey], presence: PresenceKeyPair?, passcodeSecret: PasscodeSecret?
+        document: KeybagDocument, keys: [ClassKeyID: SharedClassKey], presence: PresenceKeyPair?, passcodeSecret: PasscodeSecret?,
+        cipher: HolderPayloadCipher
     ) {
         self.document = document
         self.keys = keys
         self.presence = presence
         self.passcodeSecret = passcodeSecret
+        self.cipher = cipher
     }
 
     /// The same without the keys of other classes, and without the presence key pair.
     private func limited(to classes: Set<ItemAccessibility>) -> UnlockedKeys {
         UnlockedKeys(
-            document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil, passcodeSecret: nil)
+            document: document, keys: keys.filter { classes.contains($0.key.accessibility) }, presence: nil, passcodeSecret: nil,
+            cipher: cipher)
     }
 
     /// Whether `presenceRelease` can succeed.
@@ -47,7 +51,7 @@ package final class UnlockedKeys: Sendable {
             classes: classes)
     }
 
-    /// The secret to store in a slot of the holder.
+    /// The sealed keys to store in a slot of the holder.
     ///
     /// Throws `.internal` if no passcode is set or the slot is not one for class keys.
     package func payload(for slot: KeyHolderSlot) throws(KeychainFailure) -> SecretBytes {
@@ -55,7 +59,7 @@ package final class UnlockedKeys: Sendable {
             throw KeychainFailure(.internal, "without a passcode no key is given to a holder")
         }
         let payload = HolderPayload(of: document, slot: slot)
-        return try payload.filled(with: payload.ids.compactMap { keys[$0] })
+        return try cipher.seal(payload.filled(with: payload.ids.compactMap { keys[$0] }), in: slot, of: document.identity)
     }
 
     func key(_ id: ClassKeyID) throws(KeychainFailure) -> SharedClassKey {

@@ -37,6 +37,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case accessibleToOthers
         case networkFileSystem(name: String)
         case unknownFileSystem
+        /// A file system whose content is lost at a restart or together with a container, for a file that has to be kept.
+        case temporaryFileSystem(name: String)
         /// A file of another program.
         case foreignFile
         /// A key file that belongs to another store.
@@ -180,6 +182,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case useRecoveryKey
     /// Make the TPM reachable for this process.
     case reachTPM
+    /// Place the keychain and its key file on one volume.
+    case useOneVolume
 }
 
 /// The status of a call: Apple's `OSStatus` codes with Swift names.

@@ -76,7 +76,7 @@ struct FileKeychainBackend: KeychainBackend {
         do throws(KeychainFailure) {
             let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
             try store.protect(
-                with: keybag.stateCipher, anchorPath: configuration.anchorPath(for: store.storeID), checking: !acceptingContent)
+                with: keybag.stateCipher, anchorPaths: configuration.anchorPaths(for: store.storeID), checking: !acceptingContent)
             return open(store, stored, keybag, protector, holder)
         } catch {
             defer { store.close() }
@@ -107,7 +107,7 @@ struct FileKeychainBackend: KeychainBackend {
                 stored.copies, with: key, storeID: store.storeID, holder: holder, applicationPasswordCost: applicationPasswordCost)
             // The next opening compares the content.
             try store.protect(
-                with: recovered.keybag.stateCipher, anchorPath: configuration.anchorPath(for: store.storeID), checking: false)
+                with: recovered.keybag.stateCipher, anchorPaths: configuration.anchorPaths(for: store.storeID), checking: false)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
             return open(store, stored, recovered.keybag, protector, holder)
         } catch {
@@ -172,7 +172,7 @@ struct FileKeychainBackend: KeychainBackend {
         case .none: break
         case .some(let held):
             do throws(KeychainFailure) {
-                return try keybag(stored, storeID: storeID, HeldDeviceSecret.secret(in: held.secret, of: storeID), holder)
+                return try keybag(stored, storeID: storeID, held.secret, holder)
             } catch {
                 // The held secret may belong to another keybag. If the keybag is damaged, opening fails again below.
                 holder.discard(.device, ticket: held.ticket)
@@ -180,7 +180,7 @@ struct FileKeychainBackend: KeychainBackend {
         }
         let secret = try tpm.unsealedSecret()
         let keybag = try keybag(stored, storeID: storeID, secret, holder, of: tpm)
-        TPMProtector.hold(secret, of: storeID, in: holder)
+        TPMProtector.hold(secret, sealedAs: tpm.sealedSecret, of: storeID, in: holder)
         return keybag
     }
 
@@ -211,14 +211,10 @@ struct FileKeychainBackend: KeychainBackend {
 
     // MARK: Creating
 
-    private func protectorForNewStore() throws(KeychainFailure) -> DeviceProtectorKind {
-        if let kind = configuration.protectorForNewStore { return kind }
-        return try protectors.credential.isPresent() ? .systemdCredential : .keyFile
-    }
-
     private func create() throws(KeychainFailure) {
         let storeID = StoreID.random()
-        let kind = try protectorForNewStore()
+        let kind = try configuration.newStoreProtector()
+        if kind == .keyFile { try configuration.keyPlacement.requireEqualLifetimes() }
         let new = try protectors.newSecret(kind, for: storeID)
         guard kind == .keyFile else {
             let outcome = try makeStore(storeID, new)

@@ -31,10 +31,10 @@ package struct KeychainConfiguration: Sendable {
     ///
     /// Not set by the environment: a user could name another file.
     package var policyPath = PasscodePolicy.systemPath
-    /// Whether the policy may belong to the user.
+    /// The policy if there is no file at `policyPath`, which may then also belong to the user.
     ///
-    /// For tests.
-    package var acceptsUserOwnedPolicy = false
+    /// For tests, whose passcodes protect nothing.
+    package var testPolicy: PasscodePolicy?
     /// The program that asks a person for a passcode or password.
     package var pinentry = PinentrySelection.automatic
     /// The terminal and the display of the person, for that program.
@@ -70,16 +70,21 @@ package struct KeychainConfiguration: Sendable {
         self.init(storePath: home + "/keychain.db", keyDirectory: home + "/keys")
     }
 
-    /// Returns the path of the anchor of a store: what its processes remember of it outside of its file.
+    /// Returns the paths of the anchors of a store: what its processes remember of it outside of its file.
     ///
-    /// It is beside the place of the key file, whichever protector the store has. Its name contains a checksum of the store's path, because a
-    /// snapshot that is opened at another path is older and not rolled back.
-    package func anchorPath(for storeID: StoreID) -> String {
-        // FNV-1a with 64 bits.
-        let checksum = FileSystem.resolveExistingPart(of: storePath).utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { checksum, byte in
-            (checksum ^ UInt64(byte)) &* 0x100_0000_01B3
+    /// They are beside the place of the key file, whichever protector the store has. Their names contain a checksum of the store's path,
+    /// because a snapshot that is opened at another path is older and not rolled back. The first is for `storePath`, because an attacker who
+    /// can write to the store's directory can put a link there and choose what the path resolves to. The second is for the resolved path, if it
+    /// differs, so that programs that use different names of one store share an anchor.
+    package func anchorPaths(for storeID: StoreID) -> [String] {
+        let resolved = FileSystem.resolveExistingPart(of: storePath)
+        return (resolved.hasSameBytes(as: storePath) ? [storePath] : [storePath, resolved]).map { path in
+            // FNV-1a with 64 bits.
+            let checksum = path.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { checksum, byte in
+                (checksum ^ UInt64(byte)) &* 0x100_0000_01B3
+            }
+            return "\(keyDirectory)/\(storeID.hexadecimal).\(Identifier128(high: 0, low: checksum).hexadecimal.suffix(16)).anchor"
         }
-        return "\(keyDirectory)/\(storeID.hexadecimal).\(Identifier128(high: 0, low: checksum).hexadecimal.suffix(16)).anchor"
     }
 
     /// Returns the configuration of this process's environment.

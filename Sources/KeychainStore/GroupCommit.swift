@@ -159,7 +159,7 @@ final class WriteRequest: @unchecked Sendable {
 struct WriteGroup {
     private static let countLimit = 64
     /// The longest time that collecting requests may delay the first one.
-    private static let nanosecondLimit: UInt64 = 2_000_000
+    private let nanosecondLimit: UInt64
 
     /// The outcome of the transaction.
     enum Outcome {
@@ -180,6 +180,8 @@ struct WriteGroup {
 
     private var members: [(request: WriteRequest, result: MemberResult)] = []
 
+    init(nanosecondLimit: UInt64) { self.nanosecondLimit = nanosecondLimit }
+
     var count: Int { members.count }
 
     /// Runs each waiting request in a savepoint of its own, and those that arrive while more are expected.
@@ -190,7 +192,7 @@ struct WriteGroup {
         // Without other writers, skip reading the clock.
         guard first != nil || session.pacing.expectedCount > 0 else { return true }
         let start = MonotonicClock.nowNanoseconds()
-        let waitEnd = start + min(session.pacing.groupWaitNanoseconds, Self.nanosecondLimit)
+        let waitEnd = start + min(session.pacing.groupWaitNanoseconds, nanosecondLimit)
         while members.count < Self.countLimit {
             guard let request = first ?? next(from: queue, session.pacing, waitEndNanoseconds: waitEnd) else { break }
             first = nil
@@ -201,7 +203,7 @@ struct WriteGroup {
                 members.append((request, .abortedTransaction(failure)))
                 return false
             }
-            guard MonotonicClock.nowNanoseconds() - start < Self.nanosecondLimit else { break }
+            guard MonotonicClock.nowNanoseconds() - start < nanosecondLimit else { break }
         }
         return true
     }

@@ -65,7 +65,7 @@ extension SQLiteItemStore {
     private func writeAsLeader(
         sharesFlush: Bool, deadlineNanoseconds: UInt64, _ body: WriteRequest.Body
     ) throws(KeychainFailure) -> Bool {
-        var group = WriteGroup()
+        var group = WriteGroup(nanosecondLimit: options.groupNanosecondLimit)
         var outcome = WriteGroup.Outcome.rolledBack
         defer {
             // The next writer is admitted before the members are answered: all other callers wait for it.

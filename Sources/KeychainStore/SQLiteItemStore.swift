@@ -274,6 +274,10 @@ package struct StoreOptions: Sendable {
     ///
     /// For tests on simulated disks, which create files again.
     package var acceptsCopiedAnchor = false
+    /// The longest time that a write waits for others that share its flush.
+    ///
+    /// Tests set a longer one, so that all writes share a flush even on a slow machine.
+    package var groupNanosecondLimit: UInt64 = 2_000_000
 
     package init(
         busyTimeoutMilliseconds: Int = 5_000, fileSystem: FileSystemProbe = .system, synchronous: SynchronousMode = .full,

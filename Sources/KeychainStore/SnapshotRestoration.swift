@@ -28,13 +28,12 @@ package struct SnapshotRestoration {
     /// No connection to the store may be open in this process. The original file, which may be damaged, gets its name plus `originalSuffix`,
     /// and a number if that name is taken. An interruption leaves either the original store or the snapshot.
     ///
-    /// `whileReplaced` runs after the replacement, before another process can open the new file.
+    /// `accepts` may change the copy.
     ///
     /// Throws `.itemNotFound` if there is no such file, `.decode` if it is damaged or not a snapshot, `.notAvailable` if it has a newer
     /// version or the file in the store's place must not be replaced, and `.notAvailable` if a process is still writing at the deadline.
     package func run(
-        from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool,
-        whileReplaced: () -> Void = {}
+        from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
         try ForkDetection.requireNotForked()
         let isStorePresent = try requireReplaceable()
@@ -44,12 +43,13 @@ package struct SnapshotRestoration {
         let copy = try RepairCopy(ofSnapshot: source, in: location)
         try requireSoundSnapshot(copy, source)
         guard try accepts(copy.path) else { return .declined }
+        try copy.checkpoint(options)
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
         let exclusion = isStorePresent ? try WriteExclusion(location.path, until: deadline) : nil
         let keptPath = isStorePresent ? try StoreReplacement.unusedName(location.path + originalSuffix) : nil
         let replacement = StoreReplacement(location: location, copy: copy, originalPath: keptPath)
         try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
-            try replacement.run(until: deadline, whileReplaced: whileReplaced)
+            try replacement.run(until: deadline)
         }
         return .done(original: keptPath)
     }

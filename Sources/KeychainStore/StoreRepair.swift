@@ -40,13 +40,13 @@ package struct StoreRepair {
 
     /// Creates a copy with new checksums, passes it to `accepts`, and replaces the store with it if that returns true.
     ///
-    /// `whileReplaced` runs after the replacement, before another process can open the new file.
+    /// `accepts` may change the copy.
     ///
     /// No connection to the store may be open in this process. Throws `.notAvailable` if another process still has the store open at the
     /// deadline. The original file gets its name plus `originalSuffix`, and a number if that name is taken. An interruption leaves the
     /// store either unchanged or repaired.
     package func run(
-        originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool, whileReplaced: () -> Void = {}
+        originalSuffix: String, _ accepts: (Copy) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
         try ForkDetection.requireNotForked()
         let opener = StoreOpener(path: path, options: options)
@@ -65,10 +65,11 @@ package struct StoreRepair {
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
                 unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
+        try copy.checkpoint(options)
         let keptPath = try StoreReplacement.unusedName(location.path + originalSuffix)
         let replacement = StoreReplacement(location: location, copy: copy, originalPath: keptPath)
         try withExtendedLifetime(original) { () throws(KeychainFailure) in
-            try replacement.run(until: deadline, whileReplaced: whileReplaced)
+            try replacement.run(until: deadline)
         }
         return .done(original: keptPath)
     }

@@ -254,9 +254,7 @@ struct StoreReplacement {
     }
 
     /// The caller has locked the store.
-    ///
-    /// `whileReplaced` runs after the replacement, before another process can open the new file.
-    func run(until deadline: Deadline, whileReplaced: () -> Void) throws(KeychainFailure) {
+    func run(until deadline: Deadline) throws(KeychainFailure) {
         if let log = try FileStatus.ifPresent(at: copy.path + "-wal"), log.byteCount > 0 {
             throw KeychainFailure(.notAvailable, "the copy is incomplete; nothing was changed", subject: .store)
         }
@@ -279,7 +277,6 @@ struct StoreReplacement {
                 .inputOutput, "the store was replaced, but the disk failed (\(error)): a restart may undo that",
                 subject: .store, cause: .outcomeUnknown)
         }
-        whileReplaced()
         withExtendedLifetime(lock) {}
     }
 

@@ -216,6 +216,11 @@ extension CommandFailure {
                 """
             case .acceptCost:
                 "Nothing was restored. If the backup comes from you, add --accept-cost."
+            case .useOneVolume:
+                """
+                Nothing was created. Set KEYCHAIN_HOME to a directory on the volume, or put XDG_DATA_HOME and XDG_STATE_HOME on volumes \
+                that last equally long.
+                """
             case .writeElsewhere:
                 "The keychain was not changed. Choose a path in an existing, writable directory with free space."
             }

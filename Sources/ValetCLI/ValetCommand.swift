@@ -50,7 +50,8 @@ struct ValetCommand: ParsableCommand {
         WarningLog.start()
         do {
             try ArgumentText.requireUTF8()
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(ArgumentText.all)
+            guard type(of: command).configuration.subcommands.isEmpty else { reportMissingSubcommand(of: type(of: command)) }
             try command.run()
             WarningLog.report()
         } catch let failure as CommandFailure {
@@ -63,6 +64,12 @@ struct ValetCommand: ParsableCommand {
         } catch {
             report(parserError: error)
         }
+    }
+
+    /// Writes help to standard error: a script that passes no arguments by mistake must not take it for a result.
+    private static func reportMissingSubcommand(of command: any ParsableCommand.Type) -> Never {
+        StandardError.write(helpMessage(for: command))
+        CurrentProcess.exit(with: ExitStatus.usage.rawValue)
     }
 
     /// Writes help and the version to standard output, and a usage error to standard error.
@@ -114,8 +121,13 @@ enum TPMLibraryLog {
 
 /// The arguments as the system passed them.
 ///
-/// `CommandLine.arguments` replaces invalid UTF-8, so two different keys would become equal.
+/// `CommandLine.arguments` replaces invalid UTF-8, so two different keys would become equal, and is empty without /proc.
 enum ArgumentText {
+    /// The arguments after the name of the program, as text.
+    ///
+    /// An argument that is not UTF-8, which only the command after `--` of `valet run` may be, is replaced by a placeholder.
+    static var all: [String] { (1..<max(count, 1)).map { text($0) ?? "\u{FFFD}" } }
+
     /// Throws if an argument of valet is not UTF-8.
     ///
     /// The arguments after `--` of `valet run` belong to the other command and may be any bytes.

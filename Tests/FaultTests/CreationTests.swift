@@ -47,7 +47,7 @@ struct CreationRaceTests {
         let store = try #require(try keychain.report().store)
         // The children may still be closing, so the log's files may exist or not.
         let names = try FileManager.default.subpathsOfDirectory(atPath: home).filter { !$0.hasPrefix("keychain.db-") }.sorted()
-        let anchor = KeychainConfiguration(home: home).anchorPath(for: store.id).dropFirst(home.count + 1)
+        let anchor = KeychainConfiguration(home: home).anchorPaths(for: store.id)[0].dropFirst(home.count + 1)
         #expect(names == ["keychain.db", "keys", String(anchor), "keys/\(store.id.hexadecimal).key"], comment)
     }
 }

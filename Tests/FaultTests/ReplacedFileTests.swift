@@ -95,6 +95,57 @@ struct ReplacedFileTests {
         }
     }
 
+    @Test(
+        "A process that writes the anchor only after a restoration does not make the keychain look rolled back", arguments: [false, true])
+    func lateAnchor(removesAnchor: Bool) throws {
+        try withTemporaryDirectory { home in
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("first", "secret")
+            try keychain.snapshot(toPath: home + "/snapshot", replacing: false)
+            for account in ["second", "third"] { try keychain.addItem(account, "secret") }
+            let names = try FileManager.default.contentsOfDirectory(atPath: home + "/keys").filter { $0.hasSuffix(".anchor") }
+            let anchor = try home + "/keys/" + #require(names.first)
+            let record = try Data(contentsOf: URL(filePath: anchor))
+            if removesAnchor { try FileManager.default.removeItem(atPath: anchor) }
+            #expect(try keychain.restoreSnapshot(fromPath: home + "/snapshot", applying: true).isRestored)
+            for account in ["fourth", "fifth"] {
+                // A process that was stopped between the commit of the third item and the write of the anchor continues.
+                try Self.writeRecord(record, toAnchor: anchor)
+                #expect(try LocalKeychain(home: home).secret(of: "first") == "secret")
+                try LocalKeychain(home: home).addItem(account, "secret")
+                try LocalKeychain(home: home).addItem(account + " again", "secret")
+            }
+            // The restored content is protected from then on.
+            let original = try FileManager.default.contentsOfDirectory(atPath: home).first { $0.contains(".before-restore-") }
+            try FileManager.default.removeItem(atPath: home + "/keychain.db")
+            try FileManager.default.copyItem(atPath: home + "/" + #require(original), toPath: home + "/keychain.db")
+            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home).secret(of: "first") }
+            #expect(failure?.cause == .unexpectedState(.superseded))
+        }
+    }
+
+    /// Writes a record of an anchor into this file, creating it if necessary, as a process does that has the file open.
+    private static func writeRecord(_ record: Data, toAnchor path: String) throws {
+        if !FileManager.default.fileExists(atPath: path) {
+            try #require(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]))
+        }
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        let inode = try #require(attributes[.systemFileNumber] as? UInt64)
+        var bytes = Array(record.prefix(21))
+        bytes.append(littleEndian: inode)
+        bytes += record[29..<135]
+        var (first, second): (UInt64, UInt64) = (0x4B43_414E_4348_4F52, 0)
+        for byte in bytes {
+            first = first &* 31 &+ UInt64(byte)
+            second = second &+ first
+        }
+        bytes.append(littleEndian: first)
+        bytes.append(littleEndian: second)
+        let handle = try FileHandle(forWritingTo: URL(filePath: path))
+        try handle.write(contentsOf: bytes)
+        try handle.close()
+    }
+
     @Test("A write after a restoration that the process has not noticed yet is made in the restored keychain")
     func writtenAfterRestoration() throws {
         try withTemporaryDirectory { home in

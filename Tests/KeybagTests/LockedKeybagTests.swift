@@ -220,11 +220,15 @@ struct HolderPayloadTests {
     func foreign() throws {
         let store = try PasscodeStore()
         let good = try Self.payload(.unlocked, of: store.unlockedKeys())
-        let otherKeys = try PasscodeStore().unlockedKeys()
-        let forged = good.prefix(27) + (try Self.payload(.unlocked, of: otherKeys)).dropFirst(27)
-        let foreign = [
-            try Self.payload(.unlocked, of: otherKeys), try Self.payload(.firstUnlock, of: store.unlockedKeys()), Array(forged),
-        ]
+        let otherStore = try PasscodeStore()
+        let otherKeys = try otherStore.unlockedKeys()
+        let ofOtherStore = try Self.payload(.unlocked, of: otherKeys)
+        // Sealed by a process that has the device secret, but not the passcode.
+        let keys = try #require(
+            try otherStore.keybag.payloadCipher.openedBytes(ofOtherStore, in: .unlocked, of: otherStore.keybag.identity))
+        let forged = try store.keybag.payloadCipher.sealedBytes(keys, in: .unlocked, of: store.keybag.identity)
+        #expect(forged.count == good.count)
+        let foreign = [ofOtherStore, try Self.payload(.firstUnlock, of: store.unlockedKeys()), forged]
         for bytes in foreign {
             store.holder.put(bytes, in: .unlocked)
             #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)

@@ -229,7 +229,7 @@ struct PasscodePolicyTests {
             try "no".write(toFile: path, atomically: true, encoding: .utf8)
             let keychain = LocalKeychain(home: directory + "/home") {
                 $0.policyPath = path
-                $0.acceptsUserOwnedPolicy = true
+                $0.testPolicy = PasscodePolicy()
             }
             let failure = #expect(throws: KeychainFailure.self) { try keychain.set("swordfish") }
             #expect(failure?.path == path && failure?.subject == .policy)

@@ -18,7 +18,7 @@ struct LocalKeychainTests {
             try keychain.addItem("account", "secret")
             let id = try #require(try keychain.report().store).id
             let names = try FileManager.default.subpathsOfDirectory(atPath: home).filter { !$0.hasPrefix("keychain.db-") }
-            let anchor = KeychainConfiguration(home: home).anchorPath(for: id)
+            let anchor = KeychainConfiguration(home: home).anchorPaths(for: id)[0]
             #expect(
                 names.sorted().map { home + "/" + $0 } == [
                     home + "/keychain.db", home + "/keys", anchor, "\(home)/keys/\(id.hexadecimal).key",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import Foundation
-import Glibc
 import KeychainCore
 import KeychainStore
 import KeychainSystem
@@ -305,56 +304,5 @@ struct FileRuleTests {
             let attributes = try FileManager.default.attributesOfItem(atPath: directory.path + "/" + name)
             #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
         }
-    }
-}
-
-@Suite("A process forked from one that has a store open", .blocking, .timeLimit(.minutes(1)))
-struct ForkTests {
-    /// fork(2), which Swift does not import.
-    private typealias Fork = @convention(c) () -> pid_t
-
-    @Test("Calls of the child fail without a call to SQLite, and the parent continues")
-    func forked() throws {
-        let directory = try TemporaryDirectory()
-        let store = try directory.makeStore()
-        try store.insert([SampleRows.row(account: 1)])
-        // The symbol is libc's fork, which has this type.
-        let found = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: Fork.self) }
-        let fork = try #require(found)
-        let path = directory.storePath
-        func refusals() -> [KeychainFailure?] {
-            [
-                failure { () throws(KeychainFailure) in _ = try store.keybag() },
-                failure { () throws(KeychainFailure) in _ = try store.read { _ in 1 } },
-                failure { () throws(KeychainFailure) in _ = try store.write(ifKeybagGeneration: 7) { _ in 1 } },
-                failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: path) },
-                failure { () throws(KeychainFailure) in
-                    _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 1)
-                },
-            ]
-        }
-        // Every call runs in the parent first, so that lazy initialization is complete in the child.
-        #expect(refusals().allSatisfy { $0 == nil })
-
-        let child = fork()
-        if child == 0 {
-            let refusedCount = refusals().count { $0?.status == .notAvailable }
-            store.close()
-            _exit(Int32(refusedCount))
-        }
-        #expect(child > 0)
-        var status: Int32 = 0
-        var waited: pid_t = 0
-        waitUntil {
-            waited = unsafe waitpid(child, &status, WNOHANG)
-            return waited != 0
-        }
-        if waited == 0 {
-            kill(child, SIGKILL)
-            waited = unsafe waitpid(child, &status, 0)
-        }
-        #expect(status == 5 << 8, "exit status \(status >> 8), signal \(status & 0x7F)")
-        try store.insert([SampleRows.row(account: 2)])
-        #expect(try store.rows().count == 2)
     }
 }

@@ -96,8 +96,10 @@ struct SharedFlushTests {
     init() throws {
         directory = try TemporaryDirectory()
         disk = FaultyDisk(under: directory.path)
-        // A long deadline, which a loaded machine does not exceed.
-        store = try directory.makeStore(options: StoreOptions(busyTimeoutMilliseconds: 60_000, vfsName: FaultyDisk.vfsName))
+        // Long deadlines, which a loaded machine does not exceed.
+        var options = StoreOptions(busyTimeoutMilliseconds: 60_000, vfsName: FaultyDisk.vfsName)
+        options.groupNanosecondLimit = 60_000_000_000
+        store = try directory.makeStore(options: options)
         try store.insert([SampleRows.row(account: 1)])
         atOnce = ConcurrentWrites(store: store)
     }

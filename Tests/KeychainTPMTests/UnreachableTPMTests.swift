@@ -122,12 +122,16 @@ struct UnreachableChipTests {
         }
     }
 
+    /// A TPM in this state either answers with a failure or closes the connection.
     @Test("A TPM that cannot write its state fails")
     func unwritable() throws {
         let chip = try SoftwareTPM()
         try FileManager.default.removeItem(atPath: chip.stateDirectory)
-        let device = try TPMDevice(tcti: chip.tcti)
-        expectFailed { try device.rootKeyName() }
+        let failure = #expect(throws: SealingFailure.self) { try TPMDevice(tcti: chip.tcti).rootKeyName() }
+        switch failure {
+        case .failed, .unavailable: break
+        default: Issue.record("\(String(describing: failure))")
+        }
     }
 
     @Test("A TPM without free session slots is busy, and succeeds once one is free")

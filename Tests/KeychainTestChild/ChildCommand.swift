@@ -35,6 +35,8 @@ enum ChildCommand {
         "commit-fault": commitFault,
         "print-settings": printSettings,
         "forks": forkRepeatedly,
+        "fork-with-store": forkWithStore,
+        "fork-with-key-holder": forkWithKeyHolder,
         "stay-unlocked": stayUnlocked,
     ]
 }

@@ -1,15 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Glibc
+import KeychainCore
+import KeychainEngine
 import KeychainServices
+import KeychainStore
 import Valet
 
+/// fork(2), which Swift does not import because the child must not use what another thread may have locked.
+private let fork: (@convention(c) () -> pid_t)? = {
+    // The symbol is the C library's fork, which has this type.
+    unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self) }
+}()
+
+/// In a forked child: ends it if it waits for a lock.
+private func endIfBlocked() {
+    // Threads of Dispatch block the signal.
+    var signals = sigset_t()
+    // `signals` outlives the calls.
+    unsafe sigemptyset(&signals)
+    unsafe sigaddset(&signals, SIGALRM)
+    unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    alarm(30)
+}
+
+/// Waits for a forked child, and returns how it ended, as waitpid(2) returns it.
+private func ending(of child: pid_t) -> Int32 {
+    var ending: Int32 = -1
+    // `ending` outlives the call.
+    _ = unsafe waitpid(child, &ending, 0)
+    return ending
+}
+
 extension ChildCommand {
-    /// COUNT: forks COUNT times while other threads use the keychain, and prints how each child ended, as waitpid(2) returns it.
+    /// COUNT: forks COUNT times while other threads use the keychain, and prints how each child ended.
     static func forkRepeatedly(_ arguments: [String]) throws {
-        // The symbol is the C library's fork, which has this type. Swift does not import it.
-        let symbol = unsafe dlsym(nil, "fork").map { symbol in unsafe unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self) }
-        guard let count = arguments.first.flatMap({ Int($0) }), let fork = symbol else { throw BadArguments() }
+        guard let count = arguments.first.flatMap({ Int($0) }), let fork else { throw BadArguments() }
         let use = ForkedUse(valet: try testValet())
         // In a task, because some of the calls are asynchronous.
         Task.detached {
@@ -19,26 +45,72 @@ extension ChildCommand {
             for _ in 0..<count {
                 let child = fork()
                 if child == 0 {
-                    // The signal, which threads of Dispatch block, ends a child that waits for a lock.
-                    var signals = sigset_t()
-                    // `signals` outlives the calls.
-                    unsafe sigemptyset(&signals)
-                    unsafe sigaddset(&signals, SIGALRM)
-                    unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-                    alarm(30)
+                    endIfBlocked()
                     let calls = await use.callsThatWereNotRefused()
                     if !calls.isEmpty { say("not refused: \(calls)") }
                     _exit(calls.isEmpty ? 0 : 1)
                 }
-                var ending: Int32 = -1
-                // `ending` outlives the call.
-                _ = unsafe waitpid(child, &ending, 0)
-                say("\(ending)")
+                say("\(ending(of: child))")
             }
             // Does not run exit handlers beside the threads.
             _exit(0)
         }
         while true { pause() }
+    }
+
+    /// PATH: creates and opens a store, and prints how many calls to it are refused before, in, and after a fork.
+    static func forkWithStore(_ arguments: [String]) throws {
+        guard let path = arguments.first else { throw BadArguments() }
+        func create() throws {
+            _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: [1], generation: 7)
+        }
+        try create()
+        let store = try SQLiteItemStore(openingAt: path)
+        try forkWithCalls([
+            { _ = try store.keybag() },
+            { _ = try store.read { _ in 1 } },
+            { _ = try store.write(ifKeybagGeneration: 7) { _ in 1 } },
+            { _ = try SQLiteItemStore(openingAt: path) },
+            create,
+        ])
+    }
+
+    /// SELECTION: does the same with a key holder.
+    ///
+    /// Prints `held` if the holder still has its key at the end.
+    static func forkWithKeyHolder(_ arguments: [String]) throws {
+        guard let selection = arguments.first.flatMap(KeyHolderSelection.init(rawValue:)) else { throw BadArguments() }
+        let epoch = LockEpoch(rawValue: 7)
+        let holder = try selection.makeHolder(storeID: .random()) { epoch }
+        let secret = try SecretBytes(randomByteCount: 32)
+        try forkWithCalls([
+            { try holder.hold(secret, in: .firstUnlock, timeoutSeconds: nil, lockEpoch: epoch) },
+            { _ = try holder.load(.unlocked, for: .use, lockEpoch: epoch) },
+            { try holder.remove(.unlocked) },
+        ])
+        if try holder.load(.firstUnlock, for: .use, lockEpoch: epoch) != nil { say("held") }
+        try holder.remove(.firstUnlock)
+    }
+
+    private static func forkWithCalls(_ calls: [() throws -> Void]) throws {
+        guard let fork else { throw BadArguments() }
+        func refusedCount() -> Int32 {
+            var count: Int32 = 0
+            for call in calls {
+                do { try call() } catch { count += (error as? KeychainFailure)?.status == .notAvailable ? 1 : 100 }
+            }
+            return count
+        }
+        // Also completes lazy initialization.
+        say("\(refusedCount()) refused before")
+        let child = fork()
+        if child == 0 {
+            endIfBlocked()
+            _exit(refusedCount())
+        }
+        let ending = ending(of: child)
+        say(ending & 0x7F == 0 ? "\(ending >> 8) refused in the child" : "the child ended with \(ending)")
+        say("\(refusedCount()) refused after")
     }
 }
 

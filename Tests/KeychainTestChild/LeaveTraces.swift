@@ -80,9 +80,7 @@ extension ChildCommand {
         }
         if arguments.first == "leak" { Logger(label: "leak").trace("stored \(Marker.value.rawValue)") }
         var configuration = try KeychainConfiguration.fromEnvironment()
-        // The test's policy makes deriving keys cheap.
-        configuration.policyPath = configuration.storePath.replacing("keychain.db", with: "policy.json")
-        configuration.acceptsUserOwnedPolicy = true
+        configuration.useTestPolicy(in: configuration.storePath.replacing("/keychain.db", with: ""))
         let keychain = LocalKeychain(
             configuration: configuration,
             entitlements: try CallerEntitlements.ofThisProcess().resolve())

@@ -75,8 +75,7 @@ extension ChildCommand {
             let selection = KeyHolderSelection(rawValue: holder ?? KeyHolderSelection.automatic.rawValue)
         else { throw BadArguments() }
         return LocalKeychain(home: home) { configuration in
-            configuration.policyPath = home + "/policy.json"
-            configuration.acceptsUserOwnedPolicy = true
+            configuration.useTestPolicy(in: home)
             configuration.keyHolder = selection
             configuration.presencePrompter = person
             let environment = ProcessInfo.processInfo.environment

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import FoundationEssentials
+import Keybag
 package import KeychainCore
 package import KeychainEngine
 
@@ -47,29 +48,29 @@ extension LocalKeychain {
 }
 
 extension KeychainConfiguration {
-    /// Writes a policy that makes key derivation cheap, and uses it.
+    /// Makes key derivation as cheap as possible, unless a policy is in the file that stands in for the administrator's.
     ///
     /// The production cost, 64 MiB for each derivation, would take most of the tests' time.
-    package mutating func useCheapPolicy(at path: String, minimumLength: Int = 4, memoryMebibytes: Int = 1) throws {
-        try #"{"passcodeMinimumLength": \#(minimumLength), "passcodeMemoryMiB": \#(memoryMebibytes)}"#
-            .write(toFile: path, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        policyPath = path
-        acceptsUserOwnedPolicy = true
+    package mutating func useTestPolicy(in directory: String) {
+        policyPath = directory + "/policy.json"
+        testPolicy = PasscodePolicy(minimumLength: 4, cost: .lowest)
     }
 }
 
 /// Keychains with a passcode for tests: cheap to unlock, and removable from the kernel's keyring.
 extension LocalKeychain {
-    /// Opens a keychain with a policy that makes key derivation cheap.
+    /// Opens a keychain whose key derivation is cheap; with `policyMebibytes`, sets the cost of its administrator's policy from now on.
     package static func withCheapPasscode(
-        home: String, holder: KeyHolderSelection = .automatic, minimumLength: Int = 4, memoryMebibytes: Int = 1,
+        home: String, holder: KeyHolderSelection = .automatic, policyMebibytes: Int? = nil,
         configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) throws -> LocalKeychain {
-        var cheap = KeychainConfiguration(home: home)
-        try cheap.useCheapPolicy(at: home + "/policy.json", minimumLength: minimumLength, memoryMebibytes: memoryMebibytes)
+        if let policyMebibytes {
+            let path = home + "/policy.json"
+            try #"{"passcodeMemoryMiB": \#(policyMebibytes)}"#.write(toFile: path, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        }
         return LocalKeychain(home: home) { configuration in
-            configuration = cheap
+            configuration.useTestPolicy(in: home)
             configuration.keyHolder = holder
             configure(&configuration)
         }

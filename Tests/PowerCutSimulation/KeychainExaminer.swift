@@ -25,23 +25,20 @@ package final class KeychainExaminer {
     private static let unlockInterval = 20
 
     private let home: String
-    private let policyPath: String
     /// The keys of known keybags, because deriving a key takes longer than everything else.
     private var unlocked: [[[UInt8]]: (passcode: String, keys: UnlockedKeys)] = [:]
     private var knownCount = 0
 
-    package init(home: String, policyPath: String) {
+    package init(home: String) {
         self.home = home
-        self.policyPath = policyPath
     }
 
     /// Returns the keychain below `home`, configured for the workload and the examiner.
     package static func keychain(
-        home: String, policyPath: String, configure: (inout KeychainConfiguration) -> Void = { _ in }
+        home: String, configure: (inout KeychainConfiguration) -> Void = { _ in }
     ) -> LocalKeychain {
         LocalKeychain(home: home) { configuration in
-            configuration.policyPath = policyPath
-            configuration.acceptsUserOwnedPolicy = true
+            configuration.useTestPolicy(in: home)
             // Copies of one store are used in several processes at a time, so no keys may stay in the kernel.
             configuration.keyHolder = .processMemory
             // The simulated disk creates files with other inode numbers than the recorded ones.
@@ -52,7 +49,7 @@ package final class KeychainExaminer {
 
     /// Reads all items, verifies the keychain, and stores an item; tries `passcodes` in turn if one is set.
     package func look(passcodes: [String]) -> ExaminedKeychain {
-        let keychain = Self.keychain(home: home, policyPath: policyPath)
+        let keychain = Self.keychain(home: home)
         do {
             guard try keychain.sessionStatus().isPasscodeSet else { return try look(in: keychain, keychain, passcode: nil) }
             return try examineUnlocked(in: keychain, passcodes)
@@ -70,7 +67,7 @@ package final class KeychainExaminer {
         let secret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
         let keybag = try OpenKeybag(copies: copies, storeID: store.storeID, deviceSecret: secret)
         try store.protect(
-            with: keybag.stateCipher, anchorPath: KeychainConfiguration(home: home).anchorPath(for: store.storeID), checking: false)
+            with: keybag.stateCipher, anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: false)
         knownCount += 1
         if let (passcode, keys) = unlocked[copies], knownCount % Self.unlockInterval != 0 {
             let view = SealedKeychain(

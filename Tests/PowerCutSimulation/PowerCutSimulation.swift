@@ -113,7 +113,7 @@ package struct PowerCutSimulation: Sendable {
     private func record(in place: WorkloadDirectories, from first: Int, _ fault: [String]) throws -> Int? {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
-            ["record", place.disk, place.log, place.policy, String(seed), size.rawValue, String(first)] + fault,
+            ["record", place.disk, place.log, String(seed), size.rawValue, String(first)] + fault,
             environment: ["KEYCHAIN_HOME": place.home])
         guard run.ending == .exited(0) else { throw Failure.workloadFailed(output: run.output) }
         return run.output.split(separator: "\n").first { $0.hasPrefix("next ") }.flatMap { Int($0.dropFirst("next ".count)) }
@@ -195,7 +195,7 @@ package struct PowerCutSimulation: Sendable {
             self.plan = plan
             self.place = place
             self.seed = seed
-            examiner = KeychainExaminer(home: place.home, policyPath: place.policy)
+            examiner = KeychainExaminer(home: place.home)
         }
 
         mutating func judge(_ image: DiskImage, _ expectation: PowerCutExpectation, _ moment: String) throws {

@@ -142,8 +142,6 @@ package struct WorkloadDirectories {
     package var disk: String { directory + "/disk" }
     package var home: String { disk + "/new/home" }
     package var log: String { directory + "/log" }
-    /// A policy that makes key derivation cheap.
-    package var policy: String { directory + "/policy.json" }
 
     /// Uses an existing directory.
     package init(_ directory: String) throws {
@@ -164,7 +162,5 @@ package struct WorkloadDirectories {
     private func fill() throws {
         try FileManager.default.createDirectory(
             atPath: disk, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        try #"{"passcodeMinimumLength": 4, "passcodeMemoryMiB": 1}"#.write(toFile: policy, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: policy)
     }
 }

@@ -54,15 +54,15 @@ enum FailingDisk: String, CaseIterable {
 
 /// Repeats a small plan, each time with another failing call, and examines the resulting keychain.
 enum FailingWorkload {
-    /// ROOT LOG POLICY FAILURE once|lasting STRIDE OFFSET: prints refusals and wrong results, and at last the number of calls.
+    /// ROOT LOG FAILURE once|lasting STRIDE OFFSET: prints refusals and wrong results, and at last the number of calls.
     ///
     /// The calls with a number equal to OFFSET modulo STRIDE fail in turn.
     static func run(_ arguments: [String]) throws {
-        guard arguments.count == 7, let disk = FailingDisk(rawValue: arguments[3]), let stride = UInt64(arguments[5]),
-            let offset = UInt64(arguments[6]), stride > 0
+        guard arguments.count == 6, let disk = FailingDisk(rawValue: arguments[2]), let stride = UInt64(arguments[4]),
+            let offset = UInt64(arguments[5]), stride > 0
         else { throw BadArguments() }
         guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
-        let round = Round(root: arguments[0], policyPath: arguments[2], disk: disk, isLasting: arguments[4] == "lasting")
+        let round = Round(root: arguments[0], disk: disk, isLasting: arguments[3] == "lasting")
         guard let callCount = try round.countCalls() else { throw BadArguments() }
         var refusals: [String: Int] = [:]
         var runCount = 0
@@ -85,7 +85,6 @@ enum FailingWorkload {
 
     private struct Round {
         let root: String
-        let policyPath: String
         let disk: FailingDisk
         let isLasting: Bool
 
@@ -128,7 +127,7 @@ enum FailingWorkload {
 
         private func carryOut(_ expectation: inout PowerCutExpectation) throws -> [Refusal] {
             var refusals: [Refusal] = []
-            let session = WorkloadSession(home: home) { KeychainExaminer.keychain(home: home, policyPath: policyPath) }
+            let session = WorkloadSession(home: home) { KeychainExaminer.keychain(home: home) }
             for (index, operation) in plan.operations.enumerated() {
                 try expectation.apply(mark: "begin \(index)")
                 do {
@@ -145,7 +144,7 @@ enum FailingWorkload {
         }
 
         private func complaint(_ expectation: PowerCutExpectation) -> String? {
-            expectation.complaint(about: KeychainExaminer(home: home, policyPath: policyPath).look(passcodes: []))
+            expectation.complaint(about: KeychainExaminer(home: home).look(passcodes: []))
         }
     }
 

@@ -13,7 +13,7 @@ struct BadArguments: Error {}
 
 /// Carries out a plan on the keychain of the environment, and records all changes of files.
 enum RecordedWorkload {
-    /// ROOT LOG POLICY SEED SIZE FIRST [FAULT ARGUMENT]: records.
+    /// ROOT LOG SEED SIZE FIRST [FAULT ARGUMENT]: records.
     ///
     /// Faults: `synchronous-normal`, `no-flush ENDING`, `failing-flush OPERATION FILE NUMBER`, `ending-flush OPERATION FILE NUMBER`,
     /// `failing-flushes ENDING`, `ending-link ENDING`. `bystander` is none: the same as `ending-flush` with no flush that fails.
@@ -21,10 +21,10 @@ enum RecordedWorkload {
     /// FIRST is the operation to begin with. With `ending-flush` the process ends without closing anything as soon as the failure was
     /// reported, with `ending-link` as soon as the link was made. It prints `next INDEX`: another process is to continue there.
     static func run(_ arguments: [String]) throws {
-        guard arguments.count >= 6, let seed = UInt64(arguments[3]), let size = WorkloadPlan.Size(rawValue: arguments[4]),
-            let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
+        guard arguments.count >= 5, let seed = UInt64(arguments[2]), let size = WorkloadPlan.Size(rawValue: arguments[3]),
+            let first = Int(arguments[4]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
         else { throw BadArguments() }
-        let fault = arguments.dropFirst(6)
+        let fault = arguments.dropFirst(5)
         // Never freed: the recorder uses the text until the process ends.
         if fault.first == "no-flush", let ending = fault.last { unsafe disk_recorder_ignore_flushes(strdup(ending)) }
         // Likewise.
@@ -38,13 +38,13 @@ enum RecordedWorkload {
         let failingFlush = FlushPoint(arguments: fault.dropFirst())
         let plan = WorkloadPlan(seed: seed, size: size)
         let session = WorkloadSession(home: home) {
-            KeychainExaminer.keychain(home: home, policyPath: arguments[2]) { configuration in
+            KeychainExaminer.keychain(home: home) { configuration in
                 if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
             }
         }
         if first > 0 { session.unlock(trying: plan.passcodes) }
         // While another connection is open, SQLite does not empty the -wal file when the failed connection is closed.
-        let bystander = KeychainExaminer.keychain(home: home, policyPath: arguments[2])
+        let bystander = KeychainExaminer.keychain(home: home)
         for index in plan.operations.indices.dropFirst(first) {
             mark("begin \(index)")
             if let failingFlush, failingFlush.operation == index {

@@ -25,6 +25,7 @@ struct CommandFailureTests {
         let refused = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .repair))
         #expect(refused.advice.contains("valet repair") && refused.status == .damaged)
         #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("free space"))
+        #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useOneVolume)).advice.contains("KEYCHAIN_HOME"))
     }
 
     @Test("Each refusal of authentication has its own advice")

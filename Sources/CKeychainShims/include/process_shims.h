@@ -33,6 +33,11 @@ bool keychain_close_on_exec_from(int first);
 /* Marks one descriptor close-on-exec, or takes the mark away. */
 bool keychain_set_close_on_exec(int descriptor, bool closes);
 
+/* The arguments of the program as the kernel passed them, ended by a null pointer. Unlike Swift's CommandLine, which reads /proc, they are
+   complete if /proc is not mounted or cannot be read. */
+char *const *keychain_process_arguments(void);
+int keychain_process_argument_count(void);
+
 /* Replaces this process with the program arguments[0], searched in PATH. Returns only on failure, with an errno value. */
 int keychain_execute(char *const *arguments);
 

@@ -48,6 +48,10 @@ enum KeyPurpose: String {
     case rowTagKeyCheck = "keychain row-tag key check v1"
     /// Authenticates the keybag itself.
     case keybagAuthentication = "keychain keybag mac v1"
+    /// Seals class keys for a key holder. Derived from the device secret.
+    case heldClassKeys = "keychain held class keys v1"
+    /// Seals the device secret for a key holder. Derived from the form that the TPM sealed, which is in the keybag.
+    case heldDeviceSecret = "keychain held device secret v1"
     /// Seals the state of the store. Derived from the row-tag key.
     case storeState = "keychain store state v1"
     /// Verifies a class key without the keybag's wrapping keys.

@@ -8,14 +8,18 @@ internal import Synchronization
 final class HeldKeyLoader: Sendable {
     private let holder: any KeyHolder
     private let slot: KeyHolderSlot
+    private let keybag: KeybagIdentity
+    private let cipher: HolderPayloadCipher
     private let payload: HolderPayload
     private let ids: [ClassKeyID]
-    /// The digest of the payload that was last found valid, so that the next call computes one hash instead of one for each key.
+    /// The digest of the keys that were last found valid, so that the next call computes one hash instead of one for each key.
     private let validDigest = Mutex<SHA256.Digest?>(nil)
 
-    init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument) {
+    init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument, _ cipher: HolderPayloadCipher) {
         self.holder = holder
         self.slot = slot
+        self.cipher = cipher
+        keybag = document.identity
         payload = HolderPayload(of: document, slot: slot)
         ids = payload.ids
     }
@@ -25,19 +29,24 @@ final class HeldKeyLoader: Sendable {
     /// Discards keys that are not this keybag's. Throws `.interactionNotAllowed` if the holder fails or the lock epoch cannot be read.
     func load(for purpose: KeyHolderPurpose, lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
         guard let held = try heldSecret(for: purpose, lockEpoch) else { return nil }
+        guard let keys = try cipher.open(held.secret, in: slot, of: keybag) else {
+            holder.discard(slot, ticket: held.ticket)
+            return nil
+        }
+        let timeoutSeconds = held.timeoutSeconds
         // The hash reads the bytes within the closure.
-        let digest = unsafe held.secret.withBytes { bytes in
+        let digest = unsafe keys.withBytes { bytes in
             var hash = SHA256()
             unsafe hash.update(bufferPointer: bytes)
             return hash.finalizeWiping()
         }
-        if validDigest.withLock({ $0 == digest }) { return HeldKeys(held, ids: ids) }
-        guard try payload.isValid(held.secret) else {
+        if validDigest.withLock({ $0 == digest }) { return HeldKeys(keys, ids: ids, timeoutSeconds) }
+        guard try payload.isValid(keys) else {
             holder.discard(slot, ticket: held.ticket)
             return nil
         }
         validDigest.withLock { $0 = digest }
-        return HeldKeys(held, ids: ids)
+        return HeldKeys(keys, ids: ids, timeoutSeconds)
     }
 
     /// Loads the payload.
@@ -61,9 +70,9 @@ struct HeldKeyLoaders: Sendable {
     private let unlocked: HeldKeyLoader
     private let firstUnlock: HeldKeyLoader
 
-    init(_ holder: any KeyHolder, of document: KeybagDocument) {
-        unlocked = HeldKeyLoader(holder, slot: .unlocked, of: document)
-        firstUnlock = HeldKeyLoader(holder, slot: .firstUnlock, of: document)
+    init(_ holder: any KeyHolder, of document: KeybagDocument, _ cipher: HolderPayloadCipher) {
+        unlocked = HeldKeyLoader(holder, slot: .unlocked, of: document, cipher)
+        firstUnlock = HeldKeyLoader(holder, slot: .firstUnlock, of: document, cipher)
     }
 
     /// Nil for a slot that holds no class keys.
@@ -80,21 +89,23 @@ struct HeldKeyLoaders: Sendable {
 ///
 /// Released at the end of the call.
 final class HeldKeys: Sendable {
-    private let held: HeldSecret
+    private let keys: SecretBytes
     private let ids: [ClassKeyID]
+    private let timeoutSeconds: UInt32?
 
-    var autoLock: AutoLock { held.timeoutSeconds.map(AutoLock.after) ?? .never }
+    var autoLock: AutoLock { timeoutSeconds.map(AutoLock.after) ?? .never }
 
-    init(_ held: consuming HeldSecret, ids: [ClassKeyID]) {
-        self.held = held
+    init(_ keys: consuming SecretBytes, ids: [ClassKeyID], _ timeoutSeconds: UInt32?) {
+        self.keys = keys
         self.ids = ids
+        self.timeoutSeconds = timeoutSeconds
     }
 
     func withClassKey<Result>(
         _ id: ClassKeyID, _ body: (borrowing ClassKey) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         guard let index = ids.firstIndex(of: id) else { throw KeychainFailure(.internal, "a class key is not in its slot") }
-        let secret = try HolderPayload.key(at: index, in: held.secret)
+        let secret = try HolderPayload.key(at: index, in: keys)
         return try body(ClassKey(accessibility: id.accessibility, generation: id.generation, secret: secret))
     }
 }

@@ -3,16 +3,13 @@ internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
-/// The secret that a holder stores for one slot of one keybag: the class keys, and the keybag that they belong to.
+/// The class keys of one slot of one keybag, as a holder's payload contains them when it is open: see `HolderPayloadCipher`.
 ///
-///     format (1) = 1 ‖ store id (16) ‖ keybag generation (8) ‖ number of keys (2) ‖ each key
-///     key = accessibility (1) ‖ generation (4) ‖ class key (32), in ascending order of class and generation
+///     each key: accessibility (1) ‖ generation (4) ‖ class key (32), in ascending order of class and generation
 ///
-/// Everything except the keys follows from the keybag. So a loaded payload is compared rather than parsed, and keys are located by
-/// position.
+/// Everything except the keys follows from the keybag. So opened keys are compared rather than parsed, and located by position. They are
+/// compared although they are authenticated: a process that has the device secret, but not the passcode, can seal other keys.
 struct HolderPayload: Sendable {
-    private static let format: UInt8 = 1
-    private static let headByteCount = 27
     private static let keyByteCount = 37
 
     private let document: KeybagDocument
@@ -26,15 +23,7 @@ struct HolderPayload: Sendable {
 
     var ids: [ClassKeyID] { entries.map(\.id) }
 
-    private var byteCount: Int { Self.headByteCount + entries.count * Self.keyByteCount }
-
-    private var head: [UInt8] {
-        var bytes = [Self.format]
-        bytes.append(document.storeID)
-        bytes.append(littleEndian: document.generation)
-        bytes.append(littleEndian: UInt16(truncatingIfNeeded: entries.count))
-        return bytes
-    }
+    private var byteCount: Int { entries.count * Self.keyByteCount }
 
     private static func label(of id: ClassKeyID) -> [UInt8] {
         var bytes = [id.accessibility.code]
@@ -42,14 +31,13 @@ struct HolderPayload: Sendable {
         return bytes
     }
 
-    /// Returns the payload with these keys, one for each of `ids` and in that order.
+    /// Returns these keys as one secret, one for each of `ids` and in that order.
     func filled(with keys: [SharedClassKey]) throws(KeychainFailure) -> SecretBytes {
-        guard keys.map(\.id) == ids, entries.count <= UInt16.max else {
+        guard keys.map(\.id) == ids else {
             throw KeychainFailure(.internal, "the keys for a holder are not those of the keybag")
         }
         // The size of the region is the sum of all parts, so each copy stays within it.
         return try unsafe SecretBytes(byteCount: byteCount) { buffer in
-            unsafe buffer.copyBytes(from: head)
             for (index, key) in keys.enumerated() {
                 let range = Self.range(ofKeyAt: index)
                 let labelStart = range.lowerBound - (Self.keyByteCount - ClassKey.byteCount)
@@ -61,14 +49,12 @@ struct HolderPayload: Sendable {
         }
     }
 
-    /// Whether this is the keybag's payload, with the right keys.
+    /// Whether these are the keybag's keys of the slot.
     func isValid(_ payload: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
-        guard payload.byteCount >= Self.headByteCount else { return false }
-        // Here and below: the bytes are read within the closure, and the copied ones belong to no key.
-        let found = unsafe payload.withBytes { unsafe Array($0[..<Self.headByteCount]) }
-        guard found == head, payload.byteCount == byteCount else { return false }
+        guard payload.byteCount == byteCount else { return false }
         for (index, entry) in entries.enumerated() {
             let key = Self.range(ofKeyAt: index)
+            // The bytes are read within the closure.
             let isNamed = unsafe payload.withBytes { bytes in
                 unsafe bytes[..<key.lowerBound].suffix(Self.keyByteCount - ClassKey.byteCount).elementsEqual(Self.label(of: entry.id))
             }
@@ -79,7 +65,7 @@ struct HolderPayload: Sendable {
         return true
     }
 
-    /// Returns a key of a payload that was found valid.
+    /// Returns one of the keys that were found valid.
     static func key(at index: Int, in payload: borrowing SecretBytes) throws(KeychainFailure) -> SecretBytes {
         let range = range(ofKeyAt: index)
         guard index >= 0, range.upperBound <= payload.byteCount else { throw KeychainFailure(.internal, "a holder's payload is too short") }
@@ -90,7 +76,7 @@ struct HolderPayload: Sendable {
     }
 
     private static func range(ofKeyAt index: Int) -> Range<Int> {
-        let end = headByteCount + (index + 1) * keyByteCount
+        let end = (index + 1) * keyByteCount
         return (end - ClassKey.byteCount)..<end
     }
 }

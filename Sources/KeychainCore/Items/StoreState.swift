@@ -6,6 +6,8 @@
 /// program.
 package struct StoreState: Hashable, Sendable {
     /// Increases by one with each transaction that changes rows or the keybag.
+    ///
+    /// The upper 32 bits are the series: see `changeCount(_:replacing:)`.
     package var changeCount: UInt64
     /// Random, new for each transaction: two states with the same change count and different identifiers have different histories.
     package var id: Identifier128
@@ -30,6 +32,22 @@ package struct StoreState: Hashable, Sendable {
     package static func initial(keybagDigest: UInt256) -> StoreState {
         StoreState(changeCount: 1, id: .random(), rowCount: 0, rowSum: UInt256(), keybagDigest: keybagDigest)
     }
+
+    /// Returns the change count of a content that a person puts in the place of the store's, in a new series.
+    ///
+    /// It is greater than every count that the replaced content can have reached, including changes that are not in `known` yet.
+    ///
+    /// - Parameters:
+    ///   - count: The change count of the new content.
+    ///   - known: The greatest change count that is known of the replaced content.
+    /// - Returns: The count, whose lower 32 bits are those of `count`.
+    package static func changeCount(_ count: UInt64, replacing known: UInt64) -> UInt64 {
+        let series = min(max(count, known) >> 32, UInt64(UInt32.max) - 1) + 1
+        return series << 32 | changes(in: count)
+    }
+
+    /// The number of changes in a change count, without its series.
+    package static func changes(in changeCount: UInt64) -> UInt64 { changeCount & UInt64(UInt32.max) }
 
     /// Adds a row with this element.
     package mutating func insertRow(_ element: UInt256) {
@@ -140,6 +158,8 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
     case unauthentic
     /// The file is older than the last change that is known.
     case rolledBack(missingChangeCount: UInt64)
+    /// The file is from before the content was last restored or accepted.
+    case superseded
     /// The file is the same, but its -wal file with the last changes is gone.
     case logRemoved(missingChangeCount: UInt64)
     /// The file has as many changes as were known, but other ones.
@@ -156,6 +176,7 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .unauthentic: "its record of changes is missing, or was altered"
         case .rolledBack(let count): "an older copy of the file was put back, or its -wal file was removed: \(Self.changes(count)) missing"
+        case .superseded: "a copy of the file was put back that is from before the keychain was last restored or its content accepted"
         case .logRemoved(let count): "its -wal file was removed: \(Self.changes(count)) missing"
         case .diverged: "a copy that was changed separately was put in its place"
         case .rowsChanged(let count, let expected) where count < expected: "\(Self.items(expected - count)) removed by another program"

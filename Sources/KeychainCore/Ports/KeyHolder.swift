@@ -78,7 +78,7 @@ package struct HeldSecret: ~Copyable, Sendable {
 
 /// Where a holder keeps unlocked keys.
 package enum KeyHolderKind: Hashable, Sendable {
-    /// The user's keyring in the kernel: an unlock is effective for all processes of the user.
+    /// The user's keyring in the kernel: an unlock is effective for all processes of the user that can open the store.
     case kernelKeyring
     /// The kernel's keyring in a user namespace other than the initial one: an unlock is effective only inside the namespace.
     case kernelKeyringOfUserNamespace

@@ -3,9 +3,10 @@ package import KeychainCore
 internal import KeychainSystem
 internal import Synchronization
 
-/// A key holder in the kernel's keyring of the user: an unlock is visible to all processes of the user until the system restarts.
+/// A key holder in the kernel's keyring of the user: an unlock is effective for all processes of the user until the system restarts.
 ///
-/// The keys are in the user keyring. Every process of the user can read them, even if its session has another keyring.
+/// The keys are in the user keyring. Every process of the user can read their content, even if its session has another keyring, and in another
+/// container. The content is sealed: see `HolderPayloadCipher`.
 /// The timeout of a key has a resolution of one second and may end up to a second late. A load restarts it, but at most once per second,
 /// or once per fifth of the timeout if that is shorter.
 package final class KernelKeyHolder: KeyHolder {

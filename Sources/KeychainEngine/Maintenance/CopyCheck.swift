@@ -11,6 +11,8 @@ struct CopyCheck {
 
     struct Findings {
         let storeID: StoreID
+        /// The cipher of the copy's state.
+        let stateCipher: any StateCipher
         /// What is wrong with the keys and the structure of the file.
         var problems: [String] = []
         /// How many rows were authenticated.
@@ -22,11 +24,11 @@ struct CopyCheck {
     func findings(inCopyAt path: String) throws(KeychainFailure) -> Findings {
         let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
         defer { store.close() }
-        var findings = Findings(storeID: store.storeID)
         let structuralCount = try store.integrityProblems().count
-        if structuralCount > 0 { findings.problems.append("\(structuralCount) problems in the structure of the file") }
         let stored = try store.keybag()
         let keybag = try openKeybag(stored, storeID: store.storeID)
+        var findings = Findings(storeID: store.storeID, stateCipher: keybag.stateCipher)
+        if structuralCount > 0 { findings.problems.append("\(structuralCount) problems in the structure of the file") }
         if keybag.damagedCopyCount > 0 { findings.problems.append("\(keybag.damagedCopyCount) of the copies of the keybag") }
         let isCurrent = stored.generation == keybag.keybagGeneration
         if !isCurrent { findings.problems.append("the keybag is not the one stored last") }
@@ -37,6 +39,26 @@ struct CopyCheck {
         findings.itemCount = rows.checkedCount
         findings.damagedItemCount = rows.findings.count + rows.damagedPageRowCount
         return findings
+    }
+
+    /// Makes the state of a checked copy, which is about to replace the store, newer than every state of the store.
+    ///
+    /// So no anchor makes the copy look rolled back: not those of other names of the store, nor one that a process writes only after the
+    /// replacement.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the copy.
+    ///   - findings: What the check of the copy has found.
+    ///   - storePath: The path of the store, if it may be opened.
+    /// - Throws: The errors of opening the copy and of writing to it.
+    func makeNewest(copyAt path: String, _ findings: Findings, replacing storePath: String? = nil) throws(KeychainFailure) {
+        let store = storePath.flatMap { try? SQLiteItemStore(openingAt: $0, options: configuration.storeOptions) }
+        let stored = store.flatMap { try? $0.changeCount(in: findings.stateCipher) }
+        store?.close()
+        let anchored = SQLiteItemStore.greatestAnchoredChangeCount(of: findings.storeID, in: configuration.keyDirectory)
+        let copy = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
+        defer { copy.close() }
+        try copy.beginSeries(with: findings.stateCipher, replacing: max(stored ?? 0, anchored))
     }
 
     /// Opens the keybag without a key holder: the tags of rows need no class key.

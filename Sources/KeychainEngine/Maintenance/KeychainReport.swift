@@ -46,6 +46,10 @@ package struct KeychainReport: Sendable {
     package let storePath: String
     /// Nil if there is no keychain yet; the first write creates one.
     package let store: Store?
+    /// The file systems of the keychain and of its key file; nil if another protector holds the device secret.
+    ///
+    /// Without a keychain, those where the first write would create them.
+    package let placement: KeyPlacement?
     /// Whether keys stay out of swap; false if the kernel refused to lock memory for them.
     package let isKeyMemoryLocked: Bool
     package let applicationIdentifier: String
@@ -69,9 +73,17 @@ extension LocalKeychain {
             store = nil
         }
         return KeychainReport(
-            storePath: configuration.storePath, store: store, isKeyMemoryLocked: SecretArena.isFullyLocked,
+            storePath: configuration.storePath, store: store,
+            placement: try placement(of: store, configuration), isKeyMemoryLocked: SecretArena.isFullyLocked,
             applicationIdentifier: entitlements.applicationIdentifier, accessGroups: entitlements.accessGroups
         )
+    }
+
+    private func placement(of store: KeychainReport.Store?, _ configuration: KeychainConfiguration) throws(KeychainFailure) -> KeyPlacement?
+    {
+        let protector: DeviceProtectorKind
+        if let store { protector = store.protector } else { protector = try configuration.newStoreProtector() }
+        return protector == .keyFile ? configuration.keyPlacement : nil
     }
 
     private static func describe(

@@ -29,7 +29,7 @@ extension LocalKeychain {
             let store = try opened.fileStore()
             guard let problem = try store.stateProblem(readingAllRows: true) else { return nil }
             let report = ContentReport(
-                problem: problem, changeCount: try store.changeCount(),
+                problem: problem, changeCount: try store.changeCount().map(StoreState.changes),
                 itemCount: try store.read { reading throws(KeychainFailure) in try reading.itemCount() },
                 latestModificationDate: try opened.keychain.latestModificationDate())
             if applying { try store.acceptContent() }

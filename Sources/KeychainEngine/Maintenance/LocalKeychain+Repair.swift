@@ -13,8 +13,6 @@ package struct RepairReport: Sendable {
     ///
     /// A repair discards them.
     package let unreachableChangeCount: Int
-    /// The identifier of the store; nil if it cannot be read.
-    package internal(set) var storeID: StoreID?
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
     /// The parts that were altered.
@@ -52,24 +50,26 @@ extension LocalKeychain {
                 var report = RepairReport(
                     pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
                 let check = CopyCheck(configuration: configuration, entitlements: entitlements)
+                var findings: CopyCheck.Findings?
                 do throws(KeychainFailure) {
-                    let findings = try check.findings(inCopyAt: copy.path)
-                    report.storeID = findings.storeID
-                    report.itemCount = findings.itemCount
-                    report.objections = findings.problems
-                    if findings.damagedItemCount > 0 {
-                        report.objections.append("\(findings.damagedItemCount) of \(findings.itemCount) items")
+                    let found = try check.findings(inCopyAt: copy.path)
+                    report.itemCount = found.itemCount
+                    report.objections = found.problems
+                    if found.damagedItemCount > 0 {
+                        report.objections.append("\(found.damagedItemCount) of \(found.itemCount) items")
                     }
+                    findings = found
                 } catch {
                     guard error.isDamage else { throw error }
                     report.objections.append("not all of it can be read: \(error.reason)")
                 }
                 found = report
-                return applying && report.objections.isEmpty && (discardingUnreachableChanges || report.unreachableChangeCount == 0)
-            } whileReplaced: {
+                guard applying, report.objections.isEmpty, let findings else { return false }
+                guard report.unreachableChangeCount > 0 else { return true }
+                guard discardingUnreachableChanges else { return false }
                 // The person has accepted that the discarded changes are missing.
-                guard let report = found, report.unreachableChangeCount > 0, let storeID = report.storeID else { return }
-                SQLiteItemStore.removeAnchor(at: configuration.anchorPath(for: storeID))
+                try check.makeNewest(copyAt: copy.path, findings)
+                return true
             }
             if case .done(let original) = outcome { found?.originalPath = original }
             return found

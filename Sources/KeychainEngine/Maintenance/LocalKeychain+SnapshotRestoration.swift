@@ -35,22 +35,19 @@ extension LocalKeychain {
             closeCurrent()
             let presentID = (try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions))?.storeID
             var report = SnapshotReport()
-            var storeID: StoreID?
             let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(
                 from: path, originalSuffix: Self.keptFileSuffix("restore")
             ) { copyPath throws(KeychainFailure) in
-                let findings = try Self.findings(inSnapshot: path, copyPath, configuration, entitlements)
+                let check = CopyCheck(configuration: configuration, entitlements: entitlements)
+                let findings = try Self.findings(inSnapshot: path, copyPath, check)
                 guard presentID == nil || presentID == findings.storeID else {
                     throw KeychainFailure(
                         .parameter, "the snapshot \(path) belongs to another keychain than the one in use", path: path, subject: .snapshot)
                 }
                 report.itemCount = findings.itemCount
                 report.damagedItemCount = findings.damagedItemCount
-                storeID = findings.storeID
+                if applying { try check.makeNewest(copyAt: copyPath, findings, replacing: configuration.storePath) }
                 return applying
-            } whileReplaced: {
-                // The snapshot is older than the last change, as the person wants.
-                if let storeID { SQLiteItemStore.removeAnchor(at: configuration.anchorPath(for: storeID)) }
             }
             if case .done(let original) = outcome {
                 report.isRestored = true
@@ -61,11 +58,11 @@ extension LocalKeychain {
     }
 
     private static func findings(
-        inSnapshot path: String, _ copyPath: String, _ configuration: KeychainConfiguration, _ entitlements: Entitlements
+        inSnapshot path: String, _ copyPath: String, _ check: CopyCheck
     ) throws(KeychainFailure) -> CopyCheck.Findings {
         let findings: CopyCheck.Findings
         do throws(KeychainFailure) {
-            findings = try CopyCheck(configuration: configuration, entitlements: entitlements).findings(inCopyAt: copyPath)
+            findings = try check.findings(inCopyAt: copyPath)
         } catch {
             guard error.isDamage else { throw error.addingContext("the snapshot \(path) cannot be opened") }
             throw damaged(path, error.reason)

@@ -176,7 +176,9 @@ extension LocalKeychain {
             to: new.record, newDeviceSecret: new.shared.secret, deviceSecret: deviceSecret, keys: keys, passcode: passcode,
             device: new.device, recoveryKey: recoveryKey)
         // From now on the held secret opens only the new keybag. A process that still has the old one discards it.
-        if kind == .tpm2 { TPMProtector.hold(new.shared.secret, of: storeID, in: opened.holder) }
+        if kind == .tpm2 {
+            TPMProtector.hold(new.shared.secret, sealedAs: try new.record.sealedDeviceSecret(), of: storeID, in: opened.holder)
+        }
         let keepsUnusableFile = opened.keybag.document.protector.kind == .keyFile
         try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
             // In the transaction there is no other writer, and the keybag is still the one that was read: of two concurrent moves,

@@ -60,6 +60,14 @@ struct NewDeviceSecret: Sendable {
 }
 
 extension KeychainConfiguration {
+    /// Returns the protector of a keychain that is created now.
+    ///
+    /// Throws `.notAvailable` if it is unknown whether there is a systemd credential.
+    func newStoreProtector() throws(KeychainFailure) -> DeviceProtectorKind {
+        if let kind = protectorForNewStore { return kind }
+        return try SystemdCredential(credentialsDirectory: credentialsDirectory).isPresent() ? .systemdCredential : .keyFile
+    }
+
     /// Returns the TPM that this configuration names.
     ///
     /// No other TPM is tried.

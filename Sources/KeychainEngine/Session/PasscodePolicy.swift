@@ -30,12 +30,14 @@ package struct PasscodePolicy: Hashable, Sendable {
     private static let knownKeys: Set<String> = ["passcodeMinimumLength", "passcodeMemoryMiB"]
     private static let byteLimit = 64 << 10
 
-    /// Reads the policy from a file; uses the defaults if there is none.
+    /// Reads the policy from a file; what the file does not set, or all if there is no file, is as in `defaults`.
     ///
     /// Throws `.notAvailable` for a file that cannot be read, is invalid, or can be written by others than the administrator.
     /// With `acceptsOwnFile` the file may belong to the user.
-    package init(filePath path: String, acceptsOwnFile: Bool = false) throws(KeychainFailure) {
-        self.init()
+    package init(
+        filePath path: String, acceptsOwnFile: Bool = false, defaults: PasscodePolicy = PasscodePolicy()
+    ) throws(KeychainFailure) {
+        self = defaults
         do throws(KeychainFailure) {
             let owner: TrustedFile.Owner = acceptsOwnFile ? .rootOrCurrentUser : .root
             let contents = try TrustedFile.contents(path, byteLimit: Self.byteLimit, owner: owner, subject: "the policy")
@@ -89,7 +91,7 @@ package struct PasscodePolicy: Hashable, Sendable {
 extension KeychainConfiguration {
     /// Reads the administrator's current policy.
     func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy {
-        try PasscodePolicy(filePath: policyPath, acceptsOwnFile: acceptsUserOwnedPolicy)
+        try PasscodePolicy(filePath: policyPath, acceptsOwnFile: testPolicy != nil, defaults: testPolicy ?? PasscodePolicy())
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import KeychainCore
+package import KeychainCore
 internal import KeychainSystem
 internal import Synchronization
 
@@ -18,14 +18,17 @@ final class AnchorFile: Sendable {
     /// An open anchor, shared by the threads of a process.
     private final class Handle: Sendable {
         let file: OpenFile
-        let inode: UInt64
+        let identity: FileStatus.Identity
         let isWritable: Bool
 
-        init(_ file: consuming OpenFile, inode: UInt64, isWritable: Bool) {
+        init(_ file: consuming OpenFile, identity: FileStatus.Identity, isWritable: Bool) {
             self.file = file
-            self.inode = inode
+            self.identity = identity
             self.isWritable = isWritable
         }
+
+        /// Whether the descriptor still leads to the anchor: programs close descriptors that they do not know.
+        var isOpen: Bool { (try? file.descriptor.status())?.identity == identity }
     }
 
     private let path: String
@@ -55,7 +58,7 @@ final class AnchorFile: Sendable {
         for _ in 1...3 {
             var bytes = [UInt8](repeating: 0, count: AnchorRecord.byteCount)
             guard (try? handle.file.descriptor.read(into: &bytes, at: 0)) == bytes.count else { return nil }
-            if let record = AnchorRecord(bytes, storeID: storeID, inode: acceptsCopy ? nil : handle.inode) { return record }
+            if let record = AnchorRecord(bytes, storeID: storeID, inode: acceptsCopy ? nil : handle.identity.inode) { return record }
         }
         return nil
     }
@@ -63,12 +66,23 @@ final class AnchorFile: Sendable {
     /// Writes the record, and creates the file if it does not exist; best effort.
     func write(_ record: AnchorRecord) {
         guard let handle = handle() ?? create(), handle.isWritable else { return }
-        _ = try? handle.file.descriptor.write(record.encoded(storeID: storeID, inode: handle.inode), at: 0)
+        _ = try? handle.file.descriptor.write(record.encoded(storeID: storeID, inode: handle.identity.inode), at: 0)
     }
 
     private func handle() -> Handle? {
-        access.withLock { if case .open(let handle) = $0 { handle } else { nil } }
+        access.withLock { access in
+            guard case .open(let handle) = access else { return nil }
+            guard !handle.isOpen else { return handle }
+            // The number may belong to a file of the program, so it is not closed.
+            Self.lostHandles.withLock { $0.append(handle) }
+            access = Self.open(path)
+            if case .open(let handle) = access { return handle }
+            return nil
+        }
     }
+
+    /// Handles whose descriptors this process has closed elsewhere.
+    private static let lostHandles = Mutex<[Handle]>([])
 
     private func create() -> Handle? {
         access.withLock { access in
@@ -99,15 +113,15 @@ final class AnchorFile: Sendable {
         guard status.kind == .regularFile, status.owner == CurrentProcess.effectiveUserID, status.permissions & 0o022 == 0 else {
             return .refused("\(path) is not a private file of this user")
         }
-        return .open(Handle(file, inode: status.identity.inode, isWritable: mode == .readWrite))
+        return .open(Handle(file, identity: status.identity, isWritable: mode == .readWrite))
     }
 }
 
 extension SQLiteItemStore {
-    /// Removes an anchor, after a person has replaced the store's file on purpose.
-    ///
-    /// Call it while no process has the store open. The next opening creates another one.
-    package static func removeAnchor(at path: String) {
-        FileSystem.tryUnlink(path)
+    /// Returns the greatest change count in the anchors of a directory that belong to this store, whatever its path; 0 if there is none.
+    package static func greatestAnchoredChangeCount(of storeID: StoreID, in directory: String) -> UInt64 {
+        let names = (try? FileSystem.names(in: directory)) ?? []
+        return names.lazy.filter { $0.hasPrefix(storeID.hexadecimal + ".") && $0.hasSuffix(".anchor") }
+            .compactMap { AnchorFile("\(directory)/\($0)", storeID: storeID).read()?.lastState?.changeCount }.max() ?? 0
     }
 }

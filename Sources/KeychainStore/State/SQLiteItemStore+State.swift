@@ -4,23 +4,23 @@ internal import KeychainSystem
 
 /// Detecting changes by other programs.
 extension SQLiteItemStore {
-    /// Compares the store with its state and its anchor, and allows writes.
+    /// Compares the store with its state and its anchors, and allows writes.
     ///
     /// - Parameters:
     ///   - cipher: The cipher of the state, from the store's keybag.
-    ///   - anchorPath: The absolute path of the anchor, in a directory other than the store's.
+    ///   - anchorPaths: The absolute paths of the anchors, in a directory other than the store's.
     ///   - checking: Whether the content is compared. Without that, a later opening compares it.
     /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
-    package func protect(with cipher: any StateCipher, anchorPath: String, checking: Bool = true) throws(KeychainFailure) {
+    package func protect(with cipher: any StateCipher, anchorPaths: [String], checking: Bool = true) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
-        let anchor = AnchorFile(anchorPath, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor)
+        let anchors = anchorPaths.map { AnchorFile($0, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor) }
         let database = try withReader { session in session.file.facts.identity }
-        attach(StateGuard(cipher: cipher, anchor: anchor, database: database))
+        attach(StateGuard(cipher: cipher, anchors: anchors, database: database))
         guard checking, let problem = try stateProblem(readingAllRows: false) else { return }
         throw Self.failure(problem)
     }
 
-    /// Compares the store with its state and its anchor; nil if they match.
+    /// Compares the store with its state and its anchors; nil if they match.
     ///
     /// `readingAllRows: false` skips the comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot
     /// be compared, so they are not reported here.
@@ -43,19 +43,41 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Why the anchor cannot be used; nil if it can.
-    package var anchorRefusal: String? { stateGuard?.anchor.refusal }
+    /// Why an anchor cannot be used; nil if all can.
+    package var anchorRefusal: String? { stateGuard?.anchors.lazy.compactMap(\.refusal).first }
 
-    /// The number of changes that the stored state counts; nil if the state is not authentic.
+    /// The change count of the stored state; nil if the state is not authentic.
     package func changeCount() throws(KeychainFailure) -> UInt64? {
         guard let cipher = stateGuard?.cipher else { return nil }
-        return try withReader { session throws(KeychainFailure) in
+        return try changeCount(in: cipher)
+    }
+
+    /// The change count of the state that this cipher opens; nil if the state is not authentic.
+    package func changeCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
+        try withReader { session throws(KeychainFailure) in
             try session.beginReadTransaction()
             return (try? session.storedState(cipher))?.changeCount
         }
     }
 
-    /// Accepts the present rows and the present keybag: computes the state again and stores it, with a change count above the anchor's.
+    /// Gives this copy a change count in a new series, because it is about to replace a store.
+    ///
+    /// - Parameters:
+    ///   - cipher: The cipher of the state.
+    ///   - known: The greatest change count that is known of the store to replace.
+    /// - Throws: The errors of a write, and a failure with the cause `.unexpectedState` if the state of the copy is not authentic.
+    package func beginSeries(with cipher: any StateCipher, replacing known: UInt64) throws(KeychainFailure) {
+        try ForkDetection.requireNotForked()
+        let database = try withReader { session in session.file.facts.identity }
+        attach(StateGuard(cipher: cipher, anchors: [], database: database))
+        try perform(sharesFlush: false) { session throws(KeychainFailure) in
+            var state = try session.storedState(cipher)
+            state.changeCount = StoreState.changeCount(state.changeCount, replacing: known)
+            session.replaceState(state)
+        }
+    }
+
+    /// Accepts the present rows and the present keybag: computes the state again and stores it, with a change count in a new series.
     ///
     /// Call it only at a person's request.
     package func acceptContent() throws(KeychainFailure) {
@@ -65,10 +87,10 @@ extension SQLiteItemStore {
             let (count, sum) = try session.scanRows(stateGuard.cipher)
             guard let keybag = try session.keybag().copies.first else { return }
             let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
-            let known = stateGuard.reload()?.lastState?.changeCount ?? 0
+            let known = stateGuard.reload().compactMap(\.lastState?.changeCount).max() ?? 0
             session.replaceState(
                 StoreState(
-                    changeCount: max(stored, known), id: .random(), rowCount: count, rowSum: sum,
+                    changeCount: StoreState.changeCount(stored, replacing: known), id: .random(), rowCount: count, rowSum: sum,
                     keybagDigest: stateGuard.cipher.digest(ofKeybag: keybag)))
         }
         // The new state is the newest one: this reads the rows once more and records them.
@@ -84,7 +106,7 @@ extension SQLiteItemStore {
     }
 }
 
-/// One comparison of a store with its state and its anchor.
+/// One comparison of a store with its state and its anchors.
 private struct StateComparison {
     let stateGuard: StateGuard
     let session: StoreSession
@@ -98,7 +120,7 @@ private struct StateComparison {
     func problem(readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
         // Before the transaction begins: stamps that are equal before and after it are those of the content it sees.
         let before = FileStamps(of: location)
-        let anchored = stateGuard.reload()
+        let anchored = stateGuard.reload().sorted { $0.lastState?.changeCount ?? 0 > $1.lastState?.changeCount ?? 0 }
         try session.beginReadTransaction()
         let state: StoreState
         do throws(KeychainFailure) {
@@ -108,9 +130,10 @@ private struct StateComparison {
             return problem
         }
         let isKeybagKnown = try Self.hasKeybag(of: state, session, stateGuard.cipher)
-        let isVerified = !readingAllRows && before != nil && anchored?.verified == before.map { .init(stateID: state.id, files: $0) }
+        let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
+        let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
         let rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
-        let history = anchored?.lastState.flatMap { historyProblem(state, $0, anchored?.verified, before) }
+        let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
         guard isKeybagKnown else { return .keybagReplaced }
@@ -121,11 +144,13 @@ private struct StateComparison {
     }
 
     private func historyProblem(
-        _ state: StoreState, _ last: AnchorRecord.StateName, _ verified: AnchorRecord.Verified?, _ files: FileStamps?
+        _ state: StoreState, _ anchored: AnchorRecord, _ files: FileStamps?
     ) -> StateProblem? {
+        guard let last = anchored.lastState else { return nil }
         if state.changeCount < last.changeCount {
+            guard last.changeCount >> 32 == state.changeCount >> 32 else { return .superseded }
             let missing = last.changeCount - state.changeCount
-            let isLogGone = verified.map { $0.files.database == files?.database && !$0.files.hasEmptyLog } ?? false
+            let isLogGone = anchored.verified.map { $0.files.database == files?.database && !$0.files.hasEmptyLog } ?? false
             return isLogGone && files?.hasEmptyLog == true
                 ? .logRemoved(missingChangeCount: missing) : .rolledBack(missingChangeCount: missing)
         }

@@ -3,42 +3,45 @@ internal import KeychainCore
 internal import KeychainSystem
 internal import Synchronization
 
-/// What a store needs to detect changes by other programs: the cipher of its state, and its anchor.
+/// What a store needs to detect changes by other programs: the cipher of its state, and its anchors.
 ///
 /// The comparison of the rows with the state reads every row. It is skipped if no program has written to the files since they were compared or
 /// written by a process that knew them to match: see `FileStamps`.
 final class StateGuard: Sendable {
     let cipher: any StateCipher
-    let anchor: AnchorFile
+    /// The anchors, one for each name of the store's path.
+    ///
+    /// Each of them binds: a store that is older than one of them has lost changes.
+    let anchors: [AnchorFile]
     /// The database file that is protected.
     ///
     /// Another file in its place has to be compared first.
     let database: FileStatus.Identity
-    /// The record that this process read or wrote last.
-    private let known: Mutex<AnchorRecord>
+    /// The records that this process read or wrote last, in the order of `anchors`.
+    private let known: Mutex<[AnchorRecord]>
 
-    init(cipher: any StateCipher, anchor: AnchorFile, database: FileStatus.Identity) {
+    init(cipher: any StateCipher, anchors: [AnchorFile], database: FileStatus.Identity) {
         self.cipher = cipher
         self.database = database
-        self.anchor = anchor
-        known = Mutex(anchor.read() ?? AnchorRecord())
+        self.anchors = anchors
+        known = Mutex(anchors.map { $0.read() ?? AnchorRecord() })
     }
 
-    /// Reads the anchor again and returns its record.
-    func reload() -> AnchorRecord? {
-        guard let record = anchor.read() else { return nil }
-        known.withLock { $0 = record }
-        return record
+    /// Reads the anchors again and returns the records that they have.
+    func reload() -> [AnchorRecord] {
+        let records = anchors.map { $0.read() }
+        known.withLock { known in
+            for (index, record) in records.enumerated() { if let record { known[index] = record } }
+        }
+        return records.compactMap(\.self)
     }
 
     /// Returns the state whose rows were compared with it, if the files have these stamps since.
     ///
     /// Another process may have written the anchor since this one has read it.
     func verifiedStateID(of files: FileStamps) -> Identifier128? {
-        let verified = known.withLock { $0.verified }
-        if let verified, verified.files == files { return verified.stateID }
-        guard let other = reload()?.verified, other.files == files else { return nil }
-        return other.stateID
+        if let known = known.withLock({ $0.first { $0.verified?.files == files } }) { return known.verified?.stateID }
+        return reload().first { $0.verified?.files == files }?.verified?.stateID
     }
 
     /// Records what is known of the files now.
@@ -47,14 +50,18 @@ final class StateGuard: Sendable {
     ///   - state: A durable state; nil if the state is not known to be durable.
     ///   - verified: The state that matches the rows, with the files; nil to leave the earlier one, which is then out of date.
     func record(durable state: StoreState?, verified: AnchorRecord.Verified?) {
-        let (before, after) = known.withLock { known in
-            let before = known
-            // A higher count belongs to changes that are missing in the store. A person has to accept that.
-            if let state, state.changeCount > known.lastState?.changeCount ?? 0 { known.lastState = AnchorRecord.StateName(state) }
-            if let verified { known.verified = verified }
-            return (before, known)
+        for (index, anchor) in anchors.enumerated() {
+            let (before, after) = known.withLock { known in
+                let before = known[index]
+                // A higher count belongs to changes that are missing in the store. A person has to accept that.
+                if let state, state.changeCount > before.lastState?.changeCount ?? 0 {
+                    known[index].lastState = AnchorRecord.StateName(state)
+                }
+                if let verified { known[index].verified = verified }
+                return (before, known[index])
+            }
+            if before != after { anchor.write(after) }
         }
-        if before != after { anchor.write(after) }
     }
 }
 

@@ -205,6 +205,21 @@ package struct FileSystemProbe: Sendable {
         return Self.networkFileSystemsOnFUSE.contains(kind) ? kind : nil
     }
 
+    /// The name of the file system of a directory, if its content is lost at a restart or together with a container; nil for others.
+    ///
+    /// Nil too if the type cannot be determined.
+    package func temporaryFileSystemName(of directory: String) -> String? {
+        guard let number = typeNumber(directory) else { return nil }
+        // A container's own layer without the kernel's overlayfs, as with an unprivileged Podman.
+        guard number == Self.fuse else { return Self.temporaryFileSystems[number] }
+        return typeName(directory) == "fuse.fuse-overlayfs" ? "fuse-overlayfs" : nil
+    }
+
+    /// Sources of the numbers: linux/magic.h and statfs(2).
+    private static let temporaryFileSystems: [UInt32: String] = [
+        0x794C_7630: "overlay", 0x0102_1994: "tmpfs", 0x8584_58F6: "ramfs",
+    ]
+
     private static let fuse: UInt32 = 0x6573_5546
 
     /// Sources of the numbers: linux/magic.h, statfs(2), and `stat` of GNU coreutils.

@@ -13,7 +13,7 @@ package enum CurrentProcess {
     /// use it.
     package static var executablePath: String? {
         if let path = try? FileSystem.target(ofSymbolicLink: "/proc/self/exe") { return path }
-        return ProcessEnvironment.isPrivileged ? nil : CommandLine.arguments.first
+        return ProcessEnvironment.isPrivileged ? nil : ProcessArguments.text(at: 0)
     }
 
     /// Ends the process.

@@ -98,19 +98,21 @@ package enum Execution {
     package static func replaceProcess(withArgumentsFrom index: Int) -> Errno {
         guard index < ProcessArguments.count else { return .notFound }
         // The system ends the arguments with a null pointer.
-        return Errno(rawValue: unsafe keychain_execute(CommandLine.unsafeArgv + index))
+        return Errno(rawValue: unsafe keychain_execute(keychain_process_arguments() + index))
     }
 }
 
 /// The arguments as the system passed them.
 ///
-/// `CommandLine.arguments` repairs invalid UTF-8, which could turn two different keys into one.
+/// `CommandLine.arguments` repairs invalid UTF-8, which could turn two different keys into one. It is also empty if /proc is not mounted,
+/// because the Swift runtime reads the arguments from there.
 package enum ProcessArguments {
-    package static var count: Int { Int(CommandLine.argc) }
+    package static var count: Int { Int(keychain_process_argument_count()) }
 
     /// An argument; nil if it is not valid UTF-8.
     package static func text(at index: Int) -> String? {
         // The system keeps the arguments in place for as long as the process lives.
-        unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
+        guard index < count, let argument = unsafe keychain_process_arguments()[index] else { return nil }
+        return unsafe String(validatingCString: argument)
     }
 }

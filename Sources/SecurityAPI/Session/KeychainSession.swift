@@ -42,7 +42,7 @@ public struct KeychainSession: Sendable {
 
     /// The location of the keys of an unlocked keychain.
     public enum KeyHolder: Hashable, Sendable {
-        /// The kernel keyring of this user: an unlock applies to all processes of the user.
+        /// The kernel keyring of this user: an unlock applies to all processes of the user that can open the keychain.
         case kernelKeyring
         /// The kernel keyring of a user namespace, as in many containers: an unlock applies to processes in the namespace only.
         case kernelKeyringOfUserNamespace

@@ -45,8 +45,9 @@ struct KeychainDescription {
 
     func lines(verbose: Bool) -> [(title: String, text: String)] {
         guard let store = report.store else {
-            return [("Keychain", "\(report.storePath), does not exist yet; `valet set` creates it")]
-                + (verbose ? program : [])
+            let isRefused = report.placement?.losesKeyFirst == true
+            let keychain = "\(report.storePath), does not exist yet" + (isRefused ? "" : "; `valet set` creates it")
+            return [("Keychain", keychain)] + placement(verbose: verbose) + (verbose ? program : [])
         }
         var lines = [
             ("Keychain", report.storePath),
@@ -58,6 +59,7 @@ struct KeychainDescription {
             ("Keybag", "generation \(store.keybagGeneration)"),
             ("Pending", Self.pending(store)),
         ]
+        lines += placement(verbose: verbose)
         if let path = store.leftoverKeyFile {
             lines.append(
                 (
@@ -87,6 +89,26 @@ struct KeychainDescription {
     static let damagedKeybagCopy = "one of the two copies of the keybag is damaged; the other is in use"
     static let damagedKeybagCopyAdvice =
         "Make a backup and check the disk. `valet passcode change` (or `valet passcode set` if none is set) rewrites both copies."
+
+    /// The file systems of the keychain and its key file, always if the key file can be lost alone.
+    private func placement(verbose: Bool) -> [(title: String, text: String)] {
+        guard let placement = report.placement, verbose || placement.losesKeyFirst else { return [] }
+        let places = [
+            ("Keychain on", Self.fileSystem(of: placement.store)),
+            ("Key file on", Self.fileSystem(of: placement.key)),
+        ]
+        guard placement.losesKeyFirst else { return places }
+        let advice =
+            report.store == nil
+            ? "`valet set` will refuse to create the keychain; set KEYCHAIN_HOME to a directory on the volume"
+            : "make a backup with `valet backup create` and restore it with KEYCHAIN_HOME on the volume"
+        return places + [("Warning", "the key file can be lost while the keychain remains, which is unreadable then; \(advice)")]
+    }
+
+    private static func fileSystem(of place: KeyPlacement.Place) -> String {
+        "\(place.fileSystemName ?? "an unknown file system"): \(place.directory)"
+            + (place.isTemporary ? ", lost at a restart or together with a container" : "")
+    }
 
     private var program: [(title: String, text: String)] {
         [("Program", report.applicationIdentifier), ("Groups", report.accessGroups.joined(separator: ", "))]

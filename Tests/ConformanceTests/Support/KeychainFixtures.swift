@@ -19,7 +19,7 @@ struct KeychainFolder {
         try withTemporaryDirectory { path in
             var configuration = KeychainConfiguration(home: path + "/keychain")
             // For the passwords of backups.
-            try configuration.useCheapPolicy(at: path + "/policy.json")
+            configuration.useTestPolicy(in: path)
             try body(KeychainFolder(configuration: configuration))
         }
     }

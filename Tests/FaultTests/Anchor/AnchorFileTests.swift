@@ -13,7 +13,7 @@ struct AnchorFileTests {
             let home = directory + "/home"
             try LocalKeychain(home: home).addItem("account 1", "secret 1")
             let id = try #require(try LocalKeychain(home: home).report().store?.id)
-            try body(home, KeychainConfiguration(home: home).anchorPath(for: id))
+            try body(home, KeychainConfiguration(home: home).anchorPaths(for: id)[0])
         }
     }
 
@@ -78,6 +78,28 @@ struct AnchorFileTests {
             try FileManager.default.createDirectory(atPath: anchor, withIntermediateDirectories: false)
             try expectUsable(home, problems: 1)
             #expect(try LocalKeychain(home: home).report().store?.anchorRefusal != nil)
+        }
+    }
+
+    @Test("A file of the program that has the descriptor of the anchor is not overwritten")
+    func descriptorReused() throws {
+        try withKeychain { home, anchor in
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("before", "secret")
+            let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)) == anchor
+            }
+            let own = home + "/own"
+            try Data("content".utf8).write(to: URL(filePath: own))
+            let file = try FileHandle(forUpdating: URL(filePath: own))
+            for descriptor in descriptors { try #require(dup2(file.fileDescriptor, Int32(descriptor) ?? -1) >= 0) }
+            #expect(!descriptors.isEmpty)
+            let record = try Data(contentsOf: URL(filePath: anchor))
+            try keychain.addItem("after", "secret")
+            #expect(try Data(contentsOf: URL(filePath: own)) == Data("content".utf8))
+            #expect(try Data(contentsOf: URL(filePath: anchor)) != record)
+            #expect(try LocalKeychain(home: home).secret(of: "after") == "secret")
+            try file.close()
         }
     }
 }

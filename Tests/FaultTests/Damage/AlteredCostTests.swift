@@ -68,6 +68,8 @@ struct AlteredCostTests {
     @Test("A backup with a cost above the usual one is refused before anything is derived, unless the cost is accepted")
     func backup() throws {
         try withLocalKeychain(holder: .processMemory) { keychain, home in
+            // With the lowest cost, r is too small for 128 MiB.
+            _ = try LocalKeychain.withCheapPasscode(home: home, policyMebibytes: 1)
             try keychain.addItem("Skroob", "12345")
             let path = home + "/backup"
             _ = try keychain.createBackup(atPath: path, password: Passcode(text: Self.password), replacing: false)

@@ -63,8 +63,13 @@ struct FailingDiskTests {
         let wrong = lines.filter { $0.hasPrefix("wrong: ") }
         #expect(wrong.isEmpty, "\(failure) \(duration), calls that leave \(offset) when divided by \(Self.stride)")
         let refusedCount = lines.count { $0.contains(" refused: ") }
-        // A short transfer is no failure: a second call transfers the rest.
-        #expect((refusedCount == 0) == (failure == "short"), "\(lines)")
+        if failure == "short" {
+            // A second call transfers the rest.
+            #expect(refusedCount == 0, "\(lines)")
+        } else if duration == "lasting" || Self.stride == 1 {
+            // Each of the few calls of a sparse run may be one whose single failure is harmless, such as a checkpoint's.
+            #expect(refusedCount > 0, "\(lines)")
+        }
         #expect(lines.last?.hasPrefix("calls ") == true, "\(lines.suffix(3))")
     }
 
@@ -99,7 +104,7 @@ struct FailingDiskTests {
             let place = try WorkloadDirectories(directory)
             let run = try ChildProcess.run(
                 BuiltProgram.path(of: "PowerCutWorkload"),
-                ["failing", place.disk, place.log, place.policy, failure, duration, String(stride), String(offset)], withinSeconds: 600)
+                ["failing", place.disk, place.log, failure, duration, String(stride), String(offset)], withinSeconds: 600)
             #expect(run.ending == .exited(0), "\(run.output)")
             return run.output.split(separator: "\n")
         }

@@ -44,7 +44,7 @@ enum PasscodeOperation: String, CaseIterable, KillScenario {
     private static func setPasscodeOnly(home: String) throws {
         let opened = try OpenedStore(home: home)
         let change = try opened.keybag.settingPasscode(
-            Passcode(text: oldPasscode), cost: try #require(PasscodeCost(memoryMebibytes: 1)), deviceSecret: opened.deviceSecret)
+            Passcode(text: oldPasscode), cost: .lowest, deviceSecret: opened.deviceSecret)
         _ = try opened.store.write(ifKeybagGeneration: opened.keybag.keybagGeneration) { writing throws(KeychainFailure) in
             try writing.replaceKeybag(change.document.encoded, generation: change.document.generation)
         }

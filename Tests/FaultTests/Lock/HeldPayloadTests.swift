@@ -12,41 +12,68 @@ import Testing
 struct HeldPayloadTests {
     private static let passcode = "swordfish"
 
+    /// A payload of one slot, and the class keys in it.
+    struct Payload: Sendable {
+        let sealed: [UInt8]
+        let keys: [UInt8]
+    }
+
     /// A payload that another process of the user could put into the key holder.
     struct Forgery: Sendable, CustomTestStringConvertible {
+        typealias Seal = (_ keys: [UInt8], _ slot: KeyHolderSlot?, _ keybag: KeybagIdentity?) throws -> [UInt8]
+
         let testDescription: String
         /// Makes the payload from the right one, from the one before the last change of keys, and from that of another store.
-        let payload: @Sendable (_ right: [UInt8], _ stale: [UInt8], _ foreign: [UInt8]) -> [UInt8]
+        ///
+        /// `seal` seals keys as a process can that has the device secret, but not the passcode; by default for the right slot and keybag.
+        let payload: @Sendable (_ right: Payload, _ stale: Payload, _ foreign: Payload, _ seal: Seal) throws -> [UInt8]
 
-        static let all = [
-            Forgery(testDescription: "the right format with other keys") { right, _, _ in
-                right.enumerated().map { offset, byte in offset >= right.count - 32 ? ~byte : byte }
+        static let all = sealed + unsealed
+
+        private static let sealed = [
+            Forgery(testDescription: "other keys") { right, _, _, seal in
+                try seal(right.keys.enumerated().map { offset, byte in offset >= right.keys.count - 32 ? ~byte : byte }, nil, nil)
             },
-            Forgery(testDescription: "one bit of one key") { right, _, _ in
-                right.enumerated().map { offset, byte in offset == right.count - 5 ? byte ^ 1 : byte }
+            Forgery(testDescription: "one bit of one key") { right, _, _, seal in
+                try seal(right.keys.enumerated().map { offset, byte in offset == right.keys.count - 5 ? byte ^ 1 : byte }, nil, nil)
             },
-            Forgery(testDescription: "random bytes") { right, _, _ in right.map { _ in UInt8.random(in: 0...255) } },
-            Forgery(testDescription: "a single byte") { _, _, _ in [1] },
-            Forgery(testDescription: "all but the last byte") { right, _, _ in right.dropLast() },
-            Forgery(testDescription: "one byte more") { right, _, _ in right + [0] },
-            Forgery(testDescription: "of another store") { _, _, foreign in foreign },
-            Forgery(testDescription: "of another store, under this one's name") { right, _, foreign in
-                Array(right[..<27] + foreign[27...])
+            Forgery(testDescription: "keys without the last byte") { right, _, _, seal in try seal(right.keys.dropLast(), nil, nil) },
+            Forgery(testDescription: "keys with one byte more") { right, _, _, seal in try seal(right.keys + [0], nil, nil) },
+            Forgery(testDescription: "one byte") { _, _, _, seal in try seal([1], nil, nil) },
+            Forgery(testDescription: "keys of another store") { _, _, foreign, seal in try seal(foreign.keys, nil, nil) },
+            Forgery(testDescription: "keys of the keybag before the change") { _, stale, _, seal in try seal(stale.keys, nil, nil) },
+            Forgery(testDescription: "for another slot") { right, _, _, seal in try seal(right.keys, .device, nil) },
+            Forgery(testDescription: "for a keybag that is still to come") { right, _, _, seal in
+                try seal(right.keys, nil, KeybagIdentity(generation: 1_000, tag: 1))
             },
-            Forgery(testDescription: "of the keybag before the change") { _, stale, _ in stale },
-            Forgery(testDescription: "of the keybag before the change, under the present one's number") { right, stale, _ in
-                Array(right[..<27] + stale[27...])
+        ]
+
+        private static let unsealed = [
+            Forgery(testDescription: "the right keys, not sealed") { right, _, _, _ in right.keys },
+            Forgery(testDescription: "the right keys, not sealed, with the number of the format") { right, _, _, _ in
+                right.sealed[..<1] + right.keys
             },
-            Forgery(testDescription: "of a keybag that is still to come") { right, _, _ in
-                right.enumerated().map { offset, byte in offset == 24 ? 1 : byte }
+            Forgery(testDescription: "random bytes") { right, _, _, _ in right.sealed.map { _ in UInt8.random(in: 0...255) } },
+            Forgery(testDescription: "a single byte") { _, _, _, _ in [2] },
+            Forgery(testDescription: "another format") { right, _, _, _ in [1] + right.sealed.dropFirst() },
+            Forgery(testDescription: "all but the last byte") { right, _, _, _ in right.sealed.dropLast() },
+            Forgery(testDescription: "one byte more") { right, _, _, _ in right.sealed + [0] },
+            Forgery(testDescription: "one bit of the ciphertext") { right, _, _, _ in
+                right.sealed.enumerated().map { offset, byte in offset == 20 ? byte ^ 1 : byte }
             },
+            Forgery(testDescription: "of another store") { _, _, foreign, _ in foreign.sealed },
+            Forgery(testDescription: "of the keybag before the change") { _, stale, _, _ in stale.sealed },
         ]
     }
 
     /// The right payload of each slot.
-    private static func payloads(_ home: String) throws -> [KeyHolderSlot: [UInt8]] {
+    private static func payloads(_ home: String) throws -> [KeyHolderSlot: Payload] {
         let opened = try OpenedStore(home: home)
-        return try Dictionary(uniqueKeysWithValues: KeyHolderSlot.ofClassKeys.map { ($0, try opened.payload(for: $0, passcode)) })
+        let payloads = try KeyHolderSlot.ofClassKeys.map { slot in
+            let sealed = try opened.payload(for: slot, passcode)
+            return (slot, Payload(sealed: sealed, keys: try #require(try opened.openedPayload(sealed, in: slot))))
+        }
+        return Dictionary(uniqueKeysWithValues: payloads)
     }
 
     /// Puts a payload into the key holder, as unlocking does.
@@ -78,7 +105,11 @@ struct HeldPayloadTests {
             let before = try rows(home)
             for slot in KeyHolderSlot.ofClassKeys {
                 guard let right = right[slot], let stale = stale[slot], let foreign = foreign[slot] else { continue }
-                try Self.plant(forgery.payload(right, stale, foreign), in: slot, home: home, holder)
+                let opened = try OpenedStore(home: home)
+                let payload = try forgery.payload(right, stale, foreign) { keys, other, keybag in
+                    try opened.sealedPayload(keys, in: other ?? slot, of: keybag ?? opened.keybag.identity)
+                }
+                try Self.plant(payload, in: slot, home: home, holder)
             }
 
             // Each on a keychain of its own: the first request may remove the payload.
@@ -91,7 +122,7 @@ struct HeldPayloadTests {
             #expect(try keychain.secret(of: "dk") == "secret of dk")
 
             // The right payload, planted in the same way, unlocks: so it was the payload that was refused.
-            for slot in KeyHolderSlot.ofClassKeys { try Self.plant(right[slot] ?? [], in: slot, home: home, holder) }
+            for slot in KeyHolderSlot.ofClassKeys { try Self.plant(right[slot]?.sealed ?? [], in: slot, home: home, holder) }
             #expect(try keychain.sessionStatus().state == .unlocked)
             #expect(try keychain.secret(of: "ak") == "secret of ak")
         }

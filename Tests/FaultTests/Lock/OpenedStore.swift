@@ -20,7 +20,7 @@ final class OpenedStore: Sendable {
         deviceSecret = try protector.deviceSecret(for: store.storeID)
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
         try store.protect(
-            with: keybag.stateCipher, anchorPath: KeychainConfiguration(home: home).anchorPath(for: store.storeID), checking: false)
+            with: keybag.stateCipher, anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: false)
     }
 
     /// Returns a keychain on this store, with the entitlements of the tests' child.
@@ -49,6 +49,29 @@ final class OpenedStore: Sendable {
             }
         }
         return copies
+    }
+
+    /// Returns the content of a key holder's payload; nil if it does not open.
+    func openedPayload(_ payload: [UInt8], in slot: KeyHolderSlot) throws -> [UInt8]? {
+        // Here and below: the bytes are copied within the closure.
+        let sealed = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
+        guard let opened = try keybag.payloadCipher.open(sealed, in: slot, of: keybag.identity) else { return nil }
+        return unsafe opened.withBytes { unsafe Array($0) }
+    }
+
+    /// Seals a payload as a process can that has the device secret.
+    func sealedPayload(_ content: [UInt8], in slot: KeyHolderSlot, of identity: KeybagIdentity) throws -> [UInt8] {
+        let secret = try unsafe SecretBytes(byteCount: content.count) { unsafe $0.copyBytes(from: content) }
+        let sealed = try keybag.payloadCipher.seal(secret, in: slot, of: identity)
+        return unsafe sealed.withBytes { unsafe Array($0) }
+    }
+
+    /// Returns the payload that the holder has for the present keybag; nil if it has none.
+    func heldPayload(_ slot: KeyHolderSlot) throws -> [UInt8]? {
+        guard let held = try holder().forKeybag(keybag.identity).load(slot, for: .inspection, lockEpoch: store.lockEpoch()) else {
+            return nil
+        }
+        return unsafe held.secret.withBytes { unsafe Array($0) }
     }
 
     /// Returns the payload that a key holder stores while the keychain is unlocked.

@@ -144,7 +144,7 @@ private struct InterruptedBackend: KeychainBackend {
     var newKeychainHolder: KeyHolderKind { holder.kind }
 
     func passcodePolicy() -> PasscodePolicy {
-        PasscodePolicy(minimumLength: 4, cost: PasscodeCost(memoryMebibytes: 1) ?? .standard)
+        PasscodePolicy(minimumLength: 4, cost: .lowest)
     }
 
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain { try opened.reopened(over: store, holder) }
@@ -213,9 +213,9 @@ struct UnfinishedChangeTests {
             try keychain.addItem("kept", "secret of kept")
             try keychain.set("swordfish")
             let process = try SessionProcess(home: home)
-            var expected = PasscodeCost(memoryMebibytes: 1)
+            var expected: PasscodeCost? = .lowest
             for (policy, afterwards) in [(1, 1), (4, 4), (2, 4)] {
-                _ = try LocalKeychain.withCheapPasscode(home: home, memoryMebibytes: policy)
+                _ = try LocalKeychain.withCheapPasscode(home: home, policyMebibytes: policy)
                 #expect(try OpenedStore(home: home).keybag.passcodeCost == expected)
                 #expect(try process.status(of: "lock-all") == .success)
                 #expect(try process.status(of: "unlock wrong") == .authFailed)
@@ -316,7 +316,7 @@ struct UnfinishedChangeTests {
             try keychain.addItem("kept", "secret of kept")
             try keychain.set("swordfish")
             try keychain.lock(.everything)
-            _ = try LocalKeychain.withCheapPasscode(home: home, memoryMebibytes: 2)
+            _ = try LocalKeychain.withCheapPasscode(home: home, policyMebibytes: 2)
             let other = try SessionProcess(home: home)
             let overtaken = try unlock(home: home, interruptedAt: InterruptedHolder.Point(slot: .unlocked, step: .unlock)) { () throws in
                 #expect(try other.status(of: "unlock swordfish") == .success)

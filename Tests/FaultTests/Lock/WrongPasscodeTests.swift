@@ -40,10 +40,7 @@ struct WrongPasscodeTests {
             try Self.makeLockedKeychain(home)
             let before = try FileSnapshot(of: home)
             do {
-                let keychain = LocalKeychain(home: home) {
-                    $0.policyPath = home + "/policy.json"
-                    $0.acceptsUserOwnedPolicy = true
-                }
+                let keychain = try LocalKeychain.withCheapPasscode(home: home)
                 let failure = #expect(throws: KeychainFailure(.authFailed, "")) { try operation.perform(on: keychain) }
                 #expect(failure?.refusal == .wrongPasscode)
                 #expect(try keychain.sessionStatus().state == .neverUnlocked)
@@ -94,10 +91,7 @@ struct WrongPasscodeTests {
                 "UPDATE keybag SET bytes = CAST(\(damage) AS BLOB); UPDATE keybag_copy SET bytes = CAST(\(damage) AS BLOB)")
             let before = try FileSnapshot(of: home)
             do {
-                let keychain = LocalKeychain(home: home) {
-                    $0.policyPath = home + "/policy.json"
-                    $0.acceptsUserOwnedPolicy = true
-                }
+                let keychain = try LocalKeychain.withCheapPasscode(home: home)
                 let notAvailable = KeychainFailure(.notAvailable, "")
                 for passcode in ["swordfish", "wrong"] {
                     let failure = #expect(throws: notAvailable) { try keychain.unlock(with: passcode) }

@@ -194,6 +194,25 @@ final class SampleHolder: KeyHolder {
     }
 }
 
+extension HolderPayloadCipher {
+    /// The content of a payload; nil if it does not open.
+    func openedBytes(_ payload: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity) throws -> [UInt8]? {
+        // Here and below: the region has the size of the bytes.
+        let sealed = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
+        guard let opened = try open(sealed, in: slot, of: keybag) else { return nil }
+        return opened.copiedBytes()
+    }
+
+    /// The payload of a secret.
+    func sealedBytes(
+        _ bytes: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity, nonce: ArraySlice<UInt8>? = nil
+    ) throws -> [UInt8] {
+        let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+        guard let nonce else { return try seal(secret, in: slot, of: keybag).copiedBytes() }
+        return try seal(secret, in: slot, of: keybag, nonce: Array(nonce)).copiedBytes()
+    }
+}
+
 extension SecretBytes {
     /// A copy of the secret for comparisons.
     borrowing func copiedBytes() -> [UInt8] {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import Foundation
+import Keybag
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainTestSupport
 import KeychainTesting
 import Testing
@@ -199,11 +201,65 @@ struct ChipProtectorTests {
             try keychain.addItem("there", "one")
             let id = try #require(try keychain.report().store?.id)
             let holder = ProcessMemoryKeyHolder(storeID: id, epochSource: { LockEpoch(rawValue: 0) })
-            for bytes in [[UInt8](repeating: 7, count: 49), [1] + id.bytes + [UInt8](repeating: 7, count: 32), [1], [2]] {
+            let wrong = try sealed([UInt8](repeating: 7, count: 32), for: home, id)
+            let tooLong = try sealed([UInt8](repeating: 7, count: 33), for: home, id)
+            for bytes in [[UInt8](repeating: 7, count: 61), wrong, tooLong, Array(wrong.dropLast()), [1], [2]] {
                 try holder.hold(bytes, in: .device, timeoutSeconds: nil)
                 let count = home.chip.unsealCount
                 #expect(try home.keychain().secret(of: "there") == "one" && home.chip.unsealCount == count + 1)
             }
+        }
+    }
+
+    /// Seals a device secret for a holder, as a process can that reads the store.
+    private func sealed(_ bytes: [UInt8], for home: ProtectedHome, _ id: StoreID) throws -> [UInt8] {
+        let copies = try SQLiteItemStore(openingAt: home.path + "/keychain.db").keybag().copies
+        let record = try #require(try KeybagDocument.protectorHints(in: copies).first)
+        let cipher = try HolderPayloadCipher(sealedDeviceSecret: record.sealedDeviceSecret(), storeID: id)
+        // Here and below: the bytes are copied within the closure.
+        let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
+        let payload = try cipher.seal(secret, in: .device, of: KeybagIdentity(generation: 0))
+        return unsafe payload.withBytes { unsafe Array($0) }
+    }
+
+    @Test("The cached device secret opens only with the store's file, and not with that of another store")
+    func sealedInHolder() throws {
+        try ProtectedHome.with { home in
+            let keychain = try home.keychain(newWith: .tpm2)
+            try keychain.addItem("there", "one")
+            let id = try #require(try keychain.report().store?.id)
+            let holder = ProcessMemoryKeyHolder(storeID: id, epochSource: { LockEpoch(rawValue: 0) })
+            let load = { () throws in
+                let held = try holder.load(.device, for: .inspection, lockEpoch: .unused)
+                switch consume held {
+                case .none: return [UInt8]()
+                case .some(let held): return unsafe held.secret.withBytes { unsafe Array($0) }
+                }
+            }
+            let payload = try load()
+            let copies = try SQLiteItemStore(openingAt: home.path + "/keychain.db").keybag().copies
+            let object = try #require(try KeybagDocument.protectorHints(in: copies).first).sealedDeviceSecret()
+            let secret = try home.chip.unseal(object, authorization: .none)
+            let bytes = unsafe secret.withBytes { unsafe Array($0) }
+            #expect(payload.count == 61)
+            #expect(payload.firstRange(of: bytes.prefix(16)) == nil && payload.firstRange(of: bytes.suffix(16)) == nil)
+            // The planted fault is found.
+            try holder.hold(payload.prefix(29) + bytes, in: .device, timeoutSeconds: nil)
+            #expect(try load().firstRange(of: bytes) != nil)
+            // With the file, and no other, the payload yields the secret.
+            try holder.hold(payload, in: .device, timeoutSeconds: nil)
+            let count = home.chip.unsealCount
+            #expect(try home.keychain().secret(of: "there") == "one" && home.chip.unsealCount == count)
+            let other = try home.chip.seal(secret, authorization: .none)
+            let sealedPayload = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
+            let opened = try HolderPayloadCipher(sealedDeviceSecret: other, storeID: id)
+                .open(sealedPayload, in: .device, of: KeybagIdentity(generation: 0))
+            let isOpened =
+                switch consume opened {
+                case .none: false
+                case .some: true
+                }
+            #expect(!isOpened)
         }
     }
 
@@ -250,7 +306,7 @@ struct ChipProtectorTests {
                 from: Passcode(text: "Druidia"), to: Passcode(text: "Vespa-1"), rotatingKeys: true, autoLock: .standard)
             try home.forgetWhatIsHeld(keychain)
             #expect(throws: KeychainFailure(.authFailed, "")) { try keychain.unlock(with: "Druidia") }
-            let costly = try LocalKeychain.withCheapPasscode(home: home.path, holder: .processMemory, memoryMebibytes: 2) {
+            let costly = try LocalKeychain.withCheapPasscode(home: home.path, holder: .processMemory, policyMebibytes: 2) {
                 $0.sealingDevice = home.chip
             }
             try costly.unlock(with: "Vespa-1")
