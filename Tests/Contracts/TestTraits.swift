@@ -68,17 +68,22 @@ private enum TestRequirement {
 ///
 /// Swift's cooperative pool has one thread for each processor. A test that blocks one of them delays all other tests.
 package struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
+    let executor: BlockingTestExecutor
+
     package var isRecursive: Bool { true }
 
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        try await withTaskExecutorPreference(BlockingTestExecutor.shared) { try await function() }
+        try await withTaskExecutorPreference(executor) { try await function() }
     }
 }
 
 extension Trait where Self == BlockingTrait {
-    /// The tests wait for child processes, flushes, prompts, or the kernel's clock.
-    package static var blocking: Self { Self() }
+    /// The tests wait for child processes, flushes, or locks.
+    package static var blocking: Self { Self(executor: .shared) }
+
+    /// The tests mostly wait until a time has passed: for the deadline of a prompt, or for the kernel's keyring.
+    package static var waitsForClock: Self { Self(executor: .waitingForClock) }
 }
 #endif

@@ -57,6 +57,8 @@ private final class ThreadResults<Outcome: Sendable>: Sendable {
 package final class BlockingTestExecutor: TaskExecutor {
     /// Shared by all tests: some are waiting while others use the processors.
     package static let shared = BlockingTestExecutor(threadCount: 2 * ProcessInfo.processInfo.activeProcessorCount)
+    /// For tests that mostly wait until a time has passed, so that they do not hold back those above.
+    package static let waitingForClock = BlockingTestExecutor(threadCount: 8)
 
     private let condition = NSCondition()
     // Guarded by `condition`. The runtime keeps a job that it has enqueued until it has run, which each does once.

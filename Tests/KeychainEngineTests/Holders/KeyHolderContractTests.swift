@@ -143,7 +143,7 @@ struct KeyHolderContractTests {
     }
 
     @Test(
-        "The kernel's keyring", .blocking, .requiresKernelKeyring,
+        "The kernel's keyring", .waitsForClock, .requiresKernelKeyring,
         arguments: KeyHolderContract.rules, [false, true])
     func kernelKeyring(rule: KeyHolderContract, isInUserNamespace: Bool) {
         let keys = KernelKeys()

@@ -41,7 +41,7 @@ struct ChildHolder {
     }
 }
 
-@Suite("Key holders of several processes", .blocking)
+@Suite("Key holders of several processes", .waitsForClock)
 struct KeyHolderProcessTests {
     @Test("A process without access to the keyring uses its memory, with the same behavior otherwise")
     func refused() throws {

@@ -85,7 +85,7 @@ extension PresenceQuestion {
     }
 }
 
-@Suite("Asking through a pinentry program", .blocking)
+@Suite("Asking through a pinentry program", .waitsForClock)
 struct PinentryTests {
     @Test("The program receives the requester, the purpose and the timeout, and its answer is decoded")
     func question() throws {

@@ -7,7 +7,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking through the pinentry programs of the system", .blocking)
+@Suite("Asking through the pinentry programs of the system", .waitsForClock)
 struct RealPinentryTests {
     private static let onTerminal = "/usr/bin/pinentry-tty"
     private static let onWholeScreen = "/usr/bin/pinentry-curses"

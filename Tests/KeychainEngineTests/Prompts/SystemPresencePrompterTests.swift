@@ -86,7 +86,7 @@ struct SystemPresencePrompterTests {
     }
 }
 
-@Suite("Every presence prompter satisfies the contract", .blocking)
+@Suite("Every presence prompter satisfies the contract", .waitsForClock)
 struct PresencePrompterContractTests {
     /// Keeps the program's folder for as long as the prompter.
     private struct Odd: PresencePrompter {

@@ -7,7 +7,7 @@ import KeychainSystem
 import KeychainTestSupport
 import Testing
 
-@Suite("Asking on the terminal", .blocking)
+@Suite("Asking on the terminal", .waitsForClock)
 struct TerminalPrompterTests {
     private static let tidy = ["no descriptors left", "no children left", "exited 0", "terminal as before"]
 

@@ -156,7 +156,7 @@ struct KeychainSessionContractTests {
         }
     }
 
-    @Test("The keychain in a file, with keys in the kernel's keyring", .blocking, arguments: KeychainSessionContract.rules)
+    @Test("The keychain in a file, with keys in the kernel's keyring", .waitsForClock, arguments: KeychainSessionContract.rules)
     func fileKeychainWithKernelKeyring(rule: KeychainSessionContract) throws {
         try withLocalKeychain(holder: .automatic) { keychain, home in
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: .automatic)
@@ -211,7 +211,7 @@ struct AutoLockTests {
         }
     }
 
-    @Test("Reading the state does not keep the keychain unlocked by the kernel's keyring", .blocking)
+    @Test("Reading the state does not keep the keychain unlocked by the kernel's keyring", .waitsForClock)
     func inspectionWithKernelKeyring() throws {
         try withLocalKeychain(holder: .automatic) { keychain, _ in
             try keychain.addItem("a", "1")
