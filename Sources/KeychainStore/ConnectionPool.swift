@@ -34,6 +34,11 @@ struct ConnectionPool {
         lastCheckNanoseconds = MonotonicClock.coarseNowNanoseconds()
     }
 
+    /// Gives the idle readers what the store's state is compared with.
+    func attach(_ stateGuard: StateGuard) {
+        for session in idleReaders { session.stateGuard = stateGuard }
+    }
+
     mutating func checkOutReader(nowNanoseconds now: UInt64) -> Reader {
         guard !isClosed else { return .closed }
         guard let session = idleReaders.popLast() else { return .open(generation: generation) }

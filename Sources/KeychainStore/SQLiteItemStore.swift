@@ -72,6 +72,7 @@ package final class SQLiteItemStore: ItemStore {
 
     func attach(_ stateGuard: StateGuard) {
         protection.withLock { $0 = stateGuard }
+        pool.withLock { $0.attach(stateGuard) }
     }
 
     // MARK: Reading
@@ -207,6 +208,7 @@ package final class SQLiteItemStore: ItemStore {
         _ role: StoreOpener.Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64? = nil
     ) throws(KeychainFailure) -> StoreSession {
         let session = try opener.openSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
+        session.stateGuard = stateGuard
         guard try session.storeID() == storeID else {
             throw KeychainFailure(
                 .notAvailable, "the store at \(opener.path) was replaced by another one", path: opener.path, subject: .store,

@@ -26,8 +26,10 @@ enum ValetCall<Object: ValetProtocol> {
     }
 
     static func canAccess(_ handle: OpaquePointer?) -> Bool {
-        guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return false }
-        return valet.canAccessKeychain()
+        deferringCancellation {
+            guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return false }
+            return valet.canAccessKeychain()
+        }
     }
 
     static func set(
@@ -117,9 +119,11 @@ enum Handle {
     ///
     /// Does nothing for a handle of another type.
     static func free<Object: AnyObject>(_ handle: OpaquePointer?, as type: Object.Type) {
-        guard let object = try? unsafe object(handle, as: type) else { return }
-        // Balances the retain in `create`.
-        unsafe Unmanaged.passUnretained(object).release()
+        deferringCancellation {
+            guard let object = try? unsafe object(handle, as: type) else { return }
+            // Balances the retain in `create`.
+            unsafe Unmanaged.passUnretained(object).release()
+        }
     }
 }
 
@@ -139,11 +143,26 @@ struct StatusError: Error {
     }
 }
 
+/// Runs `body` with pthread_cancel() deferred until it returns.
+///
+/// Swift functions do not release locks and memory when a thread is canceled inside them.
+func deferringCancellation<Result>(_ body: () -> Result) -> Result {
+    var state: Int32 = 0
+    // `state` is a local variable and outlives the calls.
+    _ = unsafe pthread_setcancelstate(Int32(PTHREAD_CANCEL_DISABLE), &state)
+    defer { _ = pthread_setcancelstate(state, nil) }
+    return body()
+}
+
 /// Runs `body` and returns `valet_success`, or the status of the error it throws.
 ///
 /// Does not run `body` in a forked child.
 func status(_ body: () throws -> Void) -> valet_status {
     guard !isForkedChild else { return valet_status(valet_error_could_not_access_keychain) }
+    return deferringCancellation { uninterruptedStatus(body) }
+}
+
+private func uninterruptedStatus(_ body: () throws -> Void) -> valet_status {
     do {
         try body()
         return valet_status(valet_success)

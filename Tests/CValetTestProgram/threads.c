@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eight threads with a shared handle, with handles of their own, and with callbacks. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -45,6 +46,31 @@ static void *work(void *given) {
     return NULL;
 }
 
+/* Calls the library until it is canceled; the other functions of the loop are no cancellation points. */
+static void *use_until_canceled(void *shared) {
+    for (;;) {
+        CHECK_STATUS(valet_set_string(shared, NUL("of all"), NUL("canceled")), valet_success);
+        CHECK(valet_can_access(shared));
+        valet_free(new_valet("Threads"));
+        pthread_testcancel();
+    }
+}
+
+/* A thread that is canceled inside a call would leave a lock behind, and the next call would wait forever: the signal ends it. */
+static void check_cancellation(valet *shared) {
+    alarm(120);
+    for (int round = 0; round < rounds; round++) {
+        pthread_t thread;
+        void *result = NULL;
+        CHECK(pthread_create(&thread, NULL, use_until_canceled, shared) == 0);
+        usleep(round * 200);
+        CHECK(pthread_cancel(thread) == 0);
+        CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        CHECK_STATUS(valet_set_string(shared, NUL("of all"), NUL("alive")), valet_success);
+    }
+    alarm(0);
+}
+
 void check_threads(void) {
     valet *shared = new_valet("Threads");
     pthread_t threads[thread_count];
@@ -54,6 +80,7 @@ void check_threads(void) {
         CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
     }
     for (int i = 0; i < thread_count; i++) pthread_join(threads[i], NULL);
+    check_cancellation(shared);
     CHECK_STATUS(valet_remove_all(shared), valet_success);
     valet_free(shared);
 }

@@ -46,6 +46,27 @@ struct FileRuleTests {
         #expect(try directory.names == ["keychain.db"], "a closed store leaves nothing beside it")
     }
 
+    @Test("A file beside the store that is not a regular file is refused, and does not block", arguments: ["-wal", "-shm", "-journal"])
+    func companionKind(suffix: String) throws {
+        #expect(try directory.create() == .created)
+        let path = directory.storePath + suffix
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let failure = failure { () throws(KeychainFailure) in _ = try SQLiteItemStore(openingAt: directory.storePath) }
+        #expect(failure?.cause == .notRegularFile && failure?.path == path)
+        #expect(throws: KeychainFailure.self) { try SQLiteItemStore.damage(at: directory.storePath) }
+    }
+
+    @Test("A rollback journal of another program is not applied to the store")
+    func foreignJournal() throws {
+        #expect(try directory.create() == .created)
+        let journal = directory.storePath + "-journal"
+        try Data(repeating: 0xD9, count: 512).write(to: URL(fileURLWithPath: journal))
+        try expectRefusal(.foreignFile, path: journal)
+        #expect(try SQLiteItemStore.damage(at: directory.storePath).hasForeignJournal)
+        try Data().write(to: URL(fileURLWithPath: journal))
+        _ = try SQLiteItemStore(openingAt: directory.storePath)
+    }
+
     @Test("An empty file is not treated as a new store")
     func empty() throws {
         try Data().write(to: URL(fileURLWithPath: directory.storePath))

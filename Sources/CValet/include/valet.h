@@ -42,8 +42,8 @@
  * **Threads.** Every function may be called from any thread at any time, also with the same handle. The only exception: do not free a handle or
  * buffer while another thread uses it. A call reads from or writes to disk; a call that prompts waits for the person. If a process that has
  * used the keychain calls fork(), every function that returns a status returns `valet_error_could_not_access_keychain` in the child until it
- * calls exec(), whatever other threads of the parent were doing. The library is never unloaded:
- * dlclose() has no effect.
+ * calls exec(), whatever other threads of the parent were doing. The library is never unloaded: dlclose() has no effect. pthread_cancel() takes
+ * effect only after a call has returned.
  *
  * **Log.** Details that a status does not contain, such as the reason why the keychain cannot be accessed, are written to standard error, one line
  * each. They contain paths of the keychain's files, but never a secret, a key or a value.

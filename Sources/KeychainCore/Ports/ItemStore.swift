@@ -131,7 +131,7 @@ package protocol ItemWriting: ItemReading {
 }
 
 /// A stored keybag: two copies of its bytes, written in one transaction.
-package struct StoredKeybag: Sendable {
+package struct StoredKeybag: Hashable, Sendable {
     /// Increases with each change of the keybag.
     package let generation: UInt64
     /// The readable copies, at most two.

@@ -35,7 +35,9 @@ struct CopyCheck {
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements, log: EngineLog.warn)
         let rows = try keychain.verify(underAnyKeybag: !isCurrent)
-        if let problem = try store.stateProblem(in: keybag.stateCipher) { findings.problems.append(problem.description) }
+        if let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.document.encoded) {
+            findings.problems.append(problem.description)
+        }
         findings.itemCount = rows.checkedCount
         findings.damagedItemCount = rows.findings.count + rows.damagedPageRowCount
         return findings

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 
@@ -8,8 +9,13 @@ package struct ContentReport: Sendable {
     /// The number of changes that the file counts; nil if its record of changes was altered.
     package let changeCount: UInt64?
     package let itemCount: Int
+    /// How many of them cannot be authenticated.
+    package let damagedItemCount: Int
     /// The latest modification date of the items that can be read, in seconds since 2001-01-01 00:00:00 UTC; nil if there is none.
     package let latestModificationDate: Double?
+    /// Whether the keybag in the file is not the one stored last, so that the passcode, if there is one, is that of an earlier time.
+    package let isKeybagReplaced: Bool
+    package let isPasscodeSet: Bool
 }
 
 extension LocalKeychain {
@@ -17,22 +23,31 @@ extension LocalKeychain {
     ///
     /// From then on the keychain opens again, and what is missing stays missing. Items that were altered stay unreadable.
     ///
-    /// - Parameter applying: Whether to accept it. Otherwise the report describes the content, and nothing is changed.
+    /// - Parameters:
+    ///   - applying: Whether to accept it. Otherwise the report describes the content, and nothing is changed.
+    ///   - acceptingKeybag: Whether a keybag that is not the one stored last may be accepted: an attacker may know its passcode.
     /// - Returns: The problem and the content; nil if the content is what the keychain wrote last.
-    /// - Throws: `.itemNotFound` if there is no keychain, `.unimplemented` for a keychain in memory, and the errors of opening the keychain.
-    package func acceptContent(applying: Bool) throws(KeychainFailure) -> ContentReport? {
+    /// - Throws: `.itemNotFound` if there is no keychain, `.unimplemented` for a keychain in memory, a failure with the cause
+    ///   `.unexpectedState(.keybagReplaced)` if the keybag is not accepted, and the errors of opening the keychain.
+    package func acceptContent(applying: Bool, acceptingKeybag: Bool = false) throws(KeychainFailure) -> ContentReport? {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
             closeCurrent()
             let opened = try backend.openAcceptingContent()
             defer { backend.close(opened) }
             let store = try opened.fileStore()
-            guard let problem = try store.stateProblem(readingAllRows: true) else { return nil }
+            let keybag = opened.keybag.document.encoded
+            guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
+            let rows = try opened.keychain.verify(underAnyKeybag: true)
             let report = ContentReport(
                 problem: problem, changeCount: try store.changeCount().map(StoreState.changes),
                 itemCount: try store.read { reading throws(KeychainFailure) in try reading.itemCount() },
-                latestModificationDate: try opened.keychain.latestModificationDate())
-            if applying { try store.acceptContent() }
+                damagedItemCount: rows.findings.count + rows.damagedPageRowCount,
+                latestModificationDate: try opened.keychain.latestModificationDate(),
+                isKeybagReplaced: try !store.isStoredLast(keybag), isPasscodeSet: opened.keybag.isPasscodeSet)
+            guard applying else { return report }
+            guard acceptingKeybag || !report.isKeybagReplaced else { throw SQLiteItemStore.failure(.keybagReplaced) }
+            try store.acceptContent(using: keybag, generation: opened.keybag.keybagGeneration)
             return report
         }
     }

@@ -13,6 +13,10 @@ package struct RepairReport: Sendable {
     ///
     /// A repair discards them.
     package let unreachableChangeCount: Int
+    /// Whether another program was interrupted while it wrote to the file.
+    ///
+    /// A repair undoes what it wrote.
+    package let hasForeignJournal: Bool
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
     /// The parts that were altered.
@@ -33,7 +37,7 @@ extension LocalKeychain {
     /// - Parameters:
     ///   - applying: Whether to change the file. Otherwise the report describes the changes without making them.
     ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
-    /// - Returns: The findings; nil if no page is refused.
+    /// - Returns: The findings; nil if no page is refused, and no other program was interrupted while it wrote to the file.
     /// - Throws: `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
     ///   in memory, and the errors of opening the keychain if the protector does not release the device secret.
     package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
@@ -48,7 +52,8 @@ extension LocalKeychain {
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: Self.keptFileSuffix("repair")) {
                 copy throws(KeychainFailure) in
                 var report = RepairReport(
-                    pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
+                    pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount,
+                    hasForeignJournal: copy.hasForeignJournal)
                 let check = CopyCheck(configuration: configuration, entitlements: entitlements)
                 var findings: CopyCheck.Findings?
                 do throws(KeychainFailure) {

@@ -80,7 +80,10 @@ extension LocalKeychain: KeychainSessionProviding {
             else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
             }
-            try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
+            let ticket = try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
+            try discardIfOutdated(
+                HeldTickets(holder: holder, tickets: [.unlocked: ticket]), of: opened,
+                generation: opened.keybag.keybagGeneration, lockEpoch: epoch)
         }
     }
 
@@ -105,6 +108,15 @@ extension LocalKeychain: KeychainSessionProviding {
         _ keys: UnlockedKeys, of opened: OpenKeychain, _ autoLock: AutoLock, lockEpoch: LockEpoch
     ) throws(KeychainFailure) {
         let held = try hold(keys, in: opened.holder, KeyHolderSlot.ofClassKeys, autoLock, lockEpoch: lockEpoch)
+        try discardIfOutdated(held, of: opened, generation: keys.keybagGeneration, lockEpoch: lockEpoch)
+    }
+
+    /// Discards held keys if the store was locked or its keybag replaced since `lockEpoch` was read.
+    ///
+    /// Throws a failure that requires reopening if the keybag was replaced.
+    private func discardIfOutdated(
+        _ held: HeldTickets, of opened: OpenKeychain, generation: UInt64, lockEpoch: LockEpoch
+    ) throws(KeychainFailure) {
         let present: (keybagGeneration: UInt64, lockEpoch: LockEpoch)
         do throws(KeychainFailure) {
             present = try current(creating: false).storedState()
@@ -114,7 +126,7 @@ extension LocalKeychain: KeychainSessionProviding {
             throw error
         }
         held.discard { !lockEpoch.isValid(for: $0, at: present.lockEpoch) }
-        guard !opened.isKeybagCurrent || present.keybagGeneration == keys.keybagGeneration else {
+        guard !opened.isKeybagCurrent || present.keybagGeneration == generation else {
             held.discard { _ in true }
             throw SealedKeychain.keybagChanged
         }

@@ -40,6 +40,31 @@ struct StoreFile {
         return StoreFile(location: location, facts: facts)
     }
 
+    /// Throws if SQLite would use a file beside the store that cannot be the store's own.
+    ///
+    /// A store has no rollback journal: SQLite would copy the pages of another program's journal into the store, in a read as well. And
+    /// SQLite waits for a writer if such a name is a FIFO.
+    func requireOwnCompanions() throws(KeychainFailure) {
+        for suffix in FileLocation.companionSuffixes {
+            let path = location.path + suffix
+            guard let facts = try FileStatus.ifPresent(at: path) else { continue }
+            guard facts.kind == .regularFile else {
+                throw Self.refusal(path, .notRegularFile, "is not a regular file; move it away")
+            }
+            guard suffix != FileLocation.journalSuffix || facts.byteCount == 0 else {
+                throw KeychainFailure(
+                    .notAvailable, "\(path) was left by a program that wrote to the store with a rollback journal; nothing was changed",
+                    path: path, subject: .store, cause: .foreignFile, isDamage: true, remedy: .repair)
+            }
+        }
+    }
+
+    /// Whether a program has left a rollback journal beside the store.
+    var hasForeignJournal: Bool {
+        guard let facts = try? FileStatus(of: location.path + FileLocation.journalSuffix) else { return false }
+        return facts.kind == .regularFile && facts.byteCount > 0
+    }
+
     /// Checks the directory of a store, existing or new.
     static func checkDirectory(_ directory: String, fileSystem: FileSystemProbe) throws(KeychainFailure) {
         guard let facts = try FileStatus.ifPresent(at: directory) else { throw refusal(directory, .missing, "is gone") }
@@ -114,5 +139,6 @@ extension FileLocation {
     var walPath: String { path + "-wal" }
 
     /// The suffixes that SQLite appends to a database's name for the files beside it.
-    static let companionSuffixes = ["-wal", "-shm", "-journal"]
+    static let companionSuffixes = ["-wal", "-shm", journalSuffix]
+    static let journalSuffix = "-journal"
 }

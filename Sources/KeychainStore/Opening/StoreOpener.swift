@@ -13,6 +13,7 @@ struct StoreOpener {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
             throw KeychainFailure(.notAvailable, "the store at \(path) is gone", path: path, subject: .store, cause: .missing)
         }
+        try file.requireOwnCompanions()
         let immutableFile = try ImmutableFile(file)
         if role == .writer, immutableFile != nil {
             let directory = file.location.directory
@@ -67,7 +68,11 @@ struct StoreOpener {
     /// Verifies the checksums of all pages, without SQL: SQLite may not be able to read a damaged file.
     func findDamage() throws(KeychainFailure) -> FileDamage {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return FileDamage() }
-        let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
+        // Without locks, SQLite ignores a journal.
+        let isImmutable = try ImmutableFile(file) != nil
+        let readsWithoutLocks = isImmutable || file.hasForeignJournal
+        if !readsWithoutLocks { try file.requireOwnCompanions() }
+        let connection = try openConnection(file, readsWithoutLocks ? .immutable : .readWrite)
         let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount))
         let isStore = header?.applicationID == StoreSchema.applicationID
         let isExpected = isStore && header?.formatVersion == StoreSchema.formatVersion
@@ -76,7 +81,8 @@ struct StoreOpener {
         if isDamagedStore || header?.formatVersion ?? 0 >= StoreSchema.formatVersion { try connection.enablePageVerification() }
         // Begins a read transaction if possible: it makes SQLite read the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return FileDamage(pages: try connection.damagedPages(), wal: try connection.walDamage())
+        return FileDamage(
+            pages: try connection.damagedPages(), wal: try connection.walDamage(), hasForeignJournal: file.hasForeignJournal)
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

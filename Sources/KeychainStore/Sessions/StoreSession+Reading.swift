@@ -9,11 +9,15 @@ extension StoreSession: ItemReading {
     ) throws(KeychainFailure) -> Bool {
         var numbers: [Int64]
         var hasExcludedRow = false
+        var isFound = false
         switch SearchPlan(query, includingSecrets: includingSecrets) {
         case .selectiveRows(let name):
             let found = try selectiveRows(name, matching: query, includingSecrets: includingSecrets)
             hasExcludedRow = found.hasExcludedRow
-            guard let first = found.first else { return hasExcludedRow }
+            guard let first = found.first else {
+                if !hasExcludedRow { try requireComparedRows() }
+                return hasExcludedRow
+            }
             if found.others.isEmpty {
                 _ = try body(first)
                 return hasExcludedRow
@@ -26,9 +30,21 @@ extension StoreSession: ItemReading {
         numbers.sort()
         for number in numbers {
             guard let row = try row(number, matching: query, includingSecrets: includingSecrets) else { continue }
+            isFound = true
             guard try body(row) == .proceed else { break }
         }
+        if !isFound { try requireComparedRows() }
         return hasExcludedRow
+    }
+
+    /// Throws damage if rows may be missing because they could not be compared with the state.
+    ///
+    /// Otherwise a program that removes rows would only have to damage one page, and the removed items would be reported as missing.
+    private func requireComparedRows() throws(KeychainFailure) {
+        guard let stateGuard, stateGuard.hasUncomparedRows else { return }
+        throw KeychainFailure(
+            .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
+            cause: .damaged, isDamage: true, remedy: .repair)
     }
 
     func forEachReadableRow(

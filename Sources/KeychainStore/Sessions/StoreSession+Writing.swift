@@ -63,6 +63,11 @@ extension StoreSession: ItemWriting {
         guard try generation > keybagGeneration() else {
             throw KeychainFailure(.internal, "the generation of a new keybag must be greater than the current one")
         }
+        try storeKeybag(bytes, generation: generation)
+    }
+
+    /// Stores both copies of a keybag, whatever its generation.
+    func storeKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
         for name in [StoreStatement.replaceKeybag, .replaceKeybagCopy] {
             let statement = try connection.statement(name)
             try statement.withBound([SQLiteStatement.Blob(index: 1, bytes: bytes)]) { () throws(KeychainFailure) in

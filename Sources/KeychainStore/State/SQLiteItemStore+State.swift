@@ -4,38 +4,57 @@ internal import KeychainSystem
 
 /// Detecting changes by other programs.
 extension SQLiteItemStore {
+    /// How much of a store is compared with its state when it is opened.
+    package enum StateCheck: Sendable {
+        /// The rows, the keybag, and the anchors.
+        case content
+        /// Only the keybag: the next opening compares the rest.
+        case keybag
+        /// Nothing, because a person is asked.
+        case nothing
+    }
+
     /// Compares the store with its state and its anchors, and allows writes.
     ///
     /// - Parameters:
     ///   - cipher: The cipher of the state, from the store's keybag.
+    ///   - keybag: The copy of the keybag that is in use, which must be the one that was stored last.
     ///   - anchorPaths: The absolute paths of the anchors, in a directory other than the store's.
-    ///   - checking: Whether the content is compared. Without that, a later opening compares it.
+    ///   - check: What is compared.
     /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
-    package func protect(with cipher: any StateCipher, anchorPaths: [String], checking: Bool = true) throws(KeychainFailure) {
+    package func protect(
+        with cipher: any StateCipher, using keybag: [UInt8], anchorPaths: [String], checking check: StateCheck = .content
+    ) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
         let anchors = anchorPaths.map { AnchorFile($0, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor) }
         let database = try withReader { session in session.file.facts.identity }
         attach(StateGuard(cipher: cipher, anchors: anchors, database: database))
-        guard checking, let problem = try stateProblem(readingAllRows: false) else { return }
-        throw Self.failure(problem)
+        switch check {
+        case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
+        case .keybag: guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) }
+        case .nothing: break
+        }
     }
 
     /// Compares the store with its state and its anchors; nil if they match.
     ///
-    /// `readingAllRows: false` skips the comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot
+    /// `keybag` is the copy that is in use; nil if the store has to contain the one that was stored last. `readingAllRows: false` skips the comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot
     /// be compared, so they are not reported here.
-    package func stateProblem(readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+    package func stateProblem(
+        using keybag: [UInt8]? = nil, readingAllRows: Bool
+    ) throws(KeychainFailure) -> StateProblem? {
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         return try withReader { session throws(KeychainFailure) in
-            try StateComparison(stateGuard, session).problem(readingAllRows: readingAllRows)
+            try StateComparison(stateGuard, session).problem(using: keybag, readingAllRows: readingAllRows)
         }
     }
 
-    /// Compares the rows and the keybag of a copy of a store with the state in it, without an anchor; nil if they match.
-    package func stateProblem(in cipher: any StateCipher) throws(KeychainFailure) -> StateProblem? {
+    /// Compares the rows of a copy of a store, and the copy of the keybag that is in use, with the state in it, without an anchor; nil if
+    /// they match.
+    package func stateProblem(in cipher: any StateCipher, using keybag: [UInt8]) throws(KeychainFailure) -> StateProblem? {
         try withReader { session throws(KeychainFailure) in
             do throws(KeychainFailure) {
-                return try StateComparison.problem(in: session, cipher)
+                return try StateComparison.problem(in: session, cipher, using: keybag)
             } catch {
                 guard case .unexpectedState(let problem)? = error.cause else { throw error }
                 return problem
@@ -77,15 +96,28 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Accepts the present rows and the present keybag: computes the state again and stores it, with a change count in a new series.
+    /// Whether this keybag is the one that was stored last; false if the state is not authentic.
+    package func isStoredLast(_ keybag: [UInt8]) throws(KeychainFailure) -> Bool {
+        guard let cipher = stateGuard?.cipher else { return false }
+        return try withReader { session throws(KeychainFailure) in
+            try session.beginReadTransaction()
+            guard let state = try? session.storedState(cipher) else { return false }
+            return cipher.digest(ofKeybag: keybag) == state.keybagDigest
+        }
+    }
+
+    /// Accepts the present rows: computes the state again and stores it, with a change count in a new series.
     ///
-    /// Call it only at a person's request.
-    package func acceptContent() throws(KeychainFailure) {
+    /// Call it only at a person's request. `keybag` is the copy that is in use, and its generation. If it is not the one that was stored
+    /// last, it replaces both copies.
+    package func acceptContent(using keybag: [UInt8], generation: UInt64) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             let (count, sum) = try session.scanRows(stateGuard.cipher)
-            guard let keybag = try session.keybag().copies.first else { return }
+            if try session.keybag() != StoredKeybag(generation: generation, copies: [keybag, keybag]) {
+                try session.storeKeybag(keybag, generation: generation)
+            }
             let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
             let known = stateGuard.reload().compactMap(\.lastState?.changeCount).max() ?? 0
             session.replaceState(
@@ -117,7 +149,7 @@ private struct StateComparison {
         self.session = session
     }
 
-    func problem(readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+    func problem(using keybag: [UInt8]?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
         // Before the transaction begins: stamps that are equal before and after it are those of the content it sees.
         let before = FileStamps(of: location)
         let anchored = stateGuard.reload().sorted { $0.lastState?.changeCount ?? 0 > $1.lastState?.changeCount ?? 0 }
@@ -129,15 +161,16 @@ private struct StateComparison {
             guard case .unexpectedState(let problem)? = error.cause else { throw error }
             return problem
         }
-        let isKeybagKnown = try Self.hasKeybag(of: state, session, stateGuard.cipher)
+        let isKeybagKnown = try Self.isKeybag(keybag, theOneOf: state, session, stateGuard.cipher)
         let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
         let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
         let rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
+        stateGuard.hasUncomparedRows = rows.isUnreadable
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
         guard isKeybagKnown else { return .keybagReplaced }
-        if case .unreadable = rows { return nil }
+        if rows.isUnreadable { return nil }
         guard let before, FileStamps(of: location) == before else { return nil }
         stateGuard.record(durable: before.hasEmptyLog ? state : nil, verified: .init(stateID: state.id, files: before))
         return nil
@@ -158,20 +191,23 @@ private struct StateComparison {
     }
 
     /// Compares the rows and the keybag with the stored state.
-    static func problem(in session: StoreSession, _ cipher: any StateCipher) throws(KeychainFailure) -> StateProblem? {
+    static func problem(
+        in session: StoreSession, _ cipher: any StateCipher, using keybag: [UInt8]
+    ) throws(KeychainFailure) -> StateProblem? {
         try session.beginReadTransaction()
         let state = try session.storedState(cipher)
         if case .different(let problem) = try compareRows(of: state, session, cipher) { return problem }
-        return try hasKeybag(of: state, session, cipher) ? nil : .keybagReplaced
+        return try isKeybag(keybag, theOneOf: state, session, cipher) ? nil : .keybagReplaced
     }
 
     private enum Rows {
         case same
         case different(StateProblem)
-        /// Damage prevents the comparison. Reading the rows reports it.
+        /// Damage prevents the comparison. Reading the rows reports it, and so does a search without a result.
         case unreadable
 
         var isDifferent: Bool { if case .different = self { true } else { false } }
+        var isUnreadable: Bool { if case .unreadable = self { true } else { false } }
     }
 
     private static func compareRows(
@@ -189,14 +225,13 @@ private struct StateComparison {
         }
     }
 
-    /// Whether the keybag is the one that was stored last.
+    /// Whether the keybag in use is the one that was stored last; without `keybag`, whether the store contains that one.
     ///
-    /// If the two copies differ, one of them is damaged. Then the keychain is read-only unless the newest one is intact.
-    private static func hasKeybag(
-        of state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
+    /// An older keybag may have a passcode that was given up. Damage of the other copy is no reason to use it.
+    private static func isKeybag(
+        _ keybag: [UInt8]?, theOneOf state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
     ) throws(KeychainFailure) -> Bool {
-        let copies = try session.keybag().copies
-        guard copies.count == 2, copies.first == copies.last else { return true }
+        let copies = if let keybag { [keybag] } else { try session.keybag().copies }
         return copies.contains { cipher.digest(ofKeybag: $0) == state.keybagDigest }
     }
 }

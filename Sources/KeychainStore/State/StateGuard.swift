@@ -17,6 +17,14 @@ final class StateGuard: Sendable {
     ///
     /// Another file in its place has to be compared first.
     let database: FileStatus.Identity
+    /// Whether damage prevented the last comparison of the rows.
+    ///
+    /// Then rows may be missing, so a search without a result does not prove that there is no such row.
+    var hasUncomparedRows: Bool {
+        get { uncomparedRows.load(ordering: .relaxed) }
+        set { uncomparedRows.store(newValue, ordering: .relaxed) }
+    }
+    private let uncomparedRows = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: Mutex<[AnchorRecord]>
 

@@ -18,7 +18,8 @@ struct RepairCommand: ParsableCommand {
 
             A keychain is refused as well if its content is not what it wrote last: an older copy of the file was put back, its -wal file was \
             removed, or another program removed or added items. Put the newest copy back if there is one. --accept-content shows what the \
-            file contains and accepts it; what is missing stays missing.
+            file contains and accepts it; what is missing stays missing. If the keys in the file are older than the last change of the passcode, \
+            --accept-keybag is required as well.
 
             No other program may have the keychain open. Shows what it found and asks for confirmation; without a terminal, --yes is required. \
             The original file is kept beside the new one.
@@ -33,6 +34,9 @@ struct RepairCommand: ParsableCommand {
 
     @Flag(help: "Accept the content of an older or altered file.")
     var acceptContent = false
+
+    @Flag(help: "With --accept-content: also accept older keys, with the passcode of that time.")
+    var acceptKeybag = false
 
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
@@ -71,16 +75,33 @@ struct RepairCommand: ParsableCommand {
             let text = ItemListing.localTime(Date(timeIntervalSinceReferenceDate: date))
             try StandardOutput.writeLine("The newest item that can be read is from \(text).")
         }
+        if report.damagedItemCount > 0 {
+            try StandardOutput.writeLine("\(report.damagedItemCount) of them cannot be read.")
+        }
+        try StandardOutput.writeLine(report.isPasscodeSet ? "The file has a passcode." : "The file has no passcode.")
+        if report.isKeybagReplaced {
+            try StandardOutput.writeLine("The keys in the file, and its passcode, are from before the last change, or its record is gone.")
+            guard acceptKeybag else {
+                throw CommandFailure(
+                    .damaged, "the keys in the file are not the latest ones; nothing was changed",
+                    advice: "Put the newest copy of the file back. If there is none and you trust this one, add --accept-keybag; "
+                        + "then set a new passcode.")
+            }
+        }
         try Confirmation.require(
             "Accept this content? What is missing stays missing.", isGiven: yes, "acceptance", otherwise: "the content was not accepted")
-        _ = try Self.content(session, applying: true)
+        _ = try Self.content(session, applying: true, acceptingKeybag: acceptKeybag)
         try StandardOutput.write(
             ["Accepted the content. Check it with `valet verify`."], afterAction: "the content was accepted")
     }
 
-    private static func content(_ session: CommandSession, applying: Bool) throws -> ContentReport? {
+    private static func content(
+        _ session: CommandSession, applying: Bool, acceptingKeybag: Bool = false
+    ) throws -> ContentReport? {
         do {
-            return try session.perform { try session.keychain.acceptContent(applying: applying) }
+            return try session.perform {
+                try session.keychain.acceptContent(applying: applying, acceptingKeybag: acceptingKeybag)
+            }
         } catch {
             guard error.status == .notFound else { throw error }
             throw CommandFailure.noKeychain
@@ -104,6 +125,10 @@ struct RepairCommand: ParsableCommand {
         if report.refusedPageCount > 0 {
             try StandardOutput.writeLine(
                 "\(report.refusedPageCount) of \(report.pageCount) pages of the keychain file have wrong checksums.")
+        }
+        if report.hasForeignJournal {
+            try StandardOutput.writeLine(
+                "Another program was interrupted while it wrote to the keychain file; a repair undoes what it wrote.")
         }
         let unreachable = report.unreachableChangeCount
         if unreachable > 0 {

@@ -86,11 +86,11 @@ private struct TamperedHome {
     }
 
     /// Accepts the content, and expects that the keychain can be used from then on.
-    func accept() throws {
+    func accept(keybag: Bool = false) throws {
         let keychain = LocalKeychain(home: home)
-        #expect(try keychain.acceptContent(applying: false) != nil)
+        #expect(try keychain.acceptContent(applying: false)?.isKeybagReplaced == keybag)
         #expect(try problem() != nil)
-        #expect(try keychain.acceptContent(applying: true) != nil)
+        #expect(try keychain.acceptContent(applying: true, acceptingKeybag: keybag) != nil)
         #expect(try keychain.acceptContent(applying: false) == nil)
         try LocalKeychain(home: home).addItem("after acceptance", "secret")
         #expect(try LocalKeychain(home: home).secret(of: "after acceptance") == "secret")
@@ -271,20 +271,53 @@ struct TamperingTests {
         }
     }
 
-    @Test("Older copies of the keybag")
-    func olderKeybag() throws {
+    /// An older keybag has an older passcode, or none.
+    @Test(
+        "An older keybag is refused, whatever the state of its other copy, until a person accepts it",
+        arguments: [
+            "UPDATE keybag_copy SET bytes = (SELECT bytes FROM held)", "UPDATE keybag_copy SET bytes = zeroblob(length(bytes))",
+            "DELETE FROM keybag_copy",
+        ], [true, false])
+    func olderKeybag(otherCopy: String, changesGeneration: Bool) throws {
         try withTemporaryDirectory { directory in
             let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
             let home = TamperedHome(home: directory)
             try keychain.addItem("account 1", "secret 1")
             try home.edit("CREATE TABLE held AS SELECT bytes, (SELECT keybag_generation FROM meta) AS generation FROM keybag")
             try keychain.set("swordfish")
-            try home.edit(
-                """
-                UPDATE keybag SET bytes = (SELECT bytes FROM held); UPDATE keybag_copy SET bytes = (SELECT bytes FROM held);
-                UPDATE meta SET keybag_generation = (SELECT generation FROM held); DROP TABLE held
-                """)
+            try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); \(otherCopy)")
+            if changesGeneration { try home.edit("UPDATE meta SET keybag_generation = (SELECT generation FROM held)") }
+            try home.edit("DROP TABLE held")
             #expect(try home.problem() == .keybagReplaced)
+            #expect(try LocalKeychain(home: directory).repair(applying: true)?.originalPath == nil)
+            let snapshot = directory + "/snapshot"
+            for suffix in ["", "-wal"] {
+                try Data(contentsOf: URL(filePath: home.database + suffix)).write(to: URL(filePath: snapshot + suffix))
+            }
+            #expect(throws: KeychainFailure.self) { try LocalKeychain(home: directory).restoreSnapshot(fromPath: snapshot, applying: true) }
+            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: directory).acceptContent(applying: true) }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+            #expect(try home.problem() == .keybagReplaced)
+            try home.accept(keybag: true)
+            #expect(try !LocalKeychain(home: directory).sessionStatus().isPasscodeSet)
+            withExtendedLifetime(keychain) {}
+        }
+    }
+
+    @Test("A recovery key does not open an older keybag")
+    func olderKeybagWithRecoveryKey() throws {
+        try withTemporaryDirectory { directory in
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
+            let home = TamperedHome(home: directory)
+            try keychain.addItem("account 1", "secret 1")
+            let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
+            try home.edit("CREATE TABLE held AS SELECT bytes FROM keybag")
+            try keychain.set("swordfish")
+            try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); DELETE FROM keybag_copy; DROP TABLE held")
+            let failure = #expect(throws: KeychainFailure.self) {
+                try LocalKeychain(home: directory).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+            }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
             withExtendedLifetime(keychain) {}
         }
     }
@@ -320,7 +353,33 @@ struct TamperingTests {
             try home.add(2...2)
             try home.edit("UPDATE meta SET state = \(value); DROP TABLE held")
             #expect(try home.problem() == (value.contains("held") ? .mixed : .unauthentic))
-            try home.accept()
+            // Without the state, nothing says which keybag was stored last.
+            try home.accept(keybag: !value.contains("held"))
+        }
+    }
+
+    /// Damage of one page prevents the comparison of the rows.
+    @Test("Beside a damaged page, a removed item is not reported as missing, and is not added again")
+    func removedBesideDamage() throws {
+        try withHome { home in
+            try home.add(1...60)
+            try RawDatabase(home.database, stamps: true).execute("DELETE FROM items WHERE number = 2")
+            // The last leaf page of a table (type 13) that has several rows.
+            var bytes = try Data(contentsOf: URL(filePath: home.database))
+            var pages = stride(from: 0, to: bytes.count, by: 4096).makeIterator()
+            var page = 0
+            while let start = pages.next() { if bytes[start] == 13, bytes[start + 4] > 1 { page = start } }
+            bytes.replaceSubrange(page + 4000..<page + 4016, with: repeatElement(0x58, count: 16))
+            try bytes.write(to: URL(filePath: home.database))
+            let keychain = LocalKeychain(home: home.home)
+            #expect(try keychain.secret(of: "account 1") == "secret 1")
+            for operation in [
+                { _ = try keychain.secret(of: "account 2") }, { try keychain.addItem("account 2", "new") },
+                { try keychain.deleteItem("account 2") },
+            ] {
+                let failure = #expect(throws: KeychainFailure.self) { try operation() }
+                #expect(failure?.status == .notAvailable && failure?.isDamage == true)
+            }
         }
     }
 

@@ -112,10 +112,14 @@ struct ForgedKeybagTests {
     func earlierSecret() throws {
         try Victim.with { victim in
             let forger = try KeybagForger(home: victim.home)
+            let rowTagKey = try forger.unwrapped(4, with: victim.deviceSecret)
             try forger.write(
                 forger.fields(
-                    indexKey: forger.unwrapped(3, with: victim.deviceSecret), rowTagKey: forger.unwrapped(4, with: victim.deviceSecret),
+                    indexKey: forger.unwrapped(3, with: victim.deviceSecret), rowTagKey: rowTagKey,
                     recoveryRecord: forger.recoveryRecord()))
+            let failure = #expect(throws: KeychainFailure.self) { try victim.recover(nil, acceptingNoPasscode: true) }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+            try forger.sealState(rowTagKey: rowTagKey)
             #expect(try !victim.keychain.recoveryNeedsPasscode(victim.recoveryKey.secret))
             for passcode in [nil, "Druidia"] {
                 #expect(throws: KeychainFailure(.authFailed, "")) { try victim.recover(passcode) }
@@ -129,8 +133,9 @@ struct ForgedKeybagTests {
     func earlierSecretWithPasscode() throws {
         try Victim.with { victim in
             let forger = try KeybagForger(home: victim.home)
+            let rowTagKey = try forger.unwrapped(4, with: victim.deviceSecret)
             var fields = try forger.fields(
-                indexKey: forger.unwrapped(3, with: victim.deviceSecret), rowTagKey: forger.unwrapped(4, with: victim.deviceSecret),
+                indexKey: forger.unwrapped(3, with: victim.deviceSecret), rowTagKey: rowTagKey,
                 recoveryRecord: forger.recoveryRecord())
             // The class keys, the passcode record, and the presence key pair that the person's passcode opened.
             for tag: UInt16 in [5, 16, 17] { fields[tag] = forger.fields[tag] }
@@ -139,6 +144,7 @@ struct ForgedKeybagTests {
             // With device-bound keys of the attacker.
             fields[5] = try forger.deviceBoundClassKeys(of: forger.fields[5] ?? Data())
             try forger.write(fields)
+            try forger.sealState(rowTagKey: rowTagKey)
             #expect(throws: KeychainFailure(.authFailed, "")) { try victim.recover("Druidia", acceptingNoPasscode: true) }
             #expect(!FileManager.default.fileExists(atPath: victim.keyPath))
         }

@@ -101,6 +101,21 @@ struct KeybagForger {
         if copies == .both { try database.execute("UPDATE meta SET keybag_generation = 1000") }
     }
 
+    /// Writes a state with the digest of the present keybag, with the row-tag key of the store.
+    ///
+    /// The sum of the rows and its mask stay as they are.
+    func sealState(rowTagKey: SymmetricKey) throws {
+        let key = derived("keychain store state v1", from: rowTagKey)
+        func code(_ use: UInt8, _ message: Data) -> Data {
+            Data(HMAC<SHA256>.authenticationCode(for: Data([use]) + message, using: key))
+        }
+        var state = Data(try database.blob("SELECT state FROM meta"))
+        state.replaceSubrange(33..<65, with: code(2, Data(try database.blob("SELECT bytes FROM keybag"))))
+        state.replaceSubrange(97..<129, with: code(4, state.prefix(97)))
+        let literal = "x'" + state.map { String(format: "%02x", $0) }.joined() + "'"
+        try database.execute("UPDATE meta SET state = \(literal)")
+    }
+
     /// Unwraps a key of the keybag in the file, with an earlier device secret of the store.
     func unwrapped(_ tag: UInt16, with deviceSecret: SymmetricKey) throws -> SymmetricKey {
         try AES.KeyWrap.unwrap(fields[tag] ?? Data(), using: derived("keychain device key v1", from: deviceSecret))

@@ -20,7 +20,8 @@ final class OpenedStore: Sendable {
         deviceSecret = try protector.deviceSecret(for: store.storeID)
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
         try store.protect(
-            with: keybag.stateCipher, anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: false)
+            with: keybag.stateCipher, using: keybag.document.encoded,
+            anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: .nothing)
     }
 
     /// Returns a keychain on this store, with the entitlements of the tests' child.
