@@ -76,8 +76,8 @@ struct FileKeychainBackend: KeychainBackend {
         do throws(KeychainFailure) {
             let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
             try store.protect(
-                with: keybag.stateCipher, using: keybag.document.encoded, anchorPaths: configuration.anchorPaths(for: store.storeID),
-                checking: acceptingContent ? .nothing : .content)
+                with: keybag.stateCipher, rowCipher: keybag.cipher, using: keybag.document.encoded,
+                anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingContent ? .nothing : .content)
             return open(store, stored, keybag, protector, holder)
         } catch {
             defer { store.close() }
@@ -108,7 +108,7 @@ struct FileKeychainBackend: KeychainBackend {
                 stored.copies, with: key, storeID: store.storeID, holder: holder, applicationPasswordCost: applicationPasswordCost)
             // The new keybag will count as the one stored last. So this one must be that, or a way around a changed passcode opens.
             try store.protect(
-                with: recovered.keybag.stateCipher, using: recovered.keybag.document.encoded,
+                with: recovered.keybag.stateCipher, rowCipher: recovered.keybag.cipher, using: recovered.keybag.document.encoded,
                 anchorPaths: configuration.anchorPaths(for: store.storeID), checking: .keybag)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
             return open(store, stored, recovered.keybag, protector, holder)

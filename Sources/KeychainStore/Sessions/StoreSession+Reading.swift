@@ -37,16 +37,6 @@ extension StoreSession: ItemReading {
         return hasExcludedRow
     }
 
-    /// Throws damage if rows may be missing because they could not be compared with the state.
-    ///
-    /// Otherwise a program that removes rows would only have to damage one page, and the removed items would be reported as missing.
-    private func requireComparedRows() throws(KeychainFailure) {
-        guard let stateGuard, stateGuard.hasUncomparedRows else { return }
-        throw KeychainFailure(
-            .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
-            cause: .damaged, isDamage: true, remedy: .repair)
-    }
-
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> SkippedRows {

@@ -18,17 +18,19 @@ extension SQLiteItemStore {
     ///
     /// - Parameters:
     ///   - cipher: The cipher of the state, from the store's keybag.
+    ///   - rowCipher: The cipher of the rows.
     ///   - keybag: The copy of the keybag that is in use, which must be the one that was stored last.
     ///   - anchorPaths: The absolute paths of the anchors, in a directory other than the store's.
     ///   - check: What is compared.
     /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
     package func protect(
-        with cipher: any StateCipher, using keybag: [UInt8], anchorPaths: [String], checking check: StateCheck = .content
+        with cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, using keybag: [UInt8], anchorPaths: [String],
+        checking check: StateCheck = .content
     ) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
         let anchors = anchorPaths.map { AnchorFile($0, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor) }
         let database = try withReader { session in session.file.facts.identity }
-        attach(StateGuard(cipher: cipher, anchors: anchors, database: database))
+        attach(StateGuard(cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database))
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
         case .keybag: guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) }
@@ -138,6 +140,26 @@ extension SQLiteItemStore {
     }
 }
 
+extension StoreSession {
+    /// Throws damage if rows may be missing because damage prevents their comparison with the state.
+    ///
+    /// Otherwise a program that removes rows would only have to damage one page, and the removed items would be reported as missing. After a
+    /// change, which may have replaced the damaged row, the rows are compared again.
+    func requireComparedRows() throws(KeychainFailure) {
+        guard let stateGuard, let damagedID = stateGuard.damagedStateID else { return }
+        let state = if let pendingState { pendingState.state } else { try storedState(stateGuard.cipher) }
+        if pendingState != nil || state.id != damagedID {
+            let isSound = try StateComparison(stateGuard, self).hasSoundRows(of: state)
+            // A pending change may be rolled back.
+            if pendingState == nil { stateGuard.damagedStateID = isSound ? nil : state.id }
+            if isSound { return }
+        }
+        throw KeychainFailure(
+            .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
+            cause: .damaged, isDamage: true, remedy: .repair)
+    }
+}
+
 /// One comparison of a store with its state and its anchors.
 private struct StateComparison {
     let stateGuard: StateGuard
@@ -164,8 +186,11 @@ private struct StateComparison {
         let isKeybagKnown = try Self.isKeybag(keybag, theOneOf: state, session, stateGuard.cipher)
         let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
         let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
-        let rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
-        stateGuard.hasUncomparedRows = rows.isUnreadable
+        var rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
+        // A commit after the anchor was written explains other stamps. Otherwise another program has changed the files.
+        let isCommitted = anchored.first?.lastState.map { $0.changeCount < state.changeCount } ?? false
+        if !isVerified, readingAllRows || !isCommitted, case .same = rows, state.rowCount > 0, try !isSound() { rows = .unreadable }
+        stateGuard.damagedStateID = rows.isUnreadable ? state.id : nil
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
@@ -174,6 +199,28 @@ private struct StateComparison {
         guard let before, FileStamps(of: location) == before else { return nil }
         stateGuard.record(durable: before.hasEmptyLog ? state : nil, verified: .init(stateID: state.id, files: before))
         return nil
+    }
+
+    /// Whether the rows are those of the state, and all of them sound.
+    func hasSoundRows(of state: StoreState) throws(KeychainFailure) -> Bool {
+        guard case .same = try Self.compareRows(of: state, session, stateGuard.cipher) else { return false }
+        guard state.rowCount > 0 else { return true }
+        return try isSound()
+    }
+
+    /// Whether every row is authentic, and every index leads to it.
+    ///
+    /// The state adds up row tags, so it does not show whether a row still matches its tag, or can be found.
+    private func isSound() throws(KeychainFailure) -> Bool {
+        guard let rowCipher = stateGuard.rowCipher else { return true }
+        guard try session.integrityProblems().allSatisfy({ $0 == .keybagCopiesDiffer }) else { return false }
+        var areIntact = true
+        _ = try session.forEachReadableRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+            // A newer version may compute tags differently.
+            if row.header.formatVersion <= RowHeader.currentFormatVersion { areIntact = try rowCipher.isIntact(row) }
+            return areIntact ? .proceed : .stop
+        }
+        return areIntact
     }
 
     private func historyProblem(
@@ -203,7 +250,8 @@ private struct StateComparison {
     private enum Rows {
         case same
         case different(StateProblem)
-        /// Damage prevents the comparison. Reading the rows reports it, and so does a search without a result.
+        /// Damage prevents the comparison, or a row or an index was altered. Reading the rows reports it, and so does a search without a
+        /// result.
         case unreadable
 
         var isDifferent: Bool { if case .different = self { true } else { false } }

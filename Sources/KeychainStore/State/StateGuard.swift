@@ -9,6 +9,8 @@ internal import Synchronization
 /// written by a process that knew them to match: see `FileStamps`.
 final class StateGuard: Sendable {
     let cipher: any StateCipher
+    /// Authenticates rows; nil in tests that have none.
+    let rowCipher: (any ItemCipher)?
     /// The anchors, one for each name of the store's path.
     ///
     /// Each of them binds: a store that is older than one of them has lost changes.
@@ -17,19 +19,25 @@ final class StateGuard: Sendable {
     ///
     /// Another file in its place has to be compared first.
     let database: FileStatus.Identity
-    /// Whether damage prevented the last comparison of the rows.
+    /// The state of which damage prevented the comparison with the rows, or whose rows were not all intact; nil if there is none.
     ///
     /// Then rows may be missing, so a search without a result does not prove that there is no such row.
-    var hasUncomparedRows: Bool {
-        get { uncomparedRows.load(ordering: .relaxed) }
-        set { uncomparedRows.store(newValue, ordering: .relaxed) }
+    var damagedStateID: Identifier128? {
+        get { hasDamagedState.load(ordering: .relaxed) ? damagedState.withLock { $0 } : nil }
+        set {
+            damagedState.withLock { $0 = newValue }
+            hasDamagedState.store(newValue != nil, ordering: .relaxed)
+        }
     }
-    private let uncomparedRows = Atomic(false)
+    private let damagedState = Mutex<Identifier128?>(nil)
+    /// Spares each search without a result the lock.
+    private let hasDamagedState = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: Mutex<[AnchorRecord]>
 
-    init(cipher: any StateCipher, anchors: [AnchorFile], database: FileStatus.Identity) {
+    init(cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, anchors: [AnchorFile], database: FileStatus.Identity) {
         self.cipher = cipher
+        self.rowCipher = rowCipher
         self.database = database
         self.anchors = anchors
         known = Mutex(anchors.map { $0.read() ?? AnchorRecord() })

@@ -8,7 +8,7 @@ import KeychainTestSupport
 import Testing
 
 /// A keychain below a directory, whose files a test changes behind its back.
-private struct TamperedHome {
+struct TamperedHome {
     let home: String
     var database: String { home + "/keychain.db" }
     var log: String { database + "-wal" }
@@ -379,6 +379,41 @@ struct TamperingTests {
             ] {
                 let failure = #expect(throws: KeychainFailure.self) { try operation() }
                 #expect(failure?.status == .notAvailable && failure?.isDamage == true)
+            }
+        }
+    }
+
+    /// How a program that knows the format hides a row without changing the sum of the tags.
+    enum Hiding: CaseIterable {
+        case alteredDigest, removedIndexEntry
+
+        func hide(row number: Int, in home: TamperedHome) throws {
+            switch self {
+            case .alteredDigest: try home.edit("UPDATE items SET account_digest = randomblob(16) WHERE number = \(number)")
+            case .removedIndexEntry:
+                // An index that leaves the row out, and then a definition that does not say so.
+                let change = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql ="
+                let name = "WHERE name = 'items_primary_key'"
+                try home.edit("\(change) sql || ' WHERE number <> \(number)' \(name)")
+                try home.edit("REINDEX items_primary_key")
+                try home.edit("\(change) replace(sql, ' WHERE number <> \(number)', '') \(name)")
+            }
+        }
+    }
+
+    @Test("A hidden row is not reported as missing, and is not added again", arguments: Hiding.allCases)
+    func hidden(_ hiding: Hiding) throws {
+        try withHome { home in
+            try home.add(1...3)
+            try hiding.hide(row: 2, in: home)
+            for isSecondOpening in [false, true] {
+                let keychain = LocalKeychain(home: home.home)
+                #expect(try keychain.secret(of: "account 1") == "secret 1")
+                for operation in [{ _ = try keychain.secret(of: "account 2") }, { try keychain.addItem("account 2", "new") }] {
+                    let failure = #expect(throws: KeychainFailure.self) { try operation() }
+                    #expect(failure?.status == .notAvailable && failure?.isDamage == true, "\(isSecondOpening)")
+                }
+                #expect(try !keychain.verify(purgingQuarantine: false).isSound)
             }
         }
     }

@@ -33,11 +33,13 @@ struct MemorySearchTests {
         _ body: (_ home: String, _ reader: SessionProcess, _ setter: SessionProcess, KnownSecrets) throws -> Void
     ) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
+            var damaged: [Int] = []
             try keychain.addItemOfEachClass()
             for accessibility in [ItemAccessibility.whenUnlocked, .whenUnlockedThisDeviceOnly].prefix(olderKeyCount) {
                 try keychain.addItem("damaged \(accessibility.rawValue)", "lost", accessibility)
-                try Self.damageNewestRow(home)
+                damaged.append(try Self.newestRow(home))
             }
+            try Self.damage(damaged, home)
             // Opened before the passcode was set, so it has had the keys of that time.
             let reader = try SessionProcess(home: home, holder: holder)
             #expect(try reader.status(of: "read ak") == .success)
@@ -49,11 +51,14 @@ struct MemorySearchTests {
             let setter = try SessionProcess(home: home, holder: holder)
             #expect(try setter.status(of: "set \(Self.passcode)") == .success)
             try secrets.addPresent(home, Self.passcode)
+            // Beside damaged rows nothing can be added.
+            try Self.damage(damaged, home, undoing: true)
             if olderKeyCount > 2 {
                 #expect(try setter.status(of: "add damaged akpu") == .success)
-                try Self.damageNewestRow(home)
+                damaged.append(try Self.newestRow(home))
             }
             #expect(try setter.status(of: "add akpu akpu") == .success)
+            try Self.damage(damaged, home)
             #expect(try setter.status(of: "rotate \(Self.passcode) \(Self.passcode)") == .success)
             try secrets.addPresent(home, Self.passcode)
             #expect(secrets.all["ak 1"] != nil && secrets.all["ak 3"] != nil && secrets.all["akpu 3"] != nil)
@@ -68,9 +73,19 @@ struct MemorySearchTests {
         }
     }
 
-    private static func damageNewestRow(_ home: String) throws {
-        try RawDatabase(home + "/keychain.db").execute(
-            "UPDATE items SET sealed_attributes = zeroblob(length(sealed_attributes)) WHERE number = (SELECT max(number) FROM items)")
+    private static func newestRow(_ home: String) throws -> Int {
+        try RawDatabase(home + "/keychain.db").integer("SELECT max(number) FROM items")
+    }
+
+    /// Moves the first byte of the rows' attributes to the end, or back.
+    private static func damage(_ numbers: [Int], _ home: String, undoing: Bool = false) throws {
+        let moved =
+            undoing
+            ? "substr(sealed_attributes, -1) || substr(sealed_attributes, 1, length(sealed_attributes) - 1)"
+            : "substr(sealed_attributes, 2) || substr(sealed_attributes, 1, 1)"
+        for number in numbers {
+            try RawDatabase(home + "/keychain.db").execute("UPDATE items SET sealed_attributes = \(moved) WHERE number = \(number)")
+        }
     }
 
     @Test(
