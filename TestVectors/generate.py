@@ -154,9 +154,9 @@ HELD_KEYS_KEY = hkdf(DEVICE_SECRET, STORE_ID, b"keychain held class keys v1", 32
 HOLDER_SLOTS = {"unlocked": (1, (AK, AKU, AKPU)), "first-unlock": (2, (CK, CKU)), "device": (3, ())}
 
 
-def holder_payload(slot, secret, generation, tag, key=HELD_KEYS_KEY):
+def holder_payload(slot, secret, generation, tag, key=HELD_KEYS_KEY, epoch=0):
     nonce = fixed("holder nonce: %s %d" % (slot, generation), 12)
-    associated = b"\2" + bytes([HOLDER_SLOTS[slot][0]]) + STORE_ID + u64(generation) + tag
+    associated = b"\2" + bytes([HOLDER_SLOTS[slot][0]]) + STORE_ID + u64(generation) + tag + u64(epoch)
     return b"\2" + nonce + AESGCM(key).encrypt(nonce, secret, associated)
 
 
@@ -175,13 +175,14 @@ def holder_vectors():
     sealed = sealed_object("device secret")
     device_key = hkdf(sealed, STORE_ID, b"keychain held device secret v1", 32)
 
-    def case(slot, secret, generation=0, tag=bytes(8), key=HELD_KEYS_KEY):
-        payload = holder_payload(slot, secret, generation, tag, key)
+    def case(slot, secret, generation=0, tag=bytes(8), key=HELD_KEYS_KEY, epoch=0):
+        payload = holder_payload(slot, secret, generation, tag, key, epoch)
         cases.append({
-            "slot": slot, "generation": generation, "tag": tag.hex(), "secret": secret.hex(), "payload": payload.hex()})
+            "slot": slot, "generation": generation, "tag": tag.hex(), "secret": secret.hex(), "payload": payload.hex(),
+            "epoch": epoch})
 
-    case("unlocked", held_keys("unlocked", PASSCODE_CLASS_KEYS), 2, fixed("keybag tag", 8))
-    case("first-unlock", held_keys("first-unlock", PASSCODE_CLASS_KEYS), 2**40 + 3, b"\xff" * 8)
+    case("unlocked", held_keys("unlocked", PASSCODE_CLASS_KEYS), 2, fixed("keybag tag", 8), epoch=3)
+    case("first-unlock", held_keys("first-unlock", PASSCODE_CLASS_KEYS), 2**40 + 3, b"\xff" * 8, epoch=2**32 + 5)
     case("unlocked", b"\0", 1, b"\0" * 7 + b"\1")
     case("device", DEVICE_SECRET, key=device_key)
     return {

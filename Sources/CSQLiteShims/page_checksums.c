@@ -63,6 +63,13 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
 
 static int delete_file(sqlite3_vfs *vfs, const char *name, int syncs) { return below(vfs)->xDelete(below(vfs), name, syncs); }
 static int access_file(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+    /* A store has no rollback journal. SQLite would apply that of another program in a read, and delete any file that it names. */
+    static const char suffix[] = "-journal";
+    size_t length = strlen(name);
+    if (length >= sizeof suffix && strcmp(name + length - (sizeof suffix - 1), suffix) == 0) {
+        *result = 0;
+        return SQLITE_OK;
+    }
     return below(vfs)->xAccess(below(vfs), name, flags, result);
 }
 static int full_path(sqlite3_vfs *vfs, const char *name, int byte_count, char *path) {

@@ -54,12 +54,13 @@ package final class UnlockedKeys: Sendable {
     /// The sealed keys to store in a slot of the holder.
     ///
     /// Throws `.internal` if no passcode is set or the slot is not one for class keys.
-    package func payload(for slot: KeyHolderSlot) throws(KeychainFailure) -> SecretBytes {
+    package func payload(for slot: KeyHolderSlot, at lockEpoch: LockEpoch) throws(KeychainFailure) -> SecretBytes {
         guard document.content.passcode != nil, !slot.survivesLocks else {
             throw KeychainFailure(.internal, "without a passcode no key is given to a holder")
         }
         let payload = HolderPayload(of: document, slot: slot)
-        return try cipher.seal(payload.filled(with: payload.ids.compactMap { keys[$0] }), in: slot, of: document.identity)
+        return try cipher.seal(
+            payload.filled(with: payload.ids.compactMap { keys[$0] }), in: slot, of: document.identity, at: lockEpoch)
     }
 
     func key(_ id: ClassKeyID) throws(KeychainFailure) -> SharedClassKey {

@@ -47,7 +47,7 @@ package struct SnapshotRestoration {
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
         let exclusion = isStorePresent ? try WriteExclusion(location.path, until: deadline) : nil
         let keptPath = isStorePresent ? try StoreReplacement.unusedName(location.path + originalSuffix) : nil
-        let replacement = StoreReplacement(location: location, copy: copy, originalPath: keptPath)
+        let replacement = StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath)
         try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
             try replacement.run(until: deadline)
         }

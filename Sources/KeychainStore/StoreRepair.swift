@@ -19,12 +19,10 @@ package struct StoreRepair {
         package let refusedPageCount: Int
         /// The number of the latest changes that are missing from the copy, because the -wal file is damaged before them.
         package let unreachableChangeCount: Int
-        /// Whether another program has left a rollback journal, which was applied to the copy.
-        package let hasForeignJournal: Bool
     }
 
     package enum Outcome: Equatable {
-        /// No checksum is wrong, and there is no rollback journal.
+        /// No checksum is wrong.
         case notNeeded
         /// The caller rejected the copy. The store is unchanged.
         case declined
@@ -65,11 +63,11 @@ package struct StoreRepair {
         let isAccepted = try accepts(
             Copy(
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
-                unreachableChangeCount: unreachableChangeCount, hasForeignJournal: refused.hasForeignJournal))
+                unreachableChangeCount: unreachableChangeCount))
         guard isAccepted else { return .declined }
         try copy.checkpoint(options)
         let keptPath = try StoreReplacement.unusedName(location.path + originalSuffix)
-        let replacement = StoreReplacement(location: location, copy: copy, originalPath: keptPath)
+        let replacement = StoreReplacement(location: location, copy: copy, containsLog: true, originalPath: keptPath)
         try withExtendedLifetime(original) { () throws(KeychainFailure) in
             try replacement.run(until: deadline)
         }

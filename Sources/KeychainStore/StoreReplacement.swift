@@ -106,9 +106,6 @@ final class RepairCopy {
     let pageCount: Int
 
     private static let chunkByteCount = 1 << 20
-    /// The suffixes of files that SQLite may have left beside a database and that contain a part of its content.
-    static let logSuffixes = ["-wal", "-journal"]
-
     /// Copies the files.
     ///
     /// Throws a failure with `isDamage` for a file whose size is not a multiple of the page size.
@@ -121,7 +118,7 @@ final class RepairCopy {
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
         do throws(Errno) {
             try Self.copy(original.descriptor, to: path, isDatabase: true)
-            for suffix in Self.logSuffixes { try Self.copyLog(original.path + suffix, to: path + suffix) }
+            try Self.copyLog(original.path + "-wal", to: path + "-wal")
         } catch {
             throw FileSystem.creationFailure(error, in: location.directory)
         }
@@ -163,7 +160,7 @@ final class RepairCopy {
         try connection.enablePageVerification()
         try connection.applySafetySettings()
         try connection.apply(options.synchronous)
-        // The first read makes SQLite recover the -wal file or a rollback journal.
+        // The first read makes SQLite recover the -wal file.
         _ = try connection.integer(of: "PRAGMA user_version")
         guard try connection.checkpointAndTruncate() else {
             throw KeychainFailure(
@@ -232,11 +229,16 @@ final class RepairCopy {
 
 /// Replaces a store with a copy, and keeps the original files under other names.
 ///
-/// The replacement is atomic: a hard link gives the original file a second name, and a rename moves the copy to the store's path. Until the
-/// original -wal file is removed, SQLite applies it to the new file. That has no effect, because the copy already contains its changes.
+/// The replacement is atomic: a hard link gives the original file a second name, and a rename moves the copy to the store's path.
 struct StoreReplacement {
     let location: FileLocation
     let copy: RepairCopy
+    /// Whether the copy contains the changes of the original -wal file.
+    ///
+    /// Until that file is removed, SQLite applies it to the new file. If the copy contains its changes, that has no effect. Otherwise the name
+    /// has to be removed first; an interruption then leaves the original file without its last changes, which the keychain reports, and the
+    /// kept files have all of them.
+    let containsLog: Bool
     /// The second name of the original file; nil if there is no original file.
     let originalPath: String?
 
@@ -263,9 +265,16 @@ struct StoreReplacement {
         let lock = try LockedDatabase(copy.path, until: deadline)
         do throws(KeychainFailure) {
             if let originalPath { try throwingFailure { () throws(Errno) in try linkOriginal(originalPath) } }
+            if !containsLog {
+                FileSystem.tryUnlink(location.path + "-wal")
+                try throwingFailure { () throws(Errno) in try FileSystem.flush(location.directory) }
+            }
             try throwingFailure { () throws(Errno) in try moveCopyIntoPlace() }
         } catch {
-            if let originalPath { unlinkOriginal(originalPath) }
+            if let originalPath {
+                if !containsLog { try? FileSystem.link(originalPath + "-wal", as: location.path + "-wal") }
+                unlinkOriginal(originalPath)
+            }
             throw error
         }
         do throws(Errno) {
@@ -289,15 +298,13 @@ struct StoreReplacement {
 
     private func linkOriginal(_ originalPath: String) throws(Errno) {
         try FileSystem.link(location.path, as: originalPath)
-        for suffix in RepairCopy.logSuffixes {
-            do throws(Errno) { try FileSystem.link(location.path + suffix, as: originalPath + suffix) } catch .notFound {}
-        }
+        do throws(Errno) { try FileSystem.link(location.path + "-wal", as: originalPath + "-wal") } catch .notFound {}
         try FileSystem.flush(location.directory)
     }
 
     /// Removes the hard links that `linkOriginal` created.
     private func unlinkOriginal(_ originalPath: String) {
-        for suffix in [""] + RepairCopy.logSuffixes where FileSystem.isSameFile(location.path + suffix, originalPath + suffix) {
+        for suffix in ["", "-wal"] where FileSystem.isSameFile(location.path + suffix, originalPath + suffix) {
             FileSystem.tryUnlink(originalPath + suffix)
         }
     }

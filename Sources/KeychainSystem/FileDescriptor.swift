@@ -235,8 +235,17 @@ package struct OpenFile: ~Copyable, Sendable {
             case .createExclusively: O_RDWR | O_CREAT | O_EXCL
             }
         let links = followsLinks ? 0 : O_NOFOLLOW
-        descriptor = FileDescriptor(
-            rawValue: try Errno.check { unsafe open(path, flags | links | O_CLOEXEC | O_NOCTTY, 0o600) })
+        let number = try Errno.check { unsafe open(path, flags | links | O_CLOEXEC | O_NOCTTY, 0o600) }
+        descriptor = FileDescriptor(rawValue: try Self.aboveStandardStreams(number))
+    }
+
+    /// Returns the descriptor with a number above those of the standard streams, and closes the other one.
+    ///
+    /// In a program that has closed a standard stream, its next output would otherwise be written to the file.
+    private static func aboveStandardStreams(_ number: Int32) throws(Errno) -> Int32 {
+        guard number <= STDERR_FILENO else { return number }
+        defer { _ = Glibc.close(number) }
+        return try Errno.check { fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) }
     }
 
     /// Opens a terminal to read and write without blocking.

@@ -26,7 +26,9 @@ enum ValetCall<Object: ValetProtocol> {
     }
 
     static func canAccess(_ handle: OpaquePointer?) -> Bool {
-        deferringCancellation {
+        // Before anything else: a lock of the Swift runtime may have been held by another thread of the parent.
+        guard !isForkedChild else { return false }
+        return deferringCancellation {
             guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return false }
             return valet.canAccessKeychain()
         }

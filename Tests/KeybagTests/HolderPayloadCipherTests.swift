@@ -21,7 +21,9 @@ struct HolderPayloadCipherTests {
         let tag: Hexadecimal
         let secret: Hexadecimal
         let payload: Hexadecimal
+        let epoch: Int64
 
+        var lockEpoch: LockEpoch { LockEpoch(rawValue: epoch) }
         var testDescription: String { "\(slot), \(secret.bytes.count) bytes" }
         var keybag: KeybagIdentity { KeybagIdentity(generation: generation, tag: tag.bytes.reduce(0) { $0 << 8 | UInt64($1) }) }
     }
@@ -46,11 +48,11 @@ struct HolderPayloadCipherTests {
         let slot = try #require(KeyHolderSlot(rawValue: vector.slot))
         let cipher = try Self.cipher(slot)
         let payload = vector.payload.bytes
-        #expect(try cipher.openedBytes(payload, in: slot, of: vector.keybag) == vector.secret.bytes)
-        #expect(try cipher.sealedBytes(vector.secret.bytes, in: slot, of: vector.keybag, nonce: payload[1..<13]) == payload)
+        #expect(try cipher.openedBytes(payload, in: slot, of: vector.keybag, at: vector.lockEpoch) == vector.secret.bytes)
+        #expect(try cipher.sealedBytes(vector.secret.bytes, in: slot, of: vector.keybag, at: vector.lockEpoch, nonce: payload[1..<13]) == payload)
     }
 
-    @Test("With any byte altered, in another slot, or of another keybag, store, or device secret, nothing opens", arguments: cases)
+    @Test("With any byte altered, in another slot, or of another keybag, lock epoch, store, or device secret, nothing opens", arguments: cases)
     func bound(_ vector: Case) throws {
         let slot = try #require(KeyHolderSlot(rawValue: vector.slot))
         let cipher = try Self.cipher(slot)
@@ -58,27 +60,30 @@ struct HolderPayloadCipherTests {
         for index in good.indices {
             var altered = good
             altered[index] ^= 1
-            #expect(try cipher.openedBytes(altered, in: slot, of: vector.keybag) == nil, "byte \(index)")
+            #expect(try cipher.openedBytes(altered, in: slot, of: vector.keybag, at: vector.lockEpoch) == nil, "byte \(index)")
         }
         for count in 1..<good.count {
-            #expect(try cipher.openedBytes(Array(good.prefix(count)), in: slot, of: vector.keybag) == nil, "\(count) bytes")
+            #expect(try cipher.openedBytes(Array(good.prefix(count)), in: slot, of: vector.keybag, at: vector.lockEpoch) == nil, "\(count) bytes")
         }
         for other in KeyHolderSlot.allCases where other != slot {
-            #expect(try cipher.openedBytes(good, in: other, of: vector.keybag) == nil)
+            #expect(try cipher.openedBytes(good, in: other, of: vector.keybag, at: vector.lockEpoch) == nil)
         }
         let (generation, tag) = (vector.keybag.generation, vector.keybag.tag)
         for keybag in [
             KeybagIdentity(generation: generation &+ 1, tag: tag), KeybagIdentity(generation: generation, tag: tag ^ 1),
             KeybagIdentity(generation: generation, tag: tag.byteSwapped &+ 1),
         ] {
-            #expect(try cipher.openedBytes(good, in: slot, of: keybag) == nil)
+            #expect(try cipher.openedBytes(good, in: slot, of: keybag, at: vector.lockEpoch) == nil)
+        }
+        for epoch in [vector.epoch + 1, vector.epoch - 1, vector.epoch + 1 << 32] {
+            #expect(try cipher.openedBytes(good, in: slot, of: vector.keybag, at: LockEpoch(rawValue: epoch)) == nil)
         }
         let vectors = try Self.vectors.get()
         let ofOtherStore = try HolderPayloadCipher(deviceSecret: vectors.deviceSecret.secret(), storeID: .random())
-        #expect(try ofOtherStore.openedBytes(good, in: slot, of: vector.keybag) == nil)
+        #expect(try ofOtherStore.openedBytes(good, in: slot, of: vector.keybag, at: vector.lockEpoch) == nil)
         let ofOtherDevice = try HolderPayloadCipher(
             deviceSecret: SecretBytes(randomByteCount: DeviceSecret.byteCount), storeID: vectors.storeID.identifier())
-        #expect(try ofOtherDevice.openedBytes(good, in: slot, of: vector.keybag) == nil)
+        #expect(try ofOtherDevice.openedBytes(good, in: slot, of: vector.keybag, at: vector.lockEpoch) == nil)
     }
 
     @Test("Sealing twice gives different bytes, and neither contains the secret")

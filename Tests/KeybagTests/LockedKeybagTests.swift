@@ -177,7 +177,7 @@ struct LockedKeybagTests {
 @Suite("Payloads of a key holder")
 struct HolderPayloadTests {
     private static func payload(_ slot: KeyHolderSlot, of keys: UnlockedKeys) throws -> [UInt8] {
-        try keys.payload(for: slot).copiedBytes()
+        try keys.payload(for: slot, at: .unused).copiedBytes()
     }
 
     private static func changed(_ store: PasscodeStore, rotatingKeys: Bool = false) throws -> OpenKeybag {

@@ -52,7 +52,7 @@ struct PasscodeChangeTests {
         #expect(try change.keys?.copiedKeys(of: change.document) == expected)
         #expect(KeyProviderContract.violations(of: keybag, isPasscodeSet: false) == [])
         let removed = try #require(change.keys)
-        #expect(throws: KeychainFailure(.internal, "")) { _ = try removed.payload(for: .unlocked) }
+        #expect(throws: KeychainFailure(.internal, "")) { _ = try removed.payload(for: .unlocked, at: .unused) }
     }
 
     @Test("Setting a passcode again uses a generation that never existed, for every class")

@@ -217,7 +217,7 @@ struct PasscodeVectorTests {
         for slot in KeyHolderSlot.ofClassKeys {
             let expected = try vector.payload(slot)
             let (cipher, identity) = (keybag.payloadCipher, keybag.identity)
-            let opened = try #require(try cipher.openedBytes(keys.payload(for: slot).copiedBytes(), in: slot, of: identity))
+            let opened = try #require(try cipher.openedBytes(keys.payload(for: slot, at: .unused).copiedBytes(), in: slot, of: identity))
             #expect(try cipher.sealedBytes(opened, in: slot, of: identity, nonce: expected[1..<13]) == expected)
         }
     }

@@ -56,13 +56,36 @@ struct FileRuleTests {
         #expect(throws: KeychainFailure.self) { try SQLiteItemStore.damage(at: directory.storePath) }
     }
 
+    /// A journal without pages that names a file, which SQLite deletes when it has applied the journal.
+    private func journal(naming victim: String, pageCount: Int) -> Data {
+        func bigEndian(_ number: Int) -> [UInt8] { (0..<4).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
+        let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+        let name = Array(victim.utf8)
+        var bytes = magic + [0, 12_345, pageCount, 512, 4_096].flatMap(bigEndian)
+        bytes += [UInt8](repeating: 0, count: 512 - bytes.count) + bigEndian(0x4000_0000 / 4_096 + 1) + name
+        bytes += bigEndian(name.count) + bigEndian(name.reduce(0) { $0 + Int($1) }) + magic
+        return Data(bytes)
+    }
+
+    /// The check before opening can come too early. The planted fault: SQLite without the VFS deletes the file.
+    @Test("The VFS hides a rollback journal from SQLite", arguments: [true, false])
+    func hiddenJournal(usesVFS: Bool) throws {
+        #expect(try directory.create() == .created)
+        let victim = directory.path + "/precious"
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: victim))
+        let pageCount = Int(try FileStatus(of: directory.storePath).byteCount) / 4_096
+        try journal(naming: victim, pageCount: pageCount).write(to: URL(fileURLWithPath: directory.storePath + "-journal"))
+        _ = try? RawDatabase(directory.storePath, stamps: usesVFS).integer("SELECT count(*) FROM items")
+        #expect(FileManager.default.fileExists(atPath: victim) == usesVFS)
+    }
+
     @Test("A rollback journal of another program is not applied to the store")
     func foreignJournal() throws {
         #expect(try directory.create() == .created)
         let journal = directory.storePath + "-journal"
         try Data(repeating: 0xD9, count: 512).write(to: URL(fileURLWithPath: journal))
         try expectRefusal(.foreignFile, path: journal)
-        #expect(try SQLiteItemStore.damage(at: directory.storePath).hasForeignJournal)
+        #expect(throws: KeychainFailure.self) { try SQLiteItemStore.damage(at: directory.storePath) }
         try Data().write(to: URL(fileURLWithPath: journal))
         _ = try SQLiteItemStore(openingAt: directory.storePath)
     }

@@ -29,7 +29,7 @@ final class HeldKeyLoader: Sendable {
     /// Discards keys that are not this keybag's. Throws `.interactionNotAllowed` if the holder fails or the lock epoch cannot be read.
     func load(for purpose: KeyHolderPurpose, lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
         guard let held = try heldSecret(for: purpose, lockEpoch) else { return nil }
-        guard let keys = try cipher.open(held.secret, in: slot, of: keybag) else {
+        guard let keys = try cipher.open(held.secret, in: slot, of: keybag, at: held.lockEpoch) else {
             holder.discard(slot, ticket: held.ticket)
             return nil
         }

@@ -8,7 +8,9 @@ package import KeychainCore
 /// Containers of one user share the kernel's keyring, but not their files.
 ///
 ///     payload = format (1) = 2 ‖ nonce (12) ‖ ciphertext ‖ tag (16)
-///     associated data = format (1) = 2 ‖ slot (1) ‖ store id (16) ‖ keybag generation (8) ‖ keybag tag (8)
+///     associated data = format (1) = 2 ‖ slot (1) ‖ store id (16) ‖ keybag generation (8) ‖ keybag tag (8) ‖ lock epoch (8)
+///
+/// With the lock epoch, a payload that was read before a lock cannot be put back as one of the time after it.
 ///
 /// The cipher is AES-256-GCM with a random nonce. The key stays in the process after a lock, so no sealed payload does: every buffer that
 /// contains one is wiped.
@@ -39,21 +41,22 @@ package final class HolderPayloadCipher: Sendable {
 
     /// Seals a secret for a slot of a keybag's key holder.
     package func seal(
-        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity, at lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> SecretBytes {
-        let payload = try seal(secret, associatedData(slot, keybag), AES.GCM.Nonce())
+        let associatedData = associatedData(slot, keybag, lockEpoch)
+        let payload = try seal(secret, associatedData, AES.GCM.Nonce())
         // swift-crypto frees copies of the nonce and the ciphertext without wiping them. Sealing zeros of the same size overwrites them.
         let zeros = try unsafe SecretBytes(byteCount: secret.byteCount) { _ in }
-        _ = try seal(zeros, associatedData(slot, keybag), AES.GCM.Nonce())
+        _ = try seal(zeros, associatedData, AES.GCM.Nonce())
         return payload
     }
 
     /// Seals a secret with a nonce that is used once.
     func seal(
-        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity, nonce: [UInt8]
+        _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity, at lockEpoch: LockEpoch, nonce: [UInt8]
     ) throws(KeychainFailure) -> SecretBytes {
         do {
-            return try seal(secret, associatedData(slot, keybag), AES.GCM.Nonce(data: nonce))
+            return try seal(secret, associatedData(slot, keybag, lockEpoch), AES.GCM.Nonce(data: nonce))
         } catch {
             throw KeychainFailure(.internal, "the keys for a holder could not be sealed")
         }
@@ -83,14 +86,14 @@ package final class HolderPayloadCipher: Sendable {
         }
     }
 
-    /// Opens a payload; nil if it was sealed for another slot, store, or keybag, was altered, or has another format.
+    /// Opens a payload; nil if it was sealed for another slot, store, keybag, or lock epoch, was altered, or has another format.
     package func open(
-        _ payload: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity
+        _ payload: borrowing SecretBytes, in slot: KeyHolderSlot, of keybag: KeybagIdentity, at lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> SecretBytes? {
         // Reads the format only.
         guard payload.byteCount > Self.overhead, unsafe payload.withBytes({ unsafe $0[0] }) == Self.format else { return nil }
         defer { SecretArena.wipeStackOfCipher() }
-        guard var opened = opened(payload, associatedData(slot, keybag)) else { return nil }
+        guard var opened = opened(payload, associatedData(slot, keybag, lockEpoch)) else { return nil }
         defer { opened.wipe() }
         // The region has the size of the plaintext.
         return try unsafe SecretBytes(byteCount: opened.count) { buffer in
@@ -108,15 +111,16 @@ package final class HolderPayloadCipher: Sendable {
         return try? AES.GCM.open(box, using: SymmetricKey(key), authenticating: associatedData)
     }
 
-    private func associatedData(_ slot: KeyHolderSlot, _ keybag: KeybagIdentity) -> [UInt8] {
+    private func associatedData(_ slot: KeyHolderSlot, _ keybag: KeybagIdentity, _ lockEpoch: LockEpoch) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(2 + StoreID.byteCount + 16)
+        bytes.reserveCapacity(2 + StoreID.byteCount + 24)
         bytes.append(Self.format)
         bytes.append(slot.code)
         bytes.append(storeID)
         bytes.append(littleEndian: keybag.generation)
         // The first byte of the tag is the most significant one.
         bytes.append(littleEndian: keybag.tag.byteSwapped)
+        bytes.append(littleEndian: lockEpoch.rawValue)
         return bytes
     }
 }

@@ -87,6 +87,8 @@ package struct UInt256: Hashable, Sendable {
         )
     }
 
+    package var leastSignificantWord: UInt64 { words.0 }
+
     package static func == (left: UInt256, right: UInt256) -> Bool {
         left.words.0 == right.words.0 && left.words.1 == right.words.1 && left.words.2 == right.words.2 && left.words.3 == right.words.3
     }
@@ -170,6 +172,8 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
     case mixed
     /// Another keybag was put into the file.
     case keybagReplaced
+    /// The tables and indexes are not those that the keychain created.
+    case schemaAltered
 
     /// A phrase for people, without a final period.
     package var description: String {
@@ -184,6 +188,7 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
         case .rowsChanged: "older versions of items were put back, or the file and its -wal file are from different moments"
         case .mixed: "the file and its -wal file are from different moments"
         case .keybagReplaced: "an older keybag was put into the file"
+        case .schemaAltered: "the definitions of its tables were altered"
         }
     }
 

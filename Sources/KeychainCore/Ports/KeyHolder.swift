@@ -68,11 +68,14 @@ package struct HeldSecret: ~Copyable, Sendable {
     package let ticket: UInt64
     /// The time without use after which it expires; nil: never.
     package let timeoutSeconds: UInt32?
+    /// The lock epoch with which it was stored.
+    package let lockEpoch: LockEpoch
 
-    package init(secret: consuming SecretBytes, ticket: UInt64, timeoutSeconds: UInt32?) {
+    package init(secret: consuming SecretBytes, ticket: UInt64, timeoutSeconds: UInt32?, lockEpoch: LockEpoch) {
         self.secret = secret
         self.ticket = ticket
         self.timeoutSeconds = timeoutSeconds
+        self.lockEpoch = lockEpoch
     }
 }
 

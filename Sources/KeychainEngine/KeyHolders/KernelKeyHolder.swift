@@ -183,8 +183,8 @@ package final class KernelKeyHolder: KeyHolder {
             return nil
         }
         if purpose == .use { restartTimeout(of: serial, in: slot, timeoutSeconds: content.timeoutSeconds) }
-        let timeoutSeconds = content.timeoutSeconds
-        return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds)
+        let (timeoutSeconds, heldEpoch) = (content.timeoutSeconds, content.lockEpoch)
+        return HeldSecret(secret: content.secret, ticket: UInt64(serial), timeoutSeconds: timeoutSeconds, lockEpoch: heldEpoch)
     }
 
     /// Restarts the timeout of the key, unless this was done recently.

@@ -102,7 +102,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
             // The bytes are copied within the closure.
             let copy = try unsafe key.box.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
             if purpose == .use, !keyID.slot.survivesLocks { state.recordUse(of: keyID, of: storeID, at: now, epochSource: epochSource) }
-            return HeldSecret(secret: copy, ticket: key.ticket, timeoutSeconds: key.timeoutSeconds)
+            return HeldSecret(secret: copy, ticket: key.ticket, timeoutSeconds: key.timeoutSeconds, lockEpoch: key.lockEpoch)
         }
     }
 

@@ -13,6 +13,9 @@ struct CopyCheck {
         let storeID: StoreID
         /// The cipher of the copy's state.
         let stateCipher: any StateCipher
+        /// Whether the keybag of the copy is not the one that was stored last.
+        var isKeybagReplaced = false
+        var isPasscodeSet = false
         /// What is wrong with the keys and the structure of the file.
         var problems: [String] = []
         /// How many rows were authenticated.
@@ -21,7 +24,9 @@ struct CopyCheck {
     }
 
     /// Throws the errors of opening the copy, with `isDamage` if a part of it cannot be read.
-    func findings(inCopyAt path: String) throws(KeychainFailure) -> Findings {
+    ///
+    /// `missingChangeCount` is the number of changes that the copy is known to lack, for a copy that is about to replace the newest content.
+    func findings(inCopyAt path: String, missingChangeCount: Int = 0) throws(KeychainFailure) -> Findings {
         let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
         defer { store.close() }
         let structuralCount = try store.integrityProblems().count
@@ -37,6 +42,14 @@ struct CopyCheck {
         let rows = try keychain.verify(underAnyKeybag: !isCurrent)
         if let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.document.encoded) {
             findings.problems.append(problem.description)
+        }
+        findings.isPasscodeSet = keybag.isPasscodeSet
+        if missingChangeCount > 0 {
+            let isNewest = try store.isNewest(
+                except: missingChangeCount, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
+            if !isNewest { findings.problems.append("an older copy of the file was put back: more changes are missing") }
+            findings.isKeybagReplaced = !SQLiteItemStore.isAnchored(
+                keybag.document.encoded, of: store.storeID, with: keybag.stateCipher, in: configuration.keyDirectory)
         }
         findings.itemCount = rows.checkedCount
         findings.damagedItemCount = rows.findings.count + rows.damagedPageRowCount

@@ -13,16 +13,15 @@ package struct RepairReport: Sendable {
     ///
     /// A repair discards them.
     package let unreachableChangeCount: Int
-    /// Whether another program was interrupted while it wrote to the file.
-    ///
-    /// A repair undoes what it wrote.
-    package let hasForeignJournal: Bool
     /// How many rows were authenticated.
     package internal(set) var itemCount = 0
     /// The parts that were altered.
     ///
     /// If there are any, nothing is changed.
     package internal(set) var objections: [String] = []
+    /// Whether the unreachable changes include one of the passcode or the keys, so that the passcode, if there is one, is an earlier one.
+    package internal(set) var isKeybagReplaced = false
+    package internal(set) var isPasscodeSet = false
     /// The path of the original file; nil if nothing was changed.
     package internal(set) var originalPath: String?
 }
@@ -37,10 +36,13 @@ extension LocalKeychain {
     /// - Parameters:
     ///   - applying: Whether to change the file. Otherwise the report describes the changes without making them.
     ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
-    /// - Returns: The findings; nil if no page is refused, and no other program was interrupted while it wrote to the file.
+    ///   - acceptingKeybag: Whether a change of the passcode or the keys may be among the discarded ones.
+    /// - Returns: The findings; nil if no page is refused.
     /// - Throws: `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
     ///   in memory, and the errors of opening the keychain if the protector does not release the device secret.
-    package func repair(applying: Bool, discardingUnreachableChanges: Bool = false) throws(KeychainFailure) -> RepairReport? {
+    package func repair(
+        applying: Bool, discardingUnreachableChanges: Bool = false, acceptingKeybag: Bool = false
+    ) throws(KeychainFailure) -> RepairReport? {
         let configuration = try configuration()
         let path = configuration.storePath
         return try addingContext { () throws(KeychainFailure) in
@@ -52,12 +54,13 @@ extension LocalKeychain {
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: Self.keptFileSuffix("repair")) {
                 copy throws(KeychainFailure) in
                 var report = RepairReport(
-                    pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount,
-                    hasForeignJournal: copy.hasForeignJournal)
+                    pageCount: copy.pageCount, refusedPageCount: copy.refusedPageCount, unreachableChangeCount: copy.unreachableChangeCount)
                 let check = CopyCheck(configuration: configuration, entitlements: entitlements)
                 var findings: CopyCheck.Findings?
                 do throws(KeychainFailure) {
-                    let found = try check.findings(inCopyAt: copy.path)
+                    let found = try check.findings(inCopyAt: copy.path, missingChangeCount: copy.unreachableChangeCount)
+                    report.isKeybagReplaced = found.isKeybagReplaced
+                    report.isPasscodeSet = found.isPasscodeSet
                     report.itemCount = found.itemCount
                     report.objections = found.problems
                     if found.damagedItemCount > 0 {
@@ -71,7 +74,7 @@ extension LocalKeychain {
                 found = report
                 guard applying, report.objections.isEmpty, let findings else { return false }
                 guard report.unreachableChangeCount > 0 else { return true }
-                guard discardingUnreachableChanges else { return false }
+                guard discardingUnreachableChanges, acceptingKeybag || !report.isKeybagReplaced else { return false }
                 // The person has accepted that the discarded changes are missing.
                 try check.makeNewest(copyAt: copy.path, findings)
                 return true

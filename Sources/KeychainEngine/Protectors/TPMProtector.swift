@@ -36,12 +36,12 @@ package struct TPMProtector: DeviceProtector {
         do throws(KeychainFailure) {
             let cipher = try HolderPayloadCipher(sealedDeviceSecret: sealedSecret, storeID: storeID)
             guard let held = try holder.load(.device, for: .use, lockEpoch: .unused) else { return nil }
-            let secret = try cipher.open(held.secret, in: .device, of: Self.anyKeybag)
+            let secret = try cipher.open(held.secret, in: .device, of: Self.anyKeybag, at: .unused)
             guard let secret, secret.byteCount == DeviceSecret.byteCount else {
                 holder.discard(.device, ticket: held.ticket)
                 return nil
             }
-            return HeldSecret(secret: secret, ticket: held.ticket, timeoutSeconds: held.timeoutSeconds)
+            return HeldSecret(secret: secret, ticket: held.ticket, timeoutSeconds: held.timeoutSeconds, lockEpoch: held.lockEpoch)
         } catch {
             return nil
         }
@@ -86,7 +86,7 @@ package struct TPMProtector: DeviceProtector {
     ) {
         do throws(KeychainFailure) {
             let cipher = try HolderPayloadCipher(sealedDeviceSecret: sealedSecret, storeID: storeID)
-            try holder.hold(cipher.seal(secret, in: .device, of: anyKeybag), in: .device, timeoutSeconds: nil, lockEpoch: .unused)
+            try holder.hold(cipher.seal(secret, in: .device, of: anyKeybag, at: .unused), in: .device, timeoutSeconds: nil, lockEpoch: .unused)
         } catch {
             EngineLog.warn("the device secret is not held, so each program asks the TPM: \(error)")
         }

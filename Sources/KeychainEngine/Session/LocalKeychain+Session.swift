@@ -80,7 +80,7 @@ extension LocalKeychain: KeychainSessionProviding {
             else {
                 throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: unlock it first", cause: .locked)
             }
-            let ticket = try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: epoch)
+            let ticket = try holder.hold(held.secret, in: .unlocked, timeoutSeconds: autoLock.seconds, lockEpoch: held.lockEpoch)
             try discardIfOutdated(
                 HeldTickets(holder: holder, tickets: [.unlocked: ticket]), of: opened,
                 generation: opened.keybag.keybagGeneration, lockEpoch: epoch)
@@ -141,7 +141,8 @@ extension LocalKeychain: KeychainSessionProviding {
         do throws(KeychainFailure) {
             for slot in slots {
                 held.tickets[slot] = try holder.hold(
-                    keys.payload(for: slot), in: slot, timeoutSeconds: slot == .unlocked ? autoLock.seconds : nil, lockEpoch: lockEpoch)
+                    keys.payload(for: slot, at: lockEpoch), in: slot, timeoutSeconds: slot == .unlocked ? autoLock.seconds : nil,
+                    lockEpoch: lockEpoch)
             }
         } catch {
             held.discard { _ in true }

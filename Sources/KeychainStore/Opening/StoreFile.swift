@@ -42,8 +42,8 @@ struct StoreFile {
 
     /// Throws if SQLite would use a file beside the store that cannot be the store's own.
     ///
-    /// A store has no rollback journal: SQLite would copy the pages of another program's journal into the store, in a read as well. And
-    /// SQLite waits for a writer if such a name is a FIFO.
+    /// A store has no rollback journal, and the VFS hides one from SQLite. It means that another program was interrupted while it wrote to the
+    /// store. And SQLite would wait for a writer if such a name is a FIFO.
     func requireOwnCompanions() throws(KeychainFailure) {
         for suffix in FileLocation.companionSuffixes {
             let path = location.path + suffix
@@ -53,16 +53,12 @@ struct StoreFile {
             }
             guard suffix != FileLocation.journalSuffix || facts.byteCount == 0 else {
                 throw KeychainFailure(
-                    .notAvailable, "\(path) was left by a program that wrote to the store with a rollback journal; nothing was changed",
-                    path: path, subject: .store, cause: .foreignFile, isDamage: true, remedy: .repair)
+                    .notAvailable,
+                    "\(path) was left by another program that was interrupted while it wrote to the store; nothing was changed. To undo that "
+                        + "write, open the store once with that program, for example sqlite3",
+                    path: path, subject: .store, cause: .foreignFile, isDamage: true)
             }
         }
-    }
-
-    /// Whether a program has left a rollback journal beside the store.
-    var hasForeignJournal: Bool {
-        guard let facts = try? FileStatus(of: location.path + FileLocation.journalSuffix) else { return false }
-        return facts.kind == .regularFile && facts.byteCount > 0
     }
 
     /// Checks the directory of a store, existing or new.

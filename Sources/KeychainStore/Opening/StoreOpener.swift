@@ -68,11 +68,8 @@ struct StoreOpener {
     /// Verifies the checksums of all pages, without SQL: SQLite may not be able to read a damaged file.
     func findDamage() throws(KeychainFailure) -> FileDamage {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else { return FileDamage() }
-        // Without locks, SQLite ignores a journal.
-        let isImmutable = try ImmutableFile(file) != nil
-        let readsWithoutLocks = isImmutable || file.hasForeignJournal
-        if !readsWithoutLocks { try file.requireOwnCompanions() }
-        let connection = try openConnection(file, readsWithoutLocks ? .immutable : .readWrite)
+        try file.requireOwnCompanions()
+        let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
         let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount))
         let isStore = header?.applicationID == StoreSchema.applicationID
         let isExpected = isStore && header?.formatVersion == StoreSchema.formatVersion
@@ -81,8 +78,7 @@ struct StoreOpener {
         if isDamagedStore || header?.formatVersion ?? 0 >= StoreSchema.formatVersion { try connection.enablePageVerification() }
         // Begins a read transaction if possible: it makes SQLite read the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
-        return FileDamage(
-            pages: try connection.damagedPages(), wal: try connection.walDamage(), hasForeignJournal: file.hasForeignJournal)
+        return FileDamage(pages: try connection.damagedPages(), wal: try connection.walDamage())
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {

@@ -70,6 +70,25 @@ enum StoreSchema {
         PRAGMA application_id = \(applicationID);
         PRAGMA user_version = \(formatVersion);
         """
+
+    /// The rows of `sqlite_schema` in a store: type, name, table, and definition, separated by NUL.
+    ///
+    /// SQLite keeps each definition as it was written, with a single space after CREATE TABLE.
+    static let objects: Set<String> = {
+        var objects: Set<String> = []
+        for statement in statements.split(separator: ";") {
+            let definition = statement.drop { $0.isWhitespace }
+            let words = definition.split(maxSplits: 6) { $0 == " " }
+            if definition.hasPrefix("CREATE TABLE ") {
+                let name = words[2].prefix { $0 != "(" }
+                objects.insert("table\0\(name)\0\(name)\0\(definition)")
+            } else if definition.hasPrefix("CREATE ") {
+                let position = words[1] == "UNIQUE" ? 3 : 2
+                objects.insert("index\0\(words[position])\0\(words[position + 2])\0\(definition)")
+            }
+        }
+        return objects
+    }()
 }
 
 /// The statements that are prepared once and run many times on a connection.

@@ -87,15 +87,12 @@ package struct FileDamage: Sendable, Equatable {
     /// The numbers of damaged pages of the database.
     package var pages: [Int64] = []
     package var wal: WALDamage?
-    /// Whether another program has left a rollback journal beside the database.
-    package var hasForeignJournal = false
 
     /// A description for people on one line; nil if nothing is damaged.
     package var description: String? {
         var parts: [String] = []
         if !pages.isEmpty { parts.append("damaged pages of the file: \(pages.map(String.init).joined(separator: ", "))") }
         if let wal { parts.append(wal.description) }
-        if hasForeignJournal { parts.append("another program has left a rollback journal beside the file") }
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 }

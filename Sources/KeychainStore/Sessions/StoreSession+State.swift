@@ -51,6 +51,7 @@ extension StoreSession {
             pending = pendingState
         } else {
             let stored = try storedState(cipher)
+            if let problem = stateGuard?.problem(ofNextStateAfter: stored) { throw SQLiteItemStore.failure(problem) }
             pending = PendingState(original: stored, state: stored)
         }
         change(&pending.state, cipher)
@@ -103,6 +104,20 @@ extension StoreSession {
         defer { statement.reset() }
         guard try statement.step(), !statement.isNull(at: 0) else { return nil }
         return statement.bytes(at: 0)
+    }
+
+    /// Whether the database has exactly the tables and indexes that the store was created with.
+    ///
+    /// A trigger, a generated column, or another constraint can make SQLite drop a change without an error.
+    func hasOwnSchema() throws(KeychainFailure) -> Bool {
+        var found: Set<String> = []
+        var isKnown = true
+        try connection.query("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema") { row in
+            let object = (0..<4).map { row.text(at: $0) }.joined(separator: "\0")
+            isKnown = isKnown && StoreSchema.objects.contains(object)
+            found.insert(object)
+        }
+        return isKnown && found.count == StoreSchema.objects.count
     }
 
     /// Counts the rows and adds up the elements of their tags, in one scan.

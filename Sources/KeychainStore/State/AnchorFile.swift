@@ -120,8 +120,31 @@ final class AnchorFile: Sendable {
 extension SQLiteItemStore {
     /// Returns the greatest change count in the anchors of a directory that belong to this store, whatever its path; 0 if there is none.
     package static func greatestAnchoredChangeCount(of storeID: StoreID, in directory: String) -> UInt64 {
+        newestAnchoredState(of: storeID, in: directory)?.changeCount ?? 0
+    }
+
+    /// Whether a copy of a store is the newest state in the anchors of a directory, or a later one, except for this number of changes.
+    ///
+    /// True if there is no anchor.
+    package func isNewest(
+        except missingChangeCount: Int, with cipher: any StateCipher, anchorsIn directory: String
+    ) throws(KeychainFailure) -> Bool {
+        guard let newest = Self.newestAnchoredState(of: storeID, in: directory) else { return true }
+        guard let count = try changeCount(in: cipher) else { return false }
+        return count + UInt64(missingChangeCount) >= newest.changeCount
+    }
+
+    /// Whether this is the keybag of the newest state in the anchors of a directory; true if there is no anchor.
+    package static func isAnchored(
+        _ keybag: [UInt8], of storeID: StoreID, with cipher: any StateCipher, in directory: String
+    ) -> Bool {
+        guard let newest = newestAnchoredState(of: storeID, in: directory) else { return true }
+        return newest.keybag == cipher.digest(ofKeybag: keybag).leastSignificantWord
+    }
+
+    private static func newestAnchoredState(of storeID: StoreID, in directory: String) -> AnchorRecord.StateName? {
         let names = (try? FileSystem.names(in: directory)) ?? []
         return names.lazy.filter { $0.hasPrefix(storeID.hexadecimal + ".") && $0.hasSuffix(".anchor") }
-            .compactMap { AnchorFile("\(directory)/\($0)", storeID: storeID).read()?.lastState?.changeCount }.max() ?? 0
+            .compactMap { AnchorFile("\(directory)/\($0)", storeID: storeID).read()?.lastState }.max { $0.changeCount < $1.changeCount }
     }
 }

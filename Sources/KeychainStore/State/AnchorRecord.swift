@@ -11,18 +11,30 @@ struct AnchorRecord: Equatable {
     /// The last state whose rows were compared with it, and the files at that moment; nil if none was.
     var verified: Verified?
 
-    /// The change count and the identifier of a state.
+    /// What identifies a state.
     struct StateName: Equatable {
         let changeCount: UInt64
         let id: Identifier128
+        /// The first 64 bits of the keyed digest of the keybag.
+        let keybag: UInt64
 
-        init(changeCount: UInt64, id: Identifier128) {
+        init(changeCount: UInt64, id: Identifier128, keybag: UInt64) {
             self.changeCount = changeCount
             self.id = id
+            self.keybag = keybag
         }
 
         init(_ state: StoreState) {
-            self.init(changeCount: state.changeCount, id: state.id)
+            self.init(changeCount: state.changeCount, id: state.id, keybag: state.keybagDigest.leastSignificantWord)
+        }
+
+        /// Why a store with this state has lost the named one; nil if it may be the same or a later state.
+        func problem(of state: StoreState) -> StateProblem? {
+            if state.changeCount < changeCount {
+                guard changeCount >> 32 == state.changeCount >> 32 else { return .superseded }
+                return .rolledBack(missingChangeCount: changeCount - state.changeCount)
+            }
+            return state.changeCount == changeCount && state.id != id ? .diverged : nil
         }
     }
 
@@ -33,7 +45,7 @@ struct AnchorRecord: Equatable {
 
     private static let magic = Array("KANC".utf8)
     private static let version: UInt8 = 1
-    static let byteCount = 4 + 1 + 16 + 8 + 1 + 24 + 1 + 16 + 2 * FileStamps.Stamp.byteCount + 16
+    static let byteCount = 4 + 1 + 16 + 8 + 1 + 32 + 1 + 16 + 2 * FileStamps.Stamp.byteCount + 16
 
     /// Encodes the record for a file with this inode number.
     func encoded(storeID: StoreID, inode: UInt64) -> [UInt8] {
@@ -46,6 +58,7 @@ struct AnchorRecord: Equatable {
         bytes.append(lastState == nil ? 0 : 1)
         bytes.append(littleEndian: lastState?.changeCount ?? 0)
         bytes.append(lastState?.id ?? zero)
+        bytes.append(littleEndian: lastState?.keybag ?? 0)
         bytes.append(verified == nil ? 0 : 1)
         bytes.append(verified?.stateID ?? zero)
         for stamp in [verified?.files.database, verified?.files.log] { (stamp ?? FileStamps.Stamp.none).append(to: &bytes) }
@@ -65,11 +78,12 @@ struct AnchorRecord: Equatable {
         guard reader.readBytes(4).map(Array.init) == Self.magic, reader.readByte() == Self.version,
             reader.readIdentifier() == storeID, let recordedInode = reader.readUInt64(), inode == nil || recordedInode == inode,
             let hasLast = reader.readByte(), let changeCount = reader.readUInt64(), let lastID = reader.readIdentifier(),
+            let lastKeybag = reader.readUInt64(),
             let hasVerified = reader.readByte(), let verifiedID = reader.readIdentifier(),
             let database = FileStamps.Stamp(&reader), let log = FileStamps.Stamp(&reader),
             let first = reader.readUInt64(), let second = reader.readUInt64(), (first, second) == Self.sums(bytes.dropLast(16))
         else { return nil }
-        lastState = hasLast == 1 ? StateName(changeCount: changeCount, id: lastID) : nil
+        lastState = hasLast == 1 ? StateName(changeCount: changeCount, id: lastID, keybag: lastKeybag) : nil
         verified = hasVerified == 1 ? Verified(stateID: verifiedID, files: FileStamps(database: database, log: log)) : nil
     }
 
@@ -96,6 +110,9 @@ struct AnchorRecord: Equatable {
 struct FileStamps: Equatable {
     let database: Stamp
     let log: Stamp
+
+    /// The stamps of files that cannot be examined.
+    static let unknown = FileStamps(database: .none, log: .none)
 
     struct Stamp: Equatable {
         var device: UInt64 = 0

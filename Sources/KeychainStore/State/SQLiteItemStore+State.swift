@@ -98,13 +98,18 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Whether this keybag is the one that was stored last; false if the state is not authentic.
+    /// Whether this keybag is the one that was stored last, as far as the state and the anchors show; false if the state is not authentic.
     package func isStoredLast(_ keybag: [UInt8]) throws(KeychainFailure) -> Bool {
-        guard let cipher = stateGuard?.cipher else { return false }
+        guard let stateGuard else { return false }
         return try withReader { session throws(KeychainFailure) in
             try session.beginReadTransaction()
-            guard let state = try? session.storedState(cipher) else { return false }
-            return cipher.digest(ofKeybag: keybag) == state.keybagDigest
+            guard let state = try? session.storedState(stateGuard.cipher) else { return false }
+            let digest = stateGuard.cipher.digest(ofKeybag: keybag)
+            // An older file has an older state, which does not show a keybag that was stored after it.
+            return digest == state.keybagDigest
+                && stateGuard.reload().compactMap(\.lastState).allSatisfy {
+                    $0.changeCount <= state.changeCount || $0.keybag == digest.leastSignificantWord
+                }
         }
     }
 
@@ -146,12 +151,13 @@ extension StoreSession {
     /// Otherwise a program that removes rows would only have to damage one page, and the removed items would be reported as missing. After a
     /// change, which may have replaced the damaged row, the rows are compared again.
     func requireComparedRows() throws(KeychainFailure) {
-        guard let stateGuard, let damagedID = stateGuard.damagedStateID else { return }
-        let state = if let pendingState { pendingState.state } else { try storedState(stateGuard.cipher) }
-        if pendingState != nil || state.id != damagedID {
+        guard let stateGuard, let damagedFiles = stateGuard.damagedFiles else { return }
+        let files = FileStamps(of: file.location) ?? .unknown
+        if pendingState != nil || files != damagedFiles || files == .unknown {
+            let state = if let pendingState { pendingState.state } else { try storedState(stateGuard.cipher) }
             let isSound = try StateComparison(stateGuard, self).hasSoundRows(of: state)
             // A pending change may be rolled back.
-            if pendingState == nil { stateGuard.damagedStateID = isSound ? nil : state.id }
+            if pendingState == nil { stateGuard.damagedFiles = isSound ? nil : files }
             if isSound { return }
         }
         throw KeychainFailure(
@@ -186,11 +192,12 @@ private struct StateComparison {
         let isKeybagKnown = try Self.isKeybag(keybag, theOneOf: state, session, stateGuard.cipher)
         let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
         let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
+        if !isVerified, try !session.hasOwnSchema() { return .schemaAltered }
         var rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
         // A commit after the anchor was written explains other stamps. Otherwise another program has changed the files.
         let isCommitted = anchored.first?.lastState.map { $0.changeCount < state.changeCount } ?? false
         if !isVerified, readingAllRows || !isCommitted, case .same = rows, state.rowCount > 0, try !isSound() { rows = .unreadable }
-        stateGuard.damagedStateID = rows.isUnreadable ? state.id : nil
+        stateGuard.damagedFiles = rows.isUnreadable ? before ?? .unknown : nil
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
@@ -226,15 +233,10 @@ private struct StateComparison {
     private func historyProblem(
         _ state: StoreState, _ anchored: AnchorRecord, _ files: FileStamps?
     ) -> StateProblem? {
-        guard let last = anchored.lastState else { return nil }
-        if state.changeCount < last.changeCount {
-            guard last.changeCount >> 32 == state.changeCount >> 32 else { return .superseded }
-            let missing = last.changeCount - state.changeCount
-            let isLogGone = anchored.verified.map { $0.files.database == files?.database && !$0.files.hasEmptyLog } ?? false
-            return isLogGone && files?.hasEmptyLog == true
-                ? .logRemoved(missingChangeCount: missing) : .rolledBack(missingChangeCount: missing)
-        }
-        return state.changeCount == last.changeCount && state.id != last.id ? .diverged : nil
+        guard let problem = anchored.lastState?.problem(of: state) else { return nil }
+        guard case .rolledBack(let missing) = problem else { return problem }
+        let isLogGone = anchored.verified.map { $0.files.database == files?.database && !$0.files.hasEmptyLog } ?? false
+        return isLogGone && files?.hasEmptyLog == true ? .logRemoved(missingChangeCount: missing) : problem
     }
 
     /// Compares the rows and the keybag with the stored state.
@@ -242,6 +244,7 @@ private struct StateComparison {
         in session: StoreSession, _ cipher: any StateCipher, using keybag: [UInt8]
     ) throws(KeychainFailure) -> StateProblem? {
         try session.beginReadTransaction()
+        guard try session.hasOwnSchema() else { return .schemaAltered }
         let state = try session.storedState(cipher)
         if case .different(let problem) = try compareRows(of: state, session, cipher) { return problem }
         return try isKeybag(keybag, theOneOf: state, session, cipher) ? nil : .keybagReplaced

@@ -19,19 +19,19 @@ final class StateGuard: Sendable {
     ///
     /// Another file in its place has to be compared first.
     let database: FileStatus.Identity
-    /// The state of which damage prevented the comparison with the rows, or whose rows were not all intact; nil if there is none.
+    /// The files when damage prevented the last comparison of the rows, or not all rows were found intact; nil if neither was so.
     ///
     /// Then rows may be missing, so a search without a result does not prove that there is no such row.
-    var damagedStateID: Identifier128? {
-        get { hasDamagedState.load(ordering: .relaxed) ? damagedState.withLock { $0 } : nil }
+    var damagedFiles: FileStamps? {
+        get { hasDamagedFiles.load(ordering: .relaxed) ? damaged.withLock { $0 } : nil }
         set {
-            damagedState.withLock { $0 = newValue }
-            hasDamagedState.store(newValue != nil, ordering: .relaxed)
+            damaged.withLock { $0 = newValue }
+            hasDamagedFiles.store(newValue != nil, ordering: .relaxed)
         }
     }
-    private let damagedState = Mutex<Identifier128?>(nil)
+    private let damaged = Mutex<FileStamps?>(nil)
     /// Spares each search without a result the lock.
-    private let hasDamagedState = Atomic(false)
+    private let hasDamagedFiles = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: Mutex<[AnchorRecord]>
 
@@ -58,6 +58,15 @@ final class StateGuard: Sendable {
     func verifiedStateID(of files: FileStamps) -> Identifier128? {
         if let known = known.withLock({ $0.first { $0.verified?.files == files } }) { return known.verified?.stateID }
         return reload().first { $0.verified?.files == files }?.verified?.stateID
+    }
+
+    /// Why this state must not be continued by another; nil if it may.
+    ///
+    /// Another program has put an older state back while this process had the store open. One write later, the anchors would not show that.
+    func problem(ofNextStateAfter state: StoreState) -> StateProblem? {
+        known.withLock { known in
+            known.lazy.compactMap { $0.lastState.flatMap { $0.problem(of: state) } }.first
+        }
     }
 
     /// Records what is known of the files now.

@@ -35,7 +35,7 @@ struct RepairCommand: ParsableCommand {
     @Flag(help: "Accept the content of an older or altered file.")
     var acceptContent = false
 
-    @Flag(help: "With --accept-content: also accept older keys, with the passcode of that time.")
+    @Flag(help: "With another of these options: also accept older keys, with the passcode of that time.")
     var acceptKeybag = false
 
     func run() throws {
@@ -50,10 +50,12 @@ struct RepairCommand: ParsableCommand {
                 .damaged, "the latest changes cannot be read; nothing was changed",
                 advice: "Restore an intact copy of the files, or add --without-unreachable to discard these changes.")
         }
+        if found.isKeybagReplaced { try requireKeybagAccepted() }
         let change = withoutUnreachable ? "Discard the unreadable changes" : "Write new checksums for the pages"
         try Confirmation.require(
             "\(change), and keep the original file?", isGiven: yes, "repair", otherwise: "the keychain was not repaired")
-        let done = try Self.report(session, applying: true, discardingUnreachableChanges: withoutUnreachable)
+        let done = try Self.report(
+            session, applying: true, discardingUnreachableChanges: withoutUnreachable, acceptingKeybag: acceptKeybag)
         guard let path = done?.originalPath else {
             throw CommandFailure(
                 .unavailable, "the keychain changed during the repair and was not repaired", advice: "Run the command again.")
@@ -80,19 +82,23 @@ struct RepairCommand: ParsableCommand {
         }
         try StandardOutput.writeLine(report.isPasscodeSet ? "The file has a passcode." : "The file has no passcode.")
         if report.isKeybagReplaced {
-            try StandardOutput.writeLine("The keys in the file, and its passcode, are from before the last change, or its record is gone.")
-            guard acceptKeybag else {
-                throw CommandFailure(
-                    .damaged, "the keys in the file are not the latest ones; nothing was changed",
-                    advice: "Put the newest copy of the file back. If there is none and you trust this one, add --accept-keybag; "
-                        + "then set a new passcode.")
-            }
+            try requireKeybagAccepted()
         }
         try Confirmation.require(
             "Accept this content? What is missing stays missing.", isGiven: yes, "acceptance", otherwise: "the content was not accepted")
         _ = try Self.content(session, applying: true, acceptingKeybag: acceptKeybag)
         try StandardOutput.write(
             ["Accepted the content. Check it with `valet verify`."], afterAction: "the content was accepted")
+    }
+
+    private func requireKeybagAccepted() throws {
+        try StandardOutput.writeLine("The keys in the file, and its passcode, are from before the last change, or its record is gone.")
+        guard acceptKeybag else {
+            throw CommandFailure(
+                .damaged, "the keys in the file are not the latest ones; nothing was changed",
+                advice: "Put the newest copy of the file back. If there is none and you trust this one, add --accept-keybag; "
+                    + "then set a new passcode.")
+        }
     }
 
     private static func content(
@@ -109,11 +115,12 @@ struct RepairCommand: ParsableCommand {
     }
 
     private static func report(
-        _ session: CommandSession, applying: Bool, discardingUnreachableChanges: Bool = false
+        _ session: CommandSession, applying: Bool, discardingUnreachableChanges: Bool = false, acceptingKeybag: Bool = false
     ) throws -> RepairReport? {
         do {
             return try session.perform {
-                try session.keychain.repair(applying: applying, discardingUnreachableChanges: discardingUnreachableChanges)
+                try session.keychain.repair(
+                    applying: applying, discardingUnreachableChanges: discardingUnreachableChanges, acceptingKeybag: acceptingKeybag)
             }
         } catch {
             guard error.status == .notFound else { throw error }
@@ -125,10 +132,6 @@ struct RepairCommand: ParsableCommand {
         if report.refusedPageCount > 0 {
             try StandardOutput.writeLine(
                 "\(report.refusedPageCount) of \(report.pageCount) pages of the keychain file have wrong checksums.")
-        }
-        if report.hasForeignJournal {
-            try StandardOutput.writeLine(
-                "Another program was interrupted while it wrote to the keychain file; a repair undoes what it wrote.")
         }
         let unreachable = report.unreachableChangeCount
         if unreachable > 0 {

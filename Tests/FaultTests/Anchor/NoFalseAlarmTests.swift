@@ -113,7 +113,9 @@ struct NoFalseAlarmTests {
             guard let path = run.backups.randomElement(using: &run.random) else { return }
             _ = try keychain.restoreBackup(atPath: path, password: Passcode(text: "a password"), dryRun: false)
         case .damageAndReplace:
-            guard let account = run.accounts.last else { return }
+            run.number += 1
+            let account = "damaged \(run.number)"
+            try keychain.addItem(account, "lost")
             // The tag stays, so the state does not notice: the row itself is damaged.
             try RawDatabase(run.home + "/keychain.db").execute(
                 "UPDATE items SET sealed_attributes = zeroblob(length(sealed_attributes)) WHERE number = (SELECT max(number) FROM items)")

@@ -40,8 +40,9 @@ struct TamperedHome {
 
     func removeLog() throws { try FileManager.default.removeItem(atPath: log) }
 
+    /// Runs SQL; tables of `side` are in another file.
     func edit(_ sql: String) throws {
-        try inLaterTick { try RawDatabase(database).execute(sql) }
+        try inLaterTick { try RawDatabase(database).execute("ATTACH '\(home)/side' AS side; \(sql)") }
     }
 
     /// Runs `change`, and changes the metadata of the database until its change time differs from the one before.
@@ -85,6 +86,16 @@ struct TamperedHome {
         }
     }
 
+    func contains(_ number: Int, _ keychain: LocalKeychain) throws(KeychainFailure) -> Bool {
+        do throws(KeychainFailure) {
+            _ = try keychain.secret(of: "account \(number)")
+            return true
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            return false
+        }
+    }
+
     /// Accepts the content, and expects that the keychain can be used from then on.
     func accept(keybag: Bool = false) throws {
         let keychain = LocalKeychain(home: home)
@@ -102,7 +113,7 @@ struct TamperedHome {
 
 @Suite("Files changed by other programs are noticed when the keychain is opened", .blocking)
 struct TamperingTests {
-    private func withHome(_ body: (TamperedHome) throws -> Void) throws {
+    private func withHome<Result>(_ body: (TamperedHome) throws -> Result) throws -> Result {
         try withTemporaryDirectory { directory in try body(TamperedHome(home: directory + "/home")) }
     }
 
@@ -174,14 +185,13 @@ struct TamperingTests {
     func rowsRemoved() throws {
         try withHome { home in
             try home.add(1...4)
-            try home.edit("CREATE TABLE held AS SELECT * FROM items WHERE number = 4")
+            try home.edit("CREATE TABLE side.rows AS SELECT * FROM items WHERE number = 4")
             #expect(try home.problem() == nil)
             try home.use { try $0.deleteItem("account 4") }
-            try home.edit("INSERT INTO items SELECT * FROM held")
+            try home.edit("INSERT INTO items SELECT * FROM side.rows")
             #expect(try home.problem() == .rowsChanged(count: 4, expectedCount: 3))
             try home.edit("DELETE FROM items WHERE number IN (2, 3, 4)")
             #expect(try home.problem() == .rowsChanged(count: 1, expectedCount: 3))
-            try home.edit("DROP TABLE held")
             try home.accept()
         }
     }
@@ -190,7 +200,7 @@ struct TamperingTests {
     func olderRow() throws {
         try withHome { home in
             try home.add(1...3)
-            try home.edit("CREATE TABLE held AS SELECT * FROM items WHERE number = 2")
+            try home.edit("CREATE TABLE side.held AS SELECT * FROM items WHERE number = 2")
             try home.use { try $0.updateItem("account 2", to: "a new secret") }
             let columns = ["revision", "wrapped_item_key", "tag", "sealed_attributes", "sealed_secret"]
             let assignments = columns.map { "\($0) = (SELECT \($0) FROM held)" }.joined(separator: ", ")
@@ -283,7 +293,7 @@ struct TamperingTests {
             let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
             let home = TamperedHome(home: directory)
             try keychain.addItem("account 1", "secret 1")
-            try home.edit("CREATE TABLE held AS SELECT bytes, (SELECT keybag_generation FROM meta) AS generation FROM keybag")
+            try home.edit("CREATE TABLE side.held AS SELECT bytes, (SELECT keybag_generation FROM meta) AS generation FROM keybag")
             try keychain.set("swordfish")
             try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); \(otherCopy)")
             if changesGeneration { try home.edit("UPDATE meta SET keybag_generation = (SELECT generation FROM held)") }
@@ -291,7 +301,7 @@ struct TamperingTests {
             #expect(try home.problem() == .keybagReplaced)
             #expect(try LocalKeychain(home: directory).repair(applying: true)?.originalPath == nil)
             let snapshot = directory + "/snapshot"
-            for suffix in ["", "-wal"] {
+            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: home.database + suffix) {
                 try Data(contentsOf: URL(filePath: home.database + suffix)).write(to: URL(filePath: snapshot + suffix))
             }
             #expect(throws: KeychainFailure.self) { try LocalKeychain(home: directory).restoreSnapshot(fromPath: snapshot, applying: true) }
@@ -311,7 +321,7 @@ struct TamperingTests {
             let home = TamperedHome(home: directory)
             try keychain.addItem("account 1", "secret 1")
             let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
-            try home.edit("CREATE TABLE held AS SELECT bytes FROM keybag")
+            try home.edit("CREATE TABLE side.held AS SELECT bytes FROM keybag")
             try keychain.set("swordfish")
             try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); DELETE FROM keybag_copy; DROP TABLE held")
             let failure = #expect(throws: KeychainFailure.self) {
@@ -349,7 +359,7 @@ struct TamperingTests {
     func stateAltered(_ value: String) throws {
         try withHome { home in
             try home.add(1...1)
-            try home.edit("CREATE TABLE held AS SELECT state FROM meta")
+            try home.edit("CREATE TABLE side.held AS SELECT state FROM meta")
             try home.add(2...2)
             try home.edit("UPDATE meta SET state = \(value); DROP TABLE held")
             #expect(try home.problem() == (value.contains("held") ? .mixed : .unauthentic))
@@ -380,6 +390,118 @@ struct TamperingTests {
                 let failure = #expect(throws: KeychainFailure.self) { try operation() }
                 #expect(failure?.status == .notAvailable && failure?.isDamage == true)
             }
+        }
+    }
+
+    @Test(
+        "An altered definition of a table is noticed",
+        arguments: [
+            "CREATE TRIGGER dropped BEFORE INSERT ON items BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW other AS SELECT 1",
+            "DROP INDEX items_account", "CREATE TABLE another (a)", "ALTER TABLE meta ADD COLUMN another INTEGER",
+        ])
+    func schemaAltered(_ sql: String) throws {
+        try withHome { home in
+            try home.add(1...1)
+            try home.edit(sql)
+            #expect(try home.problem() == .schemaAltered)
+            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).acceptContent(applying: true) }
+            #expect(failure?.cause == .unexpectedState(.schemaAltered))
+        }
+    }
+
+    /// One write later, the anchor would count the changes of the older content.
+    @Test("If a program puts older rows and their state back beside a running process, the next write of that process is refused")
+    func rolledBackBesideProcess() throws {
+        try withHome { home in
+            let keychain = LocalKeychain(home: home.home)
+            try keychain.addItem("account 1", "secret 1")
+            try home.edit("CREATE TABLE side.rows AS SELECT * FROM items; CREATE TABLE side.meta AS SELECT * FROM meta")
+            try keychain.addItem("account 2", "secret 2")
+            try home.edit(
+                """
+                DELETE FROM items; INSERT INTO items SELECT * FROM side.rows;
+                UPDATE meta SET state = (SELECT state FROM side.meta)
+                """)
+            for _ in 1...3 {
+                let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("account 3", "secret 3") }
+                #expect(failure?.cause == .unexpectedState(.rolledBack(missingChangeCount: 1)))
+            }
+            #expect(try home.problem() == .rolledBack(missingChangeCount: 1))
+            #expect(try LocalKeychain(home: home.home).acceptContent(applying: false)?.isKeybagReplaced == false)
+        }
+    }
+
+    /// The -wal file of a killed process is not part of the snapshot, and SQLite would apply it to the restored file.
+    @Test(
+        "A restoration that is killed leaves the original, a refusal, or the snapshot, and can be repeated", .requiresStrace,
+        arguments: Scale.pick(["unlink"], full: ["link", "unlink", "rename", "fdatasync", "fsync"]))
+    func interruptedRestoration(systemCall: String) throws {
+        var outcomes: Set<String> = []
+        for position in 1...40 {
+            let isKilled = try withHome { home in
+                try home.add(1...30)
+                try home.use { try $0.snapshot(toPath: home.home + "/snapshot", replacing: false) }
+                try home.use { keychain in for number in 1...25 { try keychain.deleteItem("account \(number)") } }
+                try home.add(41...60)
+                try home.addInKilledProcess(from: 1, count: 4)
+                // With a reader, closing another connection leaves the -wal file.
+                let reader = LocalKeychain(home: home.home)
+                #expect(try home.contains(50, reader))
+                defer { withExtendedLifetime(reader) {} }
+                let restore = [try BuiltProgram.path(of: "valet"), "backup", "restore-snapshot", home.home + "/snapshot", "--yes"]
+                let environment = ["KEYCHAIN_HOME": home.home, "KEYCHAIN_PINENTRY": ""]
+                let kill = ["-f", "-o", "/dev/null", "-e", "trace=\(systemCall)", "-e", "inject=\(systemCall):signal=KILL:when=\(position)"]
+                let run = try ChildProcess.run("strace", kill + restore, environment: environment)
+                do throws(KeychainFailure) {
+                    let keychain = LocalKeychain(home: home.home)
+                    let isSnapshot = try home.contains(1, keychain)
+                    #expect(try home.contains(50, keychain) == !isSnapshot, "\(systemCall) \(position)")
+                    outcomes.insert(isSnapshot ? "snapshot" : "original")
+                } catch {
+                    guard case .unexpectedState? = error.cause else { throw error }
+                    outcomes.insert("refusal")
+                }
+                guard run.ending != .exited(0) else { return false }
+                let again = try ChildProcess.run(restore[0], Array(restore.dropFirst()), environment: environment)
+                #expect(again.ending == .exited(0), "\(again.output)")
+                let keychain = LocalKeychain(home: home.home)
+                #expect(try home.contains(1, keychain) && !home.contains(50, keychain))
+                #expect(try keychain.verify(purgingQuarantine: false).isSound)
+                return true
+            }
+            if !isKilled { break }
+        }
+        #expect(outcomes.contains("snapshot"))
+    }
+
+    @Test("An older file whose -wal file was damaged is not repaired as one that lost only the unreachable changes")
+    func olderFileWithDamagedLog() throws {
+        try withHome { home in
+            try home.add(1...3)
+            try home.addInKilledProcess(from: 1, count: 6)
+            for path in [home.database, home.log] { try home.copy(path, to: path + ".old") }
+            try home.add(11...18)
+            var log = try Data(contentsOf: URL(filePath: home.log + ".old"))
+            log[32 + 4_120 * (log.count / 4_120 / 2) + 124] ^= 1
+            try home.copy(home.database + ".old", to: home.database)
+            try log.write(to: URL(filePath: home.log))
+            let report = try LocalKeychain(home: home.home).repair(applying: true, discardingUnreachableChanges: true, acceptingKeybag: true)
+            #expect(report?.objections.isEmpty == false && report?.originalPath == nil)
+        }
+    }
+
+    @Test("A whole file from before a change of the passcode is accepted only together with its keys")
+    func olderFileWithOlderKeybag() throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            try LocalKeychain.withCheapPasscode(home: directory).addItem("account 1", "secret 1")
+            try home.copy(home.database, to: directory + "/old")
+            try LocalKeychain.withCheapPasscode(home: directory).set("swordfish")
+            try home.copy(directory + "/old", to: home.database)
+            #expect(try home.problem() != nil)
+            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: directory).acceptContent(applying: true) }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+            try home.accept(keybag: true)
         }
     }
 

@@ -54,33 +54,6 @@ struct RepairTests {
         }
     }
 
-    @Test("After another program was interrupted while it wrote, the repair undoes what it wrote, and no read does")
-    func foreignJournal() throws {
-        try withTemporaryDirectory(inMemory: true) { home in
-            do {
-                let keychain = LocalKeychain(home: home)
-                for account in Self.accounts { try keychain.addItem(account, "secret of \(account)") }
-            }
-            // With a small cache, SQLite writes changed pages before the transaction ends.
-            let files = [home + Self.path, home + Self.path + "-journal"]
-            let database = try RawDatabase(files[0])
-            try database.execute("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN")
-            try database.execute("UPDATE items SET sealed_secret = zeroblob(9000)")
-            let interrupted = try files.map { try Data(contentsOf: URL(filePath: $0)) }
-            try database.execute("ROLLBACK")
-            for (path, bytes) in zip(files, interrupted) {
-                #expect(FileManager.default.createFile(atPath: path, contents: bytes, attributes: [.posixPermissions: 0o600]))
-            }
-            let before = try FileSnapshot(of: home)
-            let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home).secret(of: "account 1") }
-            #expect(failure?.path == files[1] && failure?.isDamage == true)
-            #expect(try FileSnapshot(of: home) == before)
-            let report = try #require(try LocalKeychain(home: home).repair(applying: true))
-            #expect(report.hasForeignJournal && report.objections == [] && report.originalPath != nil)
-            try Self.expectAll(home)
-        }
-    }
-
     @Test("With a flipped bit, the repair changes nothing unless the bit is in unused space")
     func flippedBits() throws {
         try withTemporaryDirectory(inMemory: true) { directory in

@@ -90,6 +90,22 @@ struct KeyringOnlyTests {
         }
     }
 
+    /// The lock epoch beside the payload is not secret.
+    @Test("It does not undo a lock by putting a payload back with the new lock epoch", arguments: [LockExtent.whenUnlocked, .everything])
+    func replayed(_ extent: LockExtent) throws {
+        try withLocalKeychain(holder: .kernelKeyring) { keychain, home in
+            try keychain.set(Self.passcode)
+            let opened = try OpenedStore(home: home)
+            let payload = try #require(try opened.heldPayload(.unlocked))
+            try keychain.lock(extent)
+            let secret = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
+            try opened.holder(.kernelKeyring).forKeybag(opened.keybag.identity)
+                .hold(secret, in: .unlocked, timeoutSeconds: nil, lockEpoch: opened.store.lockEpoch())
+            #expect(try keychain.sessionStatus().state != .unlocked)
+            #expect(try LocalKeychain.withCheapPasscode(home: home, holder: .kernelKeyring).sessionStatus().state != .unlocked)
+        }
+    }
+
     @Test("With a keychain of its own and another device secret, it opens nothing that it finds")
     func otherDeviceSecret() throws {
         try withLocalKeychain(holder: .kernelKeyring) { keychain, home in

@@ -56,14 +56,14 @@ final class OpenedStore: Sendable {
     func openedPayload(_ payload: [UInt8], in slot: KeyHolderSlot) throws -> [UInt8]? {
         // Here and below: the bytes are copied within the closure.
         let sealed = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
-        guard let opened = try keybag.payloadCipher.open(sealed, in: slot, of: keybag.identity) else { return nil }
+        guard let opened = try keybag.payloadCipher.open(sealed, in: slot, of: keybag.identity, at: store.lockEpoch()) else { return nil }
         return unsafe opened.withBytes { unsafe Array($0) }
     }
 
     /// Seals a payload as a process can that has the device secret.
     func sealedPayload(_ content: [UInt8], in slot: KeyHolderSlot, of identity: KeybagIdentity) throws -> [UInt8] {
         let secret = try unsafe SecretBytes(byteCount: content.count) { unsafe $0.copyBytes(from: content) }
-        let sealed = try keybag.payloadCipher.seal(secret, in: slot, of: identity)
+        let sealed = try keybag.payloadCipher.seal(secret, in: slot, of: identity, at: store.lockEpoch())
         return unsafe sealed.withBytes { unsafe Array($0) }
     }
 
@@ -77,7 +77,7 @@ final class OpenedStore: Sendable {
 
     /// Returns the payload that a key holder stores while the keychain is unlocked.
     func payload(for slot: KeyHolderSlot, _ passcode: String) throws -> [UInt8] {
-        let payload = try unlockedKeys(passcode).payload(for: slot)
+        let payload = try unlockedKeys(passcode).payload(for: slot, at: store.lockEpoch())
         // The bytes are copied within the closure.
         return unsafe payload.withBytes { unsafe Array($0) }
     }

@@ -51,7 +51,7 @@ final class PasscodeStore: Sendable {
     func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys, timeoutSeconds: UInt32? = nil) throws {
         let keys = try unlockedKeys()
         for slot in slots {
-            _ = try holder.hold(keys.payload(for: slot), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: Self.lockEpoch)
+            _ = try holder.hold(keys.payload(for: slot, at: Self.lockEpoch), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: Self.lockEpoch)
         }
     }
 }
@@ -118,6 +118,7 @@ final class SampleHolder: KeyHolder {
         var bytes: [UInt8]
         var ticket: UInt64
         var timeoutSeconds: UInt32?
+        var lockEpoch: LockEpoch
     }
 
     private struct State {
@@ -145,10 +146,12 @@ final class SampleHolder: KeyHolder {
     }
 
     /// Stores bytes that need not be a valid payload.
-    func put(_ bytes: [UInt8]?, in slot: KeyHolderSlot, timeoutSeconds: UInt32? = nil) {
+    func put(_ bytes: [UInt8]?, in slot: KeyHolderSlot, timeoutSeconds: UInt32? = nil, lockEpoch: LockEpoch = .unused) {
         state.withLock { state in
             state.lastTicket += 1
-            state.contents[slot] = bytes.map { Content(bytes: $0, ticket: state.lastTicket, timeoutSeconds: timeoutSeconds) }
+            state.contents[slot] = bytes.map {
+                Content(bytes: $0, ticket: state.lastTicket, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
+            }
         }
     }
 
@@ -168,13 +171,14 @@ final class SampleHolder: KeyHolder {
         guard let content else { return nil }
         // The bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: content.bytes.count) { unsafe $0.copyBytes(from: content.bytes) }
-        return HeldSecret(secret: secret, ticket: content.ticket, timeoutSeconds: content.timeoutSeconds)
+        return HeldSecret(
+            secret: secret, ticket: content.ticket, timeoutSeconds: content.timeoutSeconds, lockEpoch: content.lockEpoch)
     }
 
     func hold(
         _ secret: borrowing SecretBytes, in slot: KeyHolderSlot, timeoutSeconds: UInt32?, lockEpoch: LockEpoch
     ) throws(KeychainFailure) -> UInt64 {
-        put(secret.copiedBytes(), in: slot, timeoutSeconds: timeoutSeconds)
+        put(secret.copiedBytes(), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: lockEpoch)
         return state.withLock { $0.lastTicket }
     }
 
@@ -196,20 +200,23 @@ final class SampleHolder: KeyHolder {
 
 extension HolderPayloadCipher {
     /// The content of a payload; nil if it does not open.
-    func openedBytes(_ payload: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity) throws -> [UInt8]? {
+    func openedBytes(
+        _ payload: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity, at lockEpoch: LockEpoch = .unused
+    ) throws -> [UInt8]? {
         // Here and below: the region has the size of the bytes.
         let sealed = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
-        guard let opened = try open(sealed, in: slot, of: keybag) else { return nil }
+        guard let opened = try open(sealed, in: slot, of: keybag, at: lockEpoch) else { return nil }
         return opened.copiedBytes()
     }
 
     /// The payload of a secret.
     func sealedBytes(
-        _ bytes: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity, nonce: ArraySlice<UInt8>? = nil
+        _ bytes: [UInt8], in slot: KeyHolderSlot, of keybag: KeybagIdentity, at lockEpoch: LockEpoch = .unused,
+        nonce: ArraySlice<UInt8>? = nil
     ) throws -> [UInt8] {
         let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
-        guard let nonce else { return try seal(secret, in: slot, of: keybag).copiedBytes() }
-        return try seal(secret, in: slot, of: keybag, nonce: Array(nonce)).copiedBytes()
+        guard let nonce else { return try seal(secret, in: slot, of: keybag, at: lockEpoch).copiedBytes() }
+        return try seal(secret, in: slot, of: keybag, at: lockEpoch, nonce: Array(nonce)).copiedBytes()
     }
 }
 

@@ -40,7 +40,7 @@ struct BrokenKeyHolder: KeyHolder {
         let ticket = fault == .reusesTicket ? 1 : held.ticket
         // The bytes are copied within the closure.
         let secret = try unsafe held.secret.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }
-        return HeldSecret(secret: secret, ticket: ticket, timeoutSeconds: timeoutSeconds)
+        return HeldSecret(secret: secret, ticket: ticket, timeoutSeconds: timeoutSeconds, lockEpoch: held.lockEpoch)
     }
 
     func hold(

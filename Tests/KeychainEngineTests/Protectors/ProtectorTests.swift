@@ -218,7 +218,7 @@ struct ChipProtectorTests {
         let cipher = try HolderPayloadCipher(sealedDeviceSecret: record.sealedDeviceSecret(), storeID: id)
         // Here and below: the bytes are copied within the closure.
         let secret = try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) }
-        let payload = try cipher.seal(secret, in: .device, of: KeybagIdentity(generation: 0))
+        let payload = try cipher.seal(secret, in: .device, of: KeybagIdentity(generation: 0), at: .unused)
         return unsafe payload.withBytes { unsafe Array($0) }
     }
 
@@ -253,7 +253,7 @@ struct ChipProtectorTests {
             let other = try home.chip.seal(secret, authorization: .none)
             let sealedPayload = try unsafe SecretBytes(byteCount: payload.count) { unsafe $0.copyBytes(from: payload) }
             let opened = try HolderPayloadCipher(sealedDeviceSecret: other, storeID: id)
-                .open(sealedPayload, in: .device, of: KeybagIdentity(generation: 0))
+                .open(sealedPayload, in: .device, of: KeybagIdentity(generation: 0), at: .unused)
             let isOpened =
                 switch consume opened {
                 case .none: false
