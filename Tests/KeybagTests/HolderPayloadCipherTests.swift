@@ -49,10 +49,14 @@ struct HolderPayloadCipherTests {
         let cipher = try Self.cipher(slot)
         let payload = vector.payload.bytes
         #expect(try cipher.openedBytes(payload, in: slot, of: vector.keybag, at: vector.lockEpoch) == vector.secret.bytes)
-        #expect(try cipher.sealedBytes(vector.secret.bytes, in: slot, of: vector.keybag, at: vector.lockEpoch, nonce: payload[1..<13]) == payload)
+        let sealed = try cipher.sealedBytes(
+            vector.secret.bytes, in: slot, of: vector.keybag, at: vector.lockEpoch, nonce: payload[1..<13])
+        #expect(sealed == payload)
     }
 
-    @Test("With any byte altered, in another slot, or of another keybag, lock epoch, store, or device secret, nothing opens", arguments: cases)
+    @Test(
+        "With any byte altered, in another slot, or of another keybag, lock epoch, store, or device secret, nothing opens", arguments: cases
+    )
     func bound(_ vector: Case) throws {
         let slot = try #require(KeyHolderSlot(rawValue: vector.slot))
         let cipher = try Self.cipher(slot)
@@ -63,7 +67,8 @@ struct HolderPayloadCipherTests {
             #expect(try cipher.openedBytes(altered, in: slot, of: vector.keybag, at: vector.lockEpoch) == nil, "byte \(index)")
         }
         for count in 1..<good.count {
-            #expect(try cipher.openedBytes(Array(good.prefix(count)), in: slot, of: vector.keybag, at: vector.lockEpoch) == nil, "\(count) bytes")
+            let cut = Array(good.prefix(count))
+            #expect(try cipher.openedBytes(cut, in: slot, of: vector.keybag, at: vector.lockEpoch) == nil, "\(count) bytes")
         }
         for other in KeyHolderSlot.allCases where other != slot {
             #expect(try cipher.openedBytes(good, in: other, of: vector.keybag, at: vector.lockEpoch) == nil)

@@ -67,7 +67,9 @@ struct FileRuleTests {
         return Data(bytes)
     }
 
-    /// The check before opening can come too early. The planted fault: SQLite without the VFS deletes the file.
+    /// The check before opening can come too early.
+    ///
+    /// The planted fault: SQLite without the VFS deletes the file.
     @Test("The VFS hides a rollback journal from SQLite", arguments: [true, false])
     func hiddenJournal(usesVFS: Bool) throws {
         #expect(try directory.create() == .created)

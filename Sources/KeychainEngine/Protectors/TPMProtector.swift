@@ -86,7 +86,8 @@ package struct TPMProtector: DeviceProtector {
     ) {
         do throws(KeychainFailure) {
             let cipher = try HolderPayloadCipher(sealedDeviceSecret: sealedSecret, storeID: storeID)
-            try holder.hold(cipher.seal(secret, in: .device, of: anyKeybag, at: .unused), in: .device, timeoutSeconds: nil, lockEpoch: .unused)
+            let payload = try cipher.seal(secret, in: .device, of: anyKeybag, at: .unused)
+            try holder.hold(payload, in: .device, timeoutSeconds: nil, lockEpoch: .unused)
         } catch {
             EngineLog.warn("the device secret is not held, so each program asks the TPM: \(error)")
         }

@@ -450,7 +450,8 @@ struct TamperingTests {
                 defer { withExtendedLifetime(reader) {} }
                 let restore = [try BuiltProgram.path(of: "valet"), "backup", "restore-snapshot", home.home + "/snapshot", "--yes"]
                 let environment = ["KEYCHAIN_HOME": home.home, "KEYCHAIN_PINENTRY": ""]
-                let kill = ["-f", "-o", "/dev/null", "-e", "trace=\(systemCall)", "-e", "inject=\(systemCall):signal=KILL:when=\(position)"]
+                let injection = "inject=\(systemCall):signal=KILL:when=\(position)"
+                let kill = ["-f", "-o", "/dev/null", "-e", "trace=\(systemCall)", "-e", injection]
                 let run = try ChildProcess.run("strace", kill + restore, environment: environment)
                 do throws(KeychainFailure) {
                     let keychain = LocalKeychain(home: home.home)
@@ -485,7 +486,8 @@ struct TamperingTests {
             log[32 + 4_120 * (log.count / 4_120 / 2) + 124] ^= 1
             try home.copy(home.database + ".old", to: home.database)
             try log.write(to: URL(filePath: home.log))
-            let report = try LocalKeychain(home: home.home).repair(applying: true, discardingUnreachableChanges: true, acceptingKeybag: true)
+            let report = try LocalKeychain(home: home.home).repair(
+                applying: true, discardingUnreachableChanges: true, acceptingKeybag: true)
             #expect(report?.objections.isEmpty == false && report?.originalPath == nil)
         }
     }

@@ -84,7 +84,8 @@ struct MemorySearchTests {
             ? "substr(sealed_attributes, -1) || substr(sealed_attributes, 1, length(sealed_attributes) - 1)"
             : "substr(sealed_attributes, 2) || substr(sealed_attributes, 1, 1)"
         for number in numbers {
-            try RawDatabase(home + "/keychain.db").execute("UPDATE items SET sealed_attributes = CAST(\(moved) AS BLOB) WHERE number = \(number)")
+            try RawDatabase(home + "/keychain.db").execute(
+                "UPDATE items SET sealed_attributes = CAST(\(moved) AS BLOB) WHERE number = \(number)")
         }
     }
 

@@ -51,7 +51,8 @@ final class PasscodeStore: Sendable {
     func unlock(_ slots: [KeyHolderSlot] = KeyHolderSlot.ofClassKeys, timeoutSeconds: UInt32? = nil) throws {
         let keys = try unlockedKeys()
         for slot in slots {
-            _ = try holder.hold(keys.payload(for: slot, at: Self.lockEpoch), in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: Self.lockEpoch)
+            let payload = try keys.payload(for: slot, at: Self.lockEpoch)
+            _ = try holder.hold(payload, in: slot, timeoutSeconds: timeoutSeconds, lockEpoch: Self.lockEpoch)
         }
     }
 }
