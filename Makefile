@@ -1,9 +1,9 @@
 # Commands for working on this repository. `make` lists them.
 
 SWIFT ?= swift
-SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
+SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: release  ## benchmark Valet against an SQLite lookup, fdatasync, and libs
 compare: release  ## compare Valet with the limits and with other keychains; COMPARE_OPTIONS="--full" adds a million items
 	$(SWIFT) build --package-path Benchmarks -c release
 	Benchmarks/.build/release/Benchmarks compare $(COMPARE_OPTIONS)
+
+instructions: install-dependencies  ## count the instructions of Valet's calls in a release build, with callgrind
+	@Scripts/instructions.sh
 
 install-peers:   ## install the other keychains that `make compare` measures
 	@Scripts/install-peers.sh

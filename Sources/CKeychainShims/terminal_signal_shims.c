@@ -8,8 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+/* Those after SIGCONT are left alone if the program has a handler for them: it may use them for other purposes than to end. */
+static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF};
 #define NOTED_COUNT (sizeof noted / sizeof *noted)
+
+static bool is_about_stopping(int signal) { return signal == SIGTSTP || signal == SIGCONT; }
+
+static bool is_left_to_handlers(int signal) {
+    for (size_t index = 0; index < NOTED_COUNT && noted[index] != SIGCONT; index++) {
+        if (noted[index] == signal) return false;
+    }
+    return signal != SIGCONT;
+}
 
 /* Never closed: a handler may run in another thread at any time, when the number could belong to another file. */
 static volatile sig_atomic_t note_end = -1;
@@ -20,6 +30,15 @@ static bool is_replaced[NOTED_COUNT];
 
 static void note(int signal) {
     int saved = errno;
+    if (getpid() != owner) {
+        /* A child that another thread has forked: its signal must not end the parent's dialog. It takes effect when this returns. */
+        for (size_t index = 0; index < NOTED_COUNT; index++) {
+            if (noted[index] == signal) (void)sigaction(signal, &before[index], NULL);
+        }
+        (void)kill(getpid(), signal);
+        errno = saved;
+        return;
+    }
     unsigned char number = (unsigned char)signal;
     if (write(note_end, &number, 1) < 0) { /* The pipe is full, so a signal is already recorded. */
     }
@@ -52,9 +71,10 @@ int keychain_terminal_signals_record(bool notes_stop) {
     while (next_noted() != 0) {}
     for (size_t index = 0; index < NOTED_COUNT; index++) {
         is_replaced[index] = false;
-        if (noted[index] == SIGTSTP && !notes_stop) continue;
+        if (is_about_stopping(noted[index]) && !notes_stop) continue;
         if (sigaction(noted[index], NULL, &before[index]) != 0) continue;
-        if (!(before[index].sa_flags & SA_SIGINFO) && before[index].sa_handler == SIG_IGN) continue;
+        bool has_handler = (before[index].sa_flags & SA_SIGINFO) || before[index].sa_handler != SIG_DFL;
+        if (has_handler && (is_left_to_handlers(noted[index]) || before[index].sa_handler == SIG_IGN)) continue;
         struct sigaction action;
         memset(&action, 0, sizeof action);
         action.sa_handler = note;
@@ -76,7 +96,7 @@ bool keychain_terminal_signals_restore(void) {
     }
     bool is_ending = false;
     for (int number; (number = next_noted()) != 0;) {
-        if (number != SIGTSTP) is_ending = true;
+        if (!is_about_stopping(number)) is_ending = true;
         /* Raised in this thread, so that it takes effect before this thread uses the terminal again. */
         sigset_t raised, previous;
         sigemptyset(&raised);

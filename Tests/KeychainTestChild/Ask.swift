@@ -46,7 +46,7 @@ extension ChildCommand {
 
     /// TERMINAL foreground|background ARGUMENT ...: runs `ask` as a job of a shell on a terminal of its own, and prints how it ends.
     ///
-    /// A job that stops is continued.
+    /// A job that stops is continued after the mode of the terminal was set, as a shell does.
     static func askOnTerminal(_ arguments: [String]) throws {
         guard arguments.count > 2, setsid() >= 0 else { throw BadArguments() }
         // The first terminal that the leader of a session opens controls it.
@@ -54,6 +54,9 @@ extension ChildCommand {
         guard terminal >= 0 else { throw BadArguments() }
         signal(SIGTTOU, SIG_IGN)
         let before = mode(of: terminal)
+        var shellMode = termios()
+        // Here and below: `shellMode` is ours.
+        guard unsafe tcgetattr(terminal, &shellMode) == 0 else { throw BadArguments() }
         let job = try spawnJob(["ask"] + arguments.dropFirst(2), on: terminal, inForeground: arguments[1] == "foreground")
         while true {
             var status: Int32 = 0
@@ -61,6 +64,7 @@ extension ChildCommand {
             // The layout of a status of wait(2).
             if status & 0xFF == 0x7F {
                 say("stopped, terminal \(mode(of: terminal) == before ? "as before" : "changed")")
+                _ = unsafe tcsetattr(terminal, TCSANOW, &shellMode)
                 kill(-job, SIGCONT)
                 continue
             }

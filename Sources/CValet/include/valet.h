@@ -43,7 +43,7 @@
  * buffer while another thread uses it. A call reads from or writes to disk; a call that prompts waits for the person. If a process that has
  * used the keychain calls fork(), every function that returns a status returns `valet_error_could_not_access_keychain` in the child until it
  * calls exec(), whatever other threads of the parent were doing. The library is never unloaded: dlclose() has no effect. pthread_cancel() takes
- * effect only after a call has returned.
+ * effect only after a call has returned. A thread needs a stack of at least 256 KiB.
  *
  * **Log.** Details that a status does not contain, such as the reason why the keychain cannot be accessed, are written to standard error, one line
  * each. They contain paths of the keychain's files, but never a secret, a key or a value.

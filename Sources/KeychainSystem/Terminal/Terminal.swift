@@ -6,7 +6,8 @@ internal import KeychainCore
 // Rules for asking on a terminal:
 // - The echo is off before the question appears, and input typed earlier is discarded.
 // - The mode of the terminal is restored on every exit: answer, signal, hang-up, timeout.
-// - A signal that arrives meanwhile has its usual effect after the mode is restored. After a stop, the question appears again.
+// - A signal that arrives meanwhile has its usual effect after the mode is restored. After a stop, the question appears again, also after one by
+//   SIGSTOP, which cannot be recorded: a shell sets the mode of the terminal then, and the echo may be on when the process continues.
 // - No call waits for the terminal: it is open without blocking, and its mode is changed without waiting for output.
 
 /// The reason why a question on a terminal has no answer.

@@ -7,6 +7,8 @@ internal import Foundation
 /// ``KeyedArchive`` for why this is not Foundation's reader.
 struct KeyedArchiveReader {
     private let objects: [PropertyListNode]
+    /// One instance, as on Apple platforms: Foundation for Linux gives equal instances different hashes, so two could be keys of one dictionary.
+    private let null = NSNull()
     /// The objects read so far with their heights, because several objects may contain the same one.
     private var cache: [Int: (object: Any, height: Int)] = [:]
     /// The height of the object that was read last.
@@ -94,7 +96,7 @@ struct KeyedArchiveReader {
         case .date: return Date(timeIntervalSinceReferenceDate: try field(fields[Key.time]?.real))
         case .url: return try url(fields, depth: depth)
         case .uuid: return try uuid(try field(fields[Key.uuid]?.data))
-        case .null: return NSNull()
+        case .null: return null
         case .string: return try field(fields[Key.string]?.string)
         case .data: return try field(fields[Key.data]?.data)
         }

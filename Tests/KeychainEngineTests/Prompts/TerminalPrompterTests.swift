@@ -68,7 +68,7 @@ struct TerminalPrompterTests {
         #expect(try job.report() == ["can ask true", "timedOut"] + Self.tidy)
     }
 
-    @Test("A terminating signal ends the process after the terminal was restored", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("A terminating signal ends the process after the terminal was restored", arguments: [SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1])
     func signal(_ number: Int32) throws {
         let job = try TerminalJob()
         try job.wait(for: "Passcode: ")
@@ -85,6 +85,18 @@ struct TerminalPrompterTests {
         try job.wait(for: "Passcode: ")
         job.type("12345\n")
         #expect(try job.report() == ["can ask true", "stopped, terminal as before", "as expected"] + Self.tidy)
+    }
+
+    /// A shell turns the echo on while the process is stopped.
+    @Test("After SIGSTOP and SIGCONT the prompt is shown again, and the answer is not")
+    func stopWithoutNotice() throws {
+        let job = try TerminalJob(expecting: "12345")
+        try job.wait(for: "Passcode: ")
+        kill(try #require(job.askingProcess), SIGSTOP)
+        try job.wait(for: "Passcode: ")
+        job.type("12345\n")
+        #expect(try job.report() == ["can ask true", "stopped, terminal changed", "as expected"] + Self.tidy)
+        #expect(!job.remainder().contains("12345"))
     }
 
     @Test("In the background of a terminal, and without one, no prompt can be shown")
