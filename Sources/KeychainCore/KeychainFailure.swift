@@ -178,6 +178,10 @@ package enum KeychainRemedy: Hashable, Sendable {
     case repair
     /// Put the newest copy of the file back, or accept its present content.
     case acceptContent
+    /// Save the items that can be read in a backup, and start over from it.
+    case saveReadable
+    /// Put an intact copy of the file back.
+    case restoreCopy
     /// The protector lost the device secret: use the recovery key.
     case useRecoveryKey
     /// Make the TPM reachable for this process.

@@ -242,6 +242,11 @@ struct StoreReplacement {
     /// The second name of the original file; nil if there is no original file.
     let originalPath: String?
 
+    /// The suffixes of files that contain a part of the content.
+    ///
+    /// A journal is another program's, which needs it to undo its write.
+    private static let keptSuffixes = ["-wal", FileLocation.journalSuffix]
+
     /// Returns the path, with a number if it is taken.
     ///
     /// An interrupted repair may have left a second name of the store's file.
@@ -298,13 +303,15 @@ struct StoreReplacement {
 
     private func linkOriginal(_ originalPath: String) throws(Errno) {
         try FileSystem.link(location.path, as: originalPath)
-        do throws(Errno) { try FileSystem.link(location.path + "-wal", as: originalPath + "-wal") } catch .notFound {}
+        for suffix in Self.keptSuffixes {
+            do throws(Errno) { try FileSystem.link(location.path + suffix, as: originalPath + suffix) } catch .notFound {}
+        }
         try FileSystem.flush(location.directory)
     }
 
     /// Removes the hard links that `linkOriginal` created.
     private func unlinkOriginal(_ originalPath: String) {
-        for suffix in ["", "-wal"] where FileSystem.isSameFile(location.path + suffix, originalPath + suffix) {
+        for suffix in [""] + Self.keptSuffixes where FileSystem.isSameFile(location.path + suffix, originalPath + suffix) {
             FileSystem.tryUnlink(originalPath + suffix)
         }
     }

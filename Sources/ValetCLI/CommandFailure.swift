@@ -48,7 +48,8 @@ extension CommandFailure {
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
-        guard !failure.isDamage || failure.remedy == .repair || failure.remedy == .acceptContent else {
+        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .restoreCopy].contains(failure.remedy)
+        guard !failure.isDamage || isRemedyGiven else {
             self.init(.damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file.")
             return
         }
@@ -203,6 +204,10 @@ extension CommandFailure {
                 Nothing was changed. Put the newest copy of the keychain file back, or run `valet repair --accept-content` to see what it \
                 contains and to accept it.
                 """
+            case .saveReadable:
+                "Run `valet verify` to list what is damaged. \(VerifyCommand.recoveryAdvice)"
+            case .restoreCopy:
+                "Nothing was changed. Put an intact copy of the keychain file back, or start over from a backup."
             case .correctPolicy:
                 "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
             case .useNewerVersion:

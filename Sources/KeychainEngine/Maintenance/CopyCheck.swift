@@ -13,6 +13,8 @@ struct CopyCheck {
         let storeID: StoreID
         /// The cipher of the copy's state.
         let stateCipher: any StateCipher
+        /// Whether more changes are missing than those that the copy is known to lack.
+        var isOlder = false
         /// Whether the keybag of the copy is not the one that was stored last.
         var isKeybagReplaced = false
         var isPasscodeSet = false
@@ -45,11 +47,10 @@ struct CopyCheck {
         }
         findings.isPasscodeSet = keybag.isPasscodeSet
         if missingChangeCount > 0 {
-            let isNewest = try store.isNewest(
-                except: missingChangeCount, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
-            if !isNewest { findings.problems.append("an older copy of the file was put back: more changes are missing") }
-            findings.isKeybagReplaced = !SQLiteItemStore.isAnchored(
-                keybag.document.encoded, of: store.storeID, with: keybag.stateCipher, in: configuration.keyDirectory)
+            let directory = configuration.keyDirectory
+            findings.isOlder = try !store.isNewest(except: missingChangeCount, with: keybag.stateCipher, anchorsIn: directory)
+            findings.isKeybagReplaced = try !store.hasNewestKeybag(
+                keybag.document.encoded, with: keybag.stateCipher, anchorsIn: directory)
         }
         findings.itemCount = rows.checkedCount
         findings.damagedItemCount = rows.findings.count + rows.damagedPageRowCount

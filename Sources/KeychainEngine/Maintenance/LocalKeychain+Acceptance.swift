@@ -38,6 +38,7 @@ extension LocalKeychain {
             let store = try opened.fileStore()
             let keybag = opened.keybag.document.encoded
             guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
+            guard problem != .schemaAltered else { throw SQLiteItemStore.failure(problem) }
             let rows = try opened.keychain.verify(underAnyKeybag: true)
             let report = ContentReport(
                 problem: problem, changeCount: try store.changeCount().map(StoreState.changes),

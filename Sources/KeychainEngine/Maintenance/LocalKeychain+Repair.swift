@@ -19,6 +19,8 @@ package struct RepairReport: Sendable {
     ///
     /// If there are any, nothing is changed.
     package internal(set) var objections: [String] = []
+    /// Whether more changes are missing than `unreachableChangeCount`: damage has hidden some, or an older copy of the files was put back.
+    package internal(set) var isOlder = false
     /// Whether the unreachable changes include one of the passcode or the keys, so that the passcode, if there is one, is an earlier one.
     package internal(set) var isKeybagReplaced = false
     package internal(set) var isPasscodeSet = false
@@ -36,12 +38,13 @@ extension LocalKeychain {
     /// - Parameters:
     ///   - applying: Whether to change the file. Otherwise the report describes the changes without making them.
     ///   - discardingUnreachableChanges: Whether changes may be discarded. Otherwise a file with such changes is not repaired.
+    ///   - acceptingOlder: Whether more changes may be missing than the report counts.
     ///   - acceptingKeybag: Whether a change of the passcode or the keys may be among the discarded ones.
     /// - Returns: The findings; nil if no page is refused.
     /// - Throws: `.itemNotFound` if there is no keychain, `.notAvailable` if another program has it open, `.unimplemented` for a keychain
     ///   in memory, and the errors of opening the keychain if the protector does not release the device secret.
     package func repair(
-        applying: Bool, discardingUnreachableChanges: Bool = false, acceptingKeybag: Bool = false
+        applying: Bool, discardingUnreachableChanges: Bool = false, acceptingOlder: Bool = false, acceptingKeybag: Bool = false
     ) throws(KeychainFailure) -> RepairReport? {
         let configuration = try configuration()
         let path = configuration.storePath
@@ -59,6 +62,7 @@ extension LocalKeychain {
                 var findings: CopyCheck.Findings?
                 do throws(KeychainFailure) {
                     let found = try check.findings(inCopyAt: copy.path, missingChangeCount: copy.unreachableChangeCount)
+                    report.isOlder = found.isOlder
                     report.isKeybagReplaced = found.isKeybagReplaced
                     report.isPasscodeSet = found.isPasscodeSet
                     report.itemCount = found.itemCount
@@ -74,7 +78,8 @@ extension LocalKeychain {
                 found = report
                 guard applying, report.objections.isEmpty, let findings else { return false }
                 guard report.unreachableChangeCount > 0 else { return true }
-                guard discardingUnreachableChanges, acceptingKeybag || !report.isKeybagReplaced else { return false }
+                guard discardingUnreachableChanges, acceptingOlder || !report.isOlder, acceptingKeybag || !report.isKeybagReplaced
+                else { return false }
                 // The person has accepted that the discarded changes are missing.
                 try check.makeNewest(copyAt: copy.path, findings)
                 return true

@@ -89,6 +89,12 @@ enum StoreSchema {
         }
         return objects
     }()
+
+    /// What `ANALYZE` adds: statistics for SQLite's choice of an index.
+    static let statistics: Set<String> = [
+        "table\0sqlite_stat1\0sqlite_stat1\0CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+        "table\0sqlite_stat4\0sqlite_stat4\0CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+    ]
 }
 
 /// The statements that are prepared once and run many times on a connection.

@@ -114,6 +114,7 @@ extension StoreSession {
         var isKnown = true
         try connection.query("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema") { row in
             let object = (0..<4).map { row.text(at: $0) }.joined(separator: "\0")
+            guard !StoreSchema.statistics.contains(object) else { return }
             isKnown = isKnown && StoreSchema.objects.contains(object)
             found.insert(object)
         }

@@ -134,11 +134,12 @@ extension SQLiteItemStore {
         return count + UInt64(missingChangeCount) >= newest.changeCount
     }
 
-    /// Whether this is the keybag of the newest state in the anchors of a directory; true if there is no anchor.
-    package static func isAnchored(
-        _ keybag: [UInt8], of storeID: StoreID, with cipher: any StateCipher, in directory: String
-    ) -> Bool {
-        guard let newest = newestAnchoredState(of: storeID, in: directory) else { return true }
+    /// Whether a copy of a store has the keybag of the newest state in the anchors of a directory, or a later one; true if there is no anchor.
+    package func hasNewestKeybag(
+        _ keybag: [UInt8], with cipher: any StateCipher, anchorsIn directory: String
+    ) throws(KeychainFailure) -> Bool {
+        guard let newest = Self.newestAnchoredState(of: storeID, in: directory) else { return true }
+        if let count = try changeCount(in: cipher), count >= newest.changeCount { return true }
         return newest.keybag == cipher.digest(ofKeybag: keybag).leastSignificantWord
     }
 

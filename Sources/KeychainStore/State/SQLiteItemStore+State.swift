@@ -8,7 +8,7 @@ extension SQLiteItemStore {
     package enum StateCheck: Sendable {
         /// The rows, the keybag, and the anchors.
         case content
-        /// Only the keybag: the next opening compares the rest.
+        /// Only the keybag: the next opening compares the rest, and until then an older state may be continued.
         case keybag
         /// Nothing, because a person is asked.
         case nothing
@@ -30,7 +30,9 @@ extension SQLiteItemStore {
         try ForkDetection.requireNotForked()
         let anchors = anchorPaths.map { AnchorFile($0, storeID: storeID, acceptsCopy: options.acceptsCopiedAnchor) }
         let database = try withReader { session in session.file.facts.identity }
-        attach(StateGuard(cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database))
+        attach(
+            StateGuard(
+                cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database, continuesOlderState: check == .keybag))
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
         case .keybag: guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) }
@@ -122,15 +124,15 @@ extension SQLiteItemStore {
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             let (count, sum) = try session.scanRows(stateGuard.cipher)
-            if try session.keybag() != StoredKeybag(generation: generation, copies: [keybag, keybag]) {
-                try session.storeKeybag(keybag, generation: generation)
-            }
             let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
             let known = stateGuard.reload().compactMap(\.lastState?.changeCount).max() ?? 0
             session.replaceState(
                 StoreState(
                     changeCount: StoreState.changeCount(stored, replacing: known), id: .random(), rowCount: count, rowSum: sum,
                     keybagDigest: stateGuard.cipher.digest(ofKeybag: keybag)))
+            if try session.keybag() != StoredKeybag(generation: generation, copies: [keybag, keybag]) {
+                try session.storeKeybag(keybag, generation: generation)
+            }
         }
         // The new state is the newest one: this reads the rows once more and records them.
         guard let problem = try stateProblem(readingAllRows: true) else { return }
@@ -141,7 +143,7 @@ extension SQLiteItemStore {
     package static func failure(_ problem: StateProblem) -> KeychainFailure {
         KeychainFailure(
             .notAvailable, "the keychain is not as it was left: \(problem)", subject: .store, cause: .unexpectedState(problem),
-            isDamage: true, remedy: .acceptContent)
+            isDamage: true, remedy: problem == .schemaAltered ? .restoreCopy : .acceptContent)
     }
 }
 
@@ -162,7 +164,7 @@ extension StoreSession {
         }
         throw KeychainFailure(
             .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
-            cause: .damaged, isDamage: true, remedy: .repair)
+            cause: .damaged, isDamage: true, remedy: .saveReadable)
     }
 }
 

@@ -11,6 +11,10 @@ final class StateGuard: Sendable {
     let cipher: any StateCipher
     /// Authenticates rows; nil in tests that have none.
     let rowCipher: (any ItemCipher)?
+    /// Whether a state that is older than the anchors may be continued.
+    ///
+    /// The anchors still show it afterwards, so a person who has recovered the keychain can accept it.
+    let continuesOlderState: Bool
     /// The anchors, one for each name of the store's path.
     ///
     /// Each of them binds: a store that is older than one of them has lost changes.
@@ -35,8 +39,12 @@ final class StateGuard: Sendable {
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: Mutex<[AnchorRecord]>
 
-    init(cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, anchors: [AnchorFile], database: FileStatus.Identity) {
+    init(
+        cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, anchors: [AnchorFile], database: FileStatus.Identity,
+        continuesOlderState: Bool = false
+    ) {
         self.cipher = cipher
+        self.continuesOlderState = continuesOlderState
         self.rowCipher = rowCipher
         self.database = database
         self.anchors = anchors
@@ -64,7 +72,8 @@ final class StateGuard: Sendable {
     ///
     /// Another program has put an older state back while this process had the store open. One write later, the anchors would not show that.
     func problem(ofNextStateAfter state: StoreState) -> StateProblem? {
-        known.withLock { known in
+        guard !continuesOlderState else { return nil }
+        return known.withLock { known in
             known.lazy.compactMap { $0.lastState.flatMap { $0.problem(of: state) } }.first
         }
     }

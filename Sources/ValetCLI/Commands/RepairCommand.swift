@@ -40,7 +40,7 @@ struct RepairCommand: ParsableCommand {
 
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
-        guard !acceptContent else { return try accept(session) }
+        guard !acceptContent || withoutUnreachable else { return try accept(session) }
         guard let found = try Self.report(session, applying: false) else {
             return try StandardOutput.writeLine("The keychain file has no damaged pages; there is nothing to repair.")
         }
@@ -50,12 +50,21 @@ struct RepairCommand: ParsableCommand {
                 .damaged, "the latest changes cannot be read; nothing was changed",
                 advice: "Restore an intact copy of the files, or add --without-unreachable to discard these changes.")
         }
+        if found.isOlder {
+            try StandardOutput.writeLine("More changes are missing: damage has hidden them, or an older copy of the files was put back.")
+            guard acceptContent else {
+                throw CommandFailure(
+                    .damaged, "more changes are missing than those that cannot be read; nothing was changed",
+                    advice: "Put the newest copy of the files back. If there is none, add --accept-content to go on without these changes.")
+            }
+        }
         if found.isKeybagReplaced { try requireKeybagAccepted() }
         let change = withoutUnreachable ? "Discard the unreadable changes" : "Write new checksums for the pages"
         try Confirmation.require(
             "\(change), and keep the original file?", isGiven: yes, "repair", otherwise: "the keychain was not repaired")
         let done = try Self.report(
-            session, applying: true, discardingUnreachableChanges: withoutUnreachable, acceptingKeybag: acceptKeybag)
+            session, applying: true, discardingUnreachableChanges: withoutUnreachable, acceptingOlder: acceptContent,
+            acceptingKeybag: acceptKeybag)
         guard let path = done?.originalPath else {
             throw CommandFailure(
                 .unavailable, "the keychain changed during the repair and was not repaired", advice: "Run the command again.")
@@ -115,12 +124,14 @@ struct RepairCommand: ParsableCommand {
     }
 
     private static func report(
-        _ session: CommandSession, applying: Bool, discardingUnreachableChanges: Bool = false, acceptingKeybag: Bool = false
+        _ session: CommandSession, applying: Bool, discardingUnreachableChanges: Bool = false, acceptingOlder: Bool = false,
+        acceptingKeybag: Bool = false
     ) throws -> RepairReport? {
         do {
             return try session.perform {
                 try session.keychain.repair(
-                    applying: applying, discardingUnreachableChanges: discardingUnreachableChanges, acceptingKeybag: acceptingKeybag)
+                    applying: applying, discardingUnreachableChanges: discardingUnreachableChanges, acceptingOlder: acceptingOlder,
+                    acceptingKeybag: acceptingKeybag)
             }
         } catch {
             guard error.status == .notFound else { throw error }

@@ -402,6 +402,8 @@ struct TamperingTests {
     func schemaAltered(_ sql: String) throws {
         try withHome { home in
             try home.add(1...1)
+            try home.edit("ANALYZE")
+            #expect(try home.problem() == nil)
             try home.edit(sql)
             #expect(try home.problem() == .schemaAltered)
             let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).acceptContent(applying: true) }
@@ -488,7 +490,47 @@ struct TamperingTests {
             try log.write(to: URL(filePath: home.log))
             let report = try LocalKeychain(home: home.home).repair(
                 applying: true, discardingUnreachableChanges: true, acceptingKeybag: true)
-            #expect(report?.objections.isEmpty == false && report?.originalPath == nil)
+            #expect(report?.isOlder == true && report?.objections == [] && report?.originalPath == nil)
+            // Damage can also hide more changes than can be counted, so a person can accept that.
+            let accepted = try LocalKeychain(home: home.home).repair(
+                applying: true, discardingUnreachableChanges: true, acceptingOlder: true, acceptingKeybag: true)
+            #expect(accepted?.originalPath != nil)
+            #expect(try home.problem() == nil)
+        }
+    }
+
+    @Test(
+        "An older file whose keybag is damaged as well can be accepted",
+        arguments: ["UPDATE keybag_copy SET bytes = zeroblob(50)", "UPDATE meta SET state = zeroblob(10); DELETE FROM keybag_copy"])
+    func olderFileWithDamagedKeybag(_ sql: String) throws {
+        try withHome { home in
+            try home.add(1...1)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(2...2)
+            try home.copy(home.home + "/old", to: home.database)
+            try home.edit(sql)
+            #expect(try home.problem() != nil)
+            #expect(try LocalKeychain(home: home.home).acceptContent(applying: true, acceptingKeybag: true) != nil)
+            #expect(try home.problem() == nil)
+            #expect(try LocalKeychain(home: home.home).report().store?.damagedKeybagCopyCount == 0)
+        }
+    }
+
+    @Test("An older file is recovered with the recovery key, and then accepted")
+    func olderFileRecovered() throws {
+        try withHome { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(2...2)
+            try home.copy(home.home + "/old", to: home.database)
+            let keyFile = try #require(
+                try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").first { $0.hasSuffix(".key") })
+            try FileManager.default.removeItem(atPath: home.home + "/keys/" + keyFile)
+            try LocalKeychain(home: home.home).useRecoveryKey(
+                key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+            #expect(try home.problem() != nil)
+            try home.accept()
         }
     }
 
