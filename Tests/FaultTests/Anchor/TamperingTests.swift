@@ -436,7 +436,7 @@ struct TamperingTests {
     /// The -wal file of a killed process is not part of the snapshot, and SQLite would apply it to the restored file.
     @Test(
         "A restoration that is killed leaves the original, a refusal, or the snapshot, and can be repeated", .requiresStrace,
-        arguments: Scale.pick(["unlink"], full: ["link", "unlink", "rename", "fdatasync", "fsync"]))
+        arguments: Scale.pick(["rename"], full: ["link", "unlink", "rename", "fdatasync", "fsync"]))
     func interruptedRestoration(systemCall: String) throws {
         var outcomes: Set<String> = []
         for position in 1...40 {
@@ -461,7 +461,8 @@ struct TamperingTests {
                     #expect(try home.contains(50, keychain) == !isSnapshot, "\(systemCall) \(position)")
                     outcomes.insert(isSnapshot ? "snapshot" : "original")
                 } catch {
-                    guard case .unexpectedState? = error.cause else { throw error }
+                    // The -wal file is missing: the reader still has it and restores it, or the state shows that.
+                    guard error.status == .notAvailable else { throw error }
                     outcomes.insert("refusal")
                 }
                 guard run.ending != .exited(0) else { return false }
