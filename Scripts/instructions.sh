@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 
 package=Benchmarks/Consumer
 scratch=${INSTRUCTIONS_SCRATCH:-$package/.build}
-swift build --package-path "$package" --scratch-path "$scratch" -c release >"$scratch.log" 2>&1 || { tail -n 50 "$scratch.log" >&2; exit 1; }
-rm -f "$scratch.log"
+mkdir -p "$scratch"
+log=$scratch/build.log
+swift build --package-path "$package" --scratch-path "$scratch" -c release >"$log" 2>&1 || { tail -n 50 "$log" >&2; exit 1; }
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -8,18 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Those after SIGCONT are left alone if the program has a handler for them: it may use them for other purposes than to end. */
 static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF};
 #define NOTED_COUNT (sizeof noted / sizeof *noted)
+/* The position of SIGALRM. From there on, a handler of the program stays: it may use these signals for other purposes than to end. */
+#define FIRST_LEFT_TO_HANDLERS 6
 
 static bool is_about_stopping(int signal) { return signal == SIGTSTP || signal == SIGCONT; }
-
-static bool is_left_to_handlers(int signal) {
-    for (size_t index = 0; index < NOTED_COUNT && noted[index] != SIGCONT; index++) {
-        if (noted[index] == signal) return false;
-    }
-    return signal != SIGCONT;
-}
 
 /* Never closed: a handler may run in another thread at any time, when the number could belong to another file. */
 static volatile sig_atomic_t note_end = -1;
@@ -74,7 +68,7 @@ int keychain_terminal_signals_record(bool notes_stop) {
         if (is_about_stopping(noted[index]) && !notes_stop) continue;
         if (sigaction(noted[index], NULL, &before[index]) != 0) continue;
         bool has_handler = (before[index].sa_flags & SA_SIGINFO) || before[index].sa_handler != SIG_DFL;
-        if (has_handler && (is_left_to_handlers(noted[index]) || before[index].sa_handler == SIG_IGN)) continue;
+        if (has_handler && (index >= FIRST_LEFT_TO_HANDLERS || before[index].sa_handler == SIG_IGN)) continue;
         struct sigaction action;
         memset(&action, 0, sizeof action);
         action.sa_handler = note;

@@ -184,7 +184,6 @@ package final class SQLiteItemStore: ItemStore {
             return existing
         }
         let session = try openSession(.writer, poolGeneration: generation, deadlineNanoseconds: deadlineNanoseconds)
-        session.stateGuard = stateGuard
         try session.makeDurable(deadlineNanoseconds: deadlineNanoseconds)
         if mustCheckpoint {
             // After a failed flush the kernel may consider frames of the -wal file clean that never reached the disk. No later frame

@@ -106,6 +106,7 @@ final class RepairCopy {
     let pageCount: Int
 
     private static let chunkByteCount = 1 << 20
+
     /// Copies the files.
     ///
     /// Throws a failure with `isDamage` for a file whose size is not a multiple of the page size.

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 /* Installs handlers that only record SIGINT, SIGTERM, SIGHUP, SIGQUIT, other signals that would end the process by default, and, with
-   `notes_stop`, SIGTSTP and SIGCONT, in any thread. Ignored signals stay ignored. Handlers belong to the whole process: one thread at a time may call this, and then keychain_terminal_signals_restore.
+   `notes_stop`, SIGTSTP and SIGCONT, in any thread. Ignored signals stay ignored. Handlers belong to the whole process: one thread at a time
+   may call this, and then keychain_terminal_signals_restore.
    Returns a descriptor that is readable while a signal is recorded and must not be closed, or -1 with errno set. */
 int keychain_terminal_signals_record(bool notes_stop);
 

@@ -17,7 +17,6 @@ struct CopyCheck {
         var isOlder = false
         /// Whether the keybag of the copy is not the one that was stored last.
         var isKeybagReplaced = false
-        var isPasscodeSet = false
         /// What is wrong with the keys and the structure of the file.
         var problems: [String] = []
         /// How many rows were authenticated.
@@ -45,7 +44,6 @@ struct CopyCheck {
         if let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.document.encoded) {
             findings.problems.append(problem.description)
         }
-        findings.isPasscodeSet = keybag.isPasscodeSet
         if missingChangeCount > 0 {
             let directory = configuration.keyDirectory
             findings.isOlder = try !store.isNewest(except: missingChangeCount, with: keybag.stateCipher, anchorsIn: directory)

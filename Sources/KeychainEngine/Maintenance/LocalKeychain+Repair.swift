@@ -23,7 +23,6 @@ package struct RepairReport: Sendable {
     package internal(set) var isOlder = false
     /// Whether the unreachable changes include one of the passcode or the keys, so that the passcode, if there is one, is an earlier one.
     package internal(set) var isKeybagReplaced = false
-    package internal(set) var isPasscodeSet = false
     /// The path of the original file; nil if nothing was changed.
     package internal(set) var originalPath: String?
 }
@@ -64,7 +63,6 @@ extension LocalKeychain {
                     let found = try check.findings(inCopyAt: copy.path, missingChangeCount: copy.unreachableChangeCount)
                     report.isOlder = found.isOlder
                     report.isKeybagReplaced = found.isKeybagReplaced
-                    report.isPasscodeSet = found.isPasscodeSet
                     report.itemCount = found.itemCount
                     report.objections = found.problems
                     if found.damagedItemCount > 0 {

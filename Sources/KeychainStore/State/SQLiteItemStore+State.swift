@@ -42,8 +42,9 @@ extension SQLiteItemStore {
 
     /// Compares the store with its state and its anchors; nil if they match.
     ///
-    /// `keybag` is the copy that is in use; nil if the store has to contain the one that was stored last. `readingAllRows: false` skips the comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot
-    /// be compared, so they are not reported here.
+    /// `keybag` is the copy that is in use; nil if the store has to contain the one that was stored last. `readingAllRows: false` skips the
+    /// comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot be compared, so they are not reported
+    /// here.
     package func stateProblem(
         using keybag: [UInt8]? = nil, readingAllRows: Bool
     ) throws(KeychainFailure) -> StateProblem? {

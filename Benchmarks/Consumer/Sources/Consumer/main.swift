@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Valet
 
-// Consumer fill|get|contains|absent|set|new|list COUNT: repeats one operation on the keychain in KEYCHAIN_HOME. The difference of two counts is the cost of the operation
-// without that of starting the process and opening the keychain.
+// Consumer fill|get|contains|absent|set|new|list COUNT: repeats one operation on the keychain in KEYCHAIN_HOME. The difference of two counts is
+// the cost of the operation without that of starting the process and opening the keychain.
 let arguments = CommandLine.arguments
 struct BadArguments: Error {}
 guard arguments.count == 3, let count = Int(arguments[2]), let identifier = Identifier(nonEmpty: "Instructions") else {
