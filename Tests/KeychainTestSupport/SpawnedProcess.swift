@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainTestShims
 package import Glibc
 
 /// A process that a test has started.
@@ -28,9 +29,10 @@ package struct SpawnedProcess: Sendable {
     /// Starts a program, with its descriptors 0, 1, and 2 redirected in this order.
     ///
     /// The child's environment is exactly `environment`. Signals are neither blocked nor ignored, whatever the test runner does.
+    /// Without `inheritsOtherDescriptors` it gets no descriptor that another test has opened meanwhile without close-on-exec.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String], standardStreams: [Redirection],
-        inNewSession: Bool = false
+        inNewSession: Bool = false, inheritsOtherDescriptors: Bool = true
     ) throws(Failure) {
         // The pointers are used during the calls only.
         var actions = unsafe posix_spawn_file_actions_t()
@@ -47,6 +49,7 @@ package struct SpawnedProcess: Sendable {
             case .duplicate(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, descriptor)
             }
         }
+        if !inheritsOtherDescriptors { _ = unsafe keychain_test_spawn_close_from(&actions, Int32(standardStreams.count)) }
         unsafe posix_spawnattr_setflags(
             &attributes, Int16((inNewSession ? Self.newSession : 0) | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         var signals = sigset_t()

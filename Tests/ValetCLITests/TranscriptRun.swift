@@ -92,7 +92,7 @@ struct TranscriptEnvironment {
     func start(_ command: String, standardStreams: [SpawnedProcess.Redirection]) throws -> SpawnedProcess {
         try SpawnedProcess(
             "/bin/sh", ["-c", "cd \"$HOME\" || exit\n" + command], environment: variables(), standardStreams: standardStreams,
-            inNewSession: true)
+            inNewSession: true, inheritsOtherDescriptors: false)
     }
 
     /// Replaces the path of the directory with $HOME.

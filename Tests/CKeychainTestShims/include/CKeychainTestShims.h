@@ -5,6 +5,7 @@
 
 #include "planted_faults.h"
 
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,5 +15,8 @@ int keychain_test_refuse_keyring(void);
 
 /* Whether the sought bytes occur in others. */
 bool keychain_test_contains(const void *bytes, size_t byte_count, const void *sought, size_t sought_byte_count);
+
+/* `posix_spawn_file_actions_addclosefrom_np`, which the C library declares for GNU programs only. */
+int keychain_test_spawn_close_from(posix_spawn_file_actions_t *actions, int first_descriptor);
 
 #endif
