@@ -123,6 +123,10 @@ package enum EntitlementsFile {
         var text = whole.drop { $0 == "\u{FEFF}" }
         // The declaration could name another encoding, in which the decoder would read the rest.
         if text.hasPrefix("<?xml"), let end = text.range(of: "?>") { text = text[end.upperBound...] }
+        // Foundation reads white space or a comment alone as an empty dictionary, which would silently be another program's entitlements.
+        guard text.first(where: { !$0.isWhitespace }) == "<", text.contains("<plist") else {
+            throw failure("the entitlements file \(path) is not an XML property list", path)
+        }
         guard openingCount(in: text) <= containerLimit else {
             throw failure("the entitlements file \(path) has more than \(containerLimit) arrays and dictionaries", path)
         }

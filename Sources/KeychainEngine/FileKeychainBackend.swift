@@ -26,10 +26,10 @@ struct FileKeychainBackend: KeychainBackend {
 
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         if try isStorePresent() { return try openExisting() }
-        if let orphan = try keyFile.orphanPath() {
+        if let trace = try traceOfMissingStore() {
             // Another process may have published the store, and named its key file, after the first check.
             if try isStorePresent() { return try openExisting() }
-            throw missingStoreFailure(orphan)
+            throw missingStoreFailure(trace)
         }
         guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
         // If another process creates one at the same time, the slower process opens the keychain of the faster one.
@@ -42,11 +42,25 @@ struct FileKeychainBackend: KeychainBackend {
     }
 
     /// The holder is found by the store's identifier, which needs neither the keybag nor the protector.
-    func lockWithoutOpening(_ extent: LockExtent) {
-        guard let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) else { return }
-        defer { store.close() }
-        guard let holder = try? makeHolder(for: store) else { return }
-        try? LocalKeychain.lock(extent, holder, store)
+    ///
+    /// If even the store cannot be opened, its identifier is in the name of its anchor.
+    func lockWithoutOpening(_ extent: LockExtent) -> Bool {
+        if let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) {
+            defer { store.close() }
+            if let holder = try? makeHolder(for: store), (try? LocalKeychain.lock(extent, holder, store)) != nil { return true }
+        }
+        let ids = Set(((try? configuration.anchorsOfAnyStore()) ?? []).map(\.storeID))
+        let areRemoved = ids.map { id in
+            let noEpoch: LockEpochSource = { () throws(KeychainFailure) in
+                throw KeychainFailure(.notAvailable, "the store cannot be opened", subject: .store)
+            }
+            guard
+                let holder = try? configuration.keyHolder.makeHolder(
+                    storeID: id, epochSource: noEpoch, processKeys: configuration.processKeys)
+            else { return false }
+            return extent.slots.allSatisfy { (try? holder.remove($0)) != nil }
+        }
+        return !areRemoved.isEmpty && areRemoved.allSatisfy(\.self)
     }
 
     /// SQLite and the keybag do not know the path of the file that they cannot use.
@@ -98,7 +112,7 @@ struct FileKeychainBackend: KeychainBackend {
     /// Opens the keychain with a recovery key instead of its protector.
     ///
     /// Throws `.itemNotFound` if there is no keychain, and the errors of `OpenKeybag.recovering`.
-    func openForRecovery(_ key: RecoveryKey) throws(KeychainFailure) -> OpenKeychain {
+    func openForRecovery(_ key: RecoveryKey, acceptingOlderKeybag: Bool) throws(KeychainFailure) -> OpenKeychain {
         guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         do throws(KeychainFailure) {
@@ -106,10 +120,11 @@ struct FileKeychainBackend: KeychainBackend {
             let stored = try store.keybag()
             let recovered = try OpenKeybag.recovering(
                 stored.copies, with: key, storeID: store.storeID, holder: holder, applicationPasswordCost: applicationPasswordCost)
-            // The new keybag will count as the one stored last. So this one must be that, or a way around a changed passcode opens.
+            // The new keybag will count as the one stored last. So this one must be that, or a way around a changed passcode opens, unless a
+            // person has nothing newer.
             try store.protect(
                 with: recovered.keybag.stateCipher, rowCipher: recovered.keybag.cipher, using: recovered.keybag.document.encoded,
-                anchorPaths: configuration.anchorPaths(for: store.storeID), checking: .keybag)
+                anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingOlderKeybag ? .nothing : .keybag)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
             return open(store, stored, recovered.keybag, protector, holder)
         } catch {
@@ -200,14 +215,24 @@ struct FileKeychainBackend: KeychainBackend {
         }
     }
 
-    /// The failure for a store that is gone while its key file is there.
+    /// Returns a file that shows that there was a store at the configured path; nil if there is none.
+    ///
+    /// It is a phrase for people. Not every protector has a key file, so files beside the store and its anchor count too.
+    private func traceOfMissingStore() throws(KeychainFailure) -> String? {
+        if let path = try keyFile.orphanPath() { return "its key file \(path)" }
+        if let path = try SQLiteItemStore.orphanedLogPath(ofStoreAt: configuration.storePath) { return "its file \(path)" }
+        let anchors = try configuration.anchorsOfAnyStore()
+        let anchor = anchors.first { SQLiteItemStore.hasAcknowledgedChanges(inAnchorAt: $0.path, of: $0.storeID) }
+        return anchor.map { "its anchor \($0.path)" }
+    }
+
+    /// The failure for a store that is gone while one of its files is there.
     ///
     /// Creating a new store would hide the loss.
-    private func missingStoreFailure(_ orphan: String) -> KeychainFailure {
+    private func missingStoreFailure(_ trace: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "the keychain \(configuration.storePath) is gone, but its key file \(orphan) is there: "
-                + "restore the keychain, or move the key file away to start over",
+            "the keychain \(configuration.storePath) is gone, but \(trace) is there: restore the keychain, or move that file away to start over",
             path: configuration.storePath, subject: .store, cause: .missing)
     }
 

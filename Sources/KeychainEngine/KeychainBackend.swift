@@ -28,8 +28,10 @@ package protocol KeychainBackend: Sendable {
     /// Records a passcode that is about to be set. For tests.
     func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure)
 
-    /// Removes held keys and counts a lock where the keychain cannot be opened; best effort.
-    func lockWithoutOpening(_ extent: LockExtent)
+    /// Removes held keys, and counts a lock if possible, where the keychain cannot be opened.
+    ///
+    /// Returns whether the keys were removed.
+    func lockWithoutOpening(_ extent: LockExtent) -> Bool
 
     /// Returns `failure` with the location of the store, if the failure does not say what it is about.
     func addingContext(to failure: KeychainFailure) -> KeychainFailure
@@ -38,6 +40,6 @@ package protocol KeychainBackend: Sendable {
 extension KeychainBackend {
     package func close(_ keychain: OpenKeychain) {}
     package func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {}
-    package func lockWithoutOpening(_ extent: LockExtent) {}
+    package func lockWithoutOpening(_ extent: LockExtent) -> Bool { false }
     package func addingContext(to failure: KeychainFailure) -> KeychainFailure { failure }
 }

@@ -77,13 +77,36 @@ package struct KeychainConfiguration: Sendable {
     /// can write to the store's directory can put a link there and choose what the path resolves to. The second is for the resolved path, if it
     /// differs, so that programs that use different names of one store share an anchor.
     package func anchorPaths(for storeID: StoreID) -> [String] {
+        anchorSuffixes.map { "\(keyDirectory)/\(storeID.hexadecimal)\($0)" }
+    }
+
+    /// What follows the identifier of the store in the names of its anchors.
+    private var anchorSuffixes: [String] {
         let resolved = FileSystem.resolveExistingPart(of: storePath)
         return (resolved.hasSameBytes(as: storePath) ? [storePath] : [storePath, resolved]).map { path in
             // FNV-1a with 64 bits.
             let checksum = path.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { checksum, byte in
                 (checksum ^ UInt64(byte)) &* 0x100_0000_01B3
             }
-            return "\(keyDirectory)/\(storeID.hexadecimal).\(Identifier128(high: 0, low: checksum).hexadecimal.suffix(16)).anchor"
+            return ".\(Identifier128(high: 0, low: checksum).hexadecimal.suffix(16)).anchor"
+        }
+    }
+
+    /// Returns the anchors of every store that was at `storePath`, each with the identifier of the store.
+    ///
+    /// Throws `.notAvailable` if their directory cannot be read.
+    func anchorsOfAnyStore() throws(KeychainFailure) -> [(storeID: StoreID, path: String)] {
+        let suffixes = anchorSuffixes
+        do throws(Errno) {
+            return try FileSystem.names(in: keyDirectory).sorted().compactMap { name in
+                guard let suffix = suffixes.first(where: name.hasSuffix), let id = StoreID(hexadecimal: name.dropLast(suffix.count))
+                else { return nil }
+                return (id, "\(keyDirectory)/\(name)")
+            }
+        } catch .notFound {
+            return []
+        } catch {
+            throw PrivateFile.readFailure(error, "the directory of key files", keyDirectory).located(at: keyDirectory, subject: .keyFile)
         }
     }
 

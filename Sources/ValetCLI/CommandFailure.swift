@@ -48,7 +48,7 @@ extension CommandFailure {
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
-        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .restoreCopy].contains(failure.remedy)
+        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .restoreCopy, .lockAgain].contains(failure.remedy)
         guard !failure.isDamage || isRemedyGiven else {
             self.init(.damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file.")
             return
@@ -194,7 +194,7 @@ extension CommandFailure {
                 command does not use the keyring.
                 """
             case .lockAgain:
-                "Run `valet lock` again when the keychain is writable, or quit the programs that unlocked it."
+                "Solve the problem and run `valet lock` again, and quit the programs that unlocked the keychain."
             case .closeElsewhere:
                 "Quit the programs that use the keychain, then run the command again."
             case .repair:

@@ -61,6 +61,9 @@ struct InterruptedCreationTests {
             let keyFile = try BadStateTests.makeKeychain(home)
             try FileManager.default.moveItem(atPath: keyFile, toPath: keyFile + ".new")
             for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + suffix) }
+            for name in try FileManager.default.contentsOfDirectory(atPath: home + "/keys") where name.hasSuffix(".anchor") {
+                try FileManager.default.removeItem(atPath: home + "/keys/" + name)
+            }
             let provisional = try Data(contentsOf: URL(filePath: keyFile + ".new"))
 
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try LocalKeychain(home: home).secret(of: "kept") }

@@ -83,7 +83,7 @@ struct CredentialTests {
             case .removed: try FileManager.default.removeItem(at: credential)
             case .shortened: try Data(count: 31).write(to: credential)
             case .lengthened: try Data(count: 33).write(to: credential)
-            case .another: try Data(count: 32).write(to: credential)
+            case .another: try Data(repeating: 1, count: 32).write(to: credential)
             case .notHandedOver: break
             }
             let before = try FileSnapshot(of: home)

@@ -256,7 +256,10 @@ struct EntitlementsFileTests {
 
     @Test(
         "A file that is not a property list of a dictionary is an error with its path",
-        arguments: [Data(), Data("{".utf8), Data("<plist><array/></plist>".utf8), Data([0xff, 0xfe, 0x00]), Data(count: (1 << 20) + 1)])
+        arguments: [Data(), Data([0xff, 0xfe, 0x00]), Data(count: (1 << 20) + 1)]
+            + ["{", "\n", "/* <plist> */", "<!-- <plist> -->", "a = b;", "{ a = b; }", "<plist><array/></plist>", "<plist/>"].map {
+                Data($0.utf8)
+            })
     func notADictionary(_ content: Data) throws {
         try expectRefused(content)
     }

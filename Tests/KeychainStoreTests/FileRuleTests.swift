@@ -56,6 +56,16 @@ struct FileRuleTests {
         #expect(throws: KeychainFailure.self) { try SQLiteItemStore.damage(at: directory.storePath) }
     }
 
+    @Test("Files that SQLite created while the store was read-only become writable again with it", arguments: ["-wal", "-shm"])
+    func readOnlyCompanion(suffix: String) throws {
+        #expect(try directory.create() == .created)
+        let path = directory.storePath + suffix
+        #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o400]))
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 1)])
+        #expect(try FileStatus(of: path).permissions & 0o777 == 0o600)
+    }
+
     /// A journal without pages that names a file, which SQLite deletes when it has applied the journal.
     private func journal(naming victim: String, pageCount: Int) -> Data {
         func bigEndian(_ number: Int) -> [UInt8] { (0..<4).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }

@@ -40,6 +40,13 @@ package struct Identifier128: Hashable, Sendable {
         return bytes
     }
 
+    /// Parses 32 hexadecimal digits.
+    package init?(hexadecimal text: some StringProtocol) {
+        let digits = text.utf8.compactMap { UInt8(String(UnicodeScalar($0)), radix: 16) }
+        guard digits.count == 2 * Self.byteCount, digits.count == text.utf8.count else { return nil }
+        self.init((0..<Self.byteCount).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] })
+    }
+
     /// 32 lower-case hexadecimal digits.
     package var hexadecimal: String {
         bytes.map { byte in

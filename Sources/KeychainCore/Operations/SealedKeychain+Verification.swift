@@ -18,6 +18,8 @@ package struct VerificationReport: Sendable {
     /// Rows in damaged pages, of which nothing can be read.
     package var damagedPageRowCount = 0
     package var quarantinedCount = 0
+    /// Whether the quarantined rows were deleted.
+    package var isQuarantinePurged = false
     /// Problems of the file as a whole; empty if it is sound.
     package var structuralProblems: [StructuralProblem] = []
     /// Whether pages of the file are refused because of their checksums.
@@ -57,6 +59,9 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
     case unusableAnchor(String)
     /// Damage stopped a part of the verification.
     case incomplete(Part, KeychainFailure)
+
+    /// Whether SQLite's own check of the database failed.
+    package var isDatabaseStructure: Bool { if case .sqlite = self { true } else { false } }
 
     /// A line for people, without a final period.
     package var description: String {

@@ -55,9 +55,13 @@ package protocol ProtectorManaging: Sendable {
 
     /// Returns whether a passcode is set in the keychain that this recovery key opens.
     ///
-    /// Throws `.parameter` for a mistyped key, `.authFailed` for another keychain's key, and damage if the keychain does not have the
-    /// keys for which the recovery key was made.
-    func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool
+    /// `acceptingOlderKeybag` is for a file that is older than the last change of the passcode or the protector; it has the passcode of its
+    /// time, or none.
+    ///
+    /// Throws `.parameter` for a mistyped key, `.authFailed` for another keychain's key, damage if the keychain does not have the
+    /// keys for which the recovery key was made, and a failure with the cause `.unexpectedState(.keybagReplaced)` if its keybag is older and
+    /// that was not accepted.
+    func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes, acceptingOlderKeybag: Bool) throws(KeychainFailure) -> Bool
 
     /// Opens the keychain without its protector, and moves it to another one. The recovery key stays valid.
     ///
@@ -68,6 +72,6 @@ package protocol ProtectorManaging: Sendable {
     /// Throws `.authFailed` for a missing passcode that is not accepted, and the errors of `recoveryNeedsPasscode` and `setProtector`.
     func useRecoveryKey(
         _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?,
-        acceptingNoPasscode: Bool
+        acceptingNoPasscode: Bool, acceptingOlderKeybag: Bool
     ) throws(KeychainFailure)
 }

@@ -17,6 +17,9 @@ package enum LockExtent: Hashable, Sendable {
     case whenUnlocked
     /// Also `afterFirstUnlock` items, as a restart does.
     case everything
+
+    /// The slots of the key holder that the lock empties.
+    package var slots: [KeyHolderSlot] { self == .everything ? [.unlocked, .firstUnlock] : [.unlocked] }
 }
 
 /// When an unlocked keychain locks itself.

@@ -108,8 +108,15 @@ extension LocalKeychain {
     }
 
     private func newFile(atPath path: String) throws(KeychainFailure) -> AtomicFile {
-        try ReservedPaths(of: try configuration()).requireNotReserved(path)
+        try requireWritable(path)
         return try AtomicFile(path)
+    }
+
+    /// Throws `.parameter` if this absolute path is one of the keychain's own files, which no output may replace.
+    package func requireWritable(_ path: String) throws(KeychainFailure) {
+        let reserved = ReservedPaths(of: try configuration())
+        try reserved.requireNotReserved(path)
+        try reserved.requireNotKept(path)
     }
 
     private func existingFile(atPath path: String) throws(KeychainFailure) -> BackupFile {
@@ -164,7 +171,7 @@ final class BackupFile {
 
 /// The paths of the keychain's own files.
 ///
-/// No backup may be written to or read from them.
+/// Nothing may be written to them, and no backup read from them.
 struct ReservedPaths {
     private let storePath: String
     private let keyDirectory: String
@@ -184,6 +191,13 @@ struct ReservedPaths {
             throw KeychainFailure(
                 .parameter, "\(path) is a file of the keychain itself; choose another place", path: path, cause: .isKeychainFile)
         }
+    }
+
+    /// Throws `.parameter` if `path` is a file that was kept when the keychain was replaced.
+    func requireNotKept(_ path: String) throws(KeychainFailure) {
+        guard FileSystem.resolveExistingPart(of: path).hasPrefix(storePath + ".before-") else { return }
+        throw KeychainFailure(
+            .parameter, "\(path) is an earlier file of the keychain; choose another place", path: path, cause: .isKeychainFile)
     }
 
     /// Whether `path` is a name of the store's file, such as a hard link.

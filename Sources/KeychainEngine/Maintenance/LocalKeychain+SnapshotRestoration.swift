@@ -64,7 +64,7 @@ extension LocalKeychain {
         do throws(KeychainFailure) {
             findings = try check.findings(inCopyAt: copyPath)
         } catch {
-            guard error.isDamage else { throw error.addingContext("the snapshot \(path) cannot be opened") }
+            guard error.isDamage, error.subject != .keybag else { throw error.addingContext("the snapshot \(path) cannot be opened") }
             throw damaged(path, error.reason)
         }
         guard findings.problems.isEmpty else { throw damaged(path, findings.problems.joined(separator: "; ")) }

@@ -45,8 +45,12 @@ extension LocalKeychain {
         if let problem = try store.stateProblem(readingAllRows: true) { report.structuralProblems.append(.unexpectedState(problem)) }
         if let reason = store.anchorRefusal { report.structuralProblems.append(.unusableAnchor(reason)) }
         if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
-        // Nothing is deleted unless all rows could be read.
-        if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0 { _ = try opened.keychain.purgeQuarantine() }
+        // Nothing is deleted unless all rows could be read, and from no file that is not as it should be.
+        let isFileSound = report.structuralProblems.allSatisfy { if case .unusableAnchor = $0 { true } else { false } }
+        if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0, isFileSound {
+            _ = try opened.keychain.purgeQuarantine()
+            report.isQuarantinePurged = true
+        }
         return report
     }
 }

@@ -149,8 +149,12 @@ package struct KeyFile: DeviceProtector {
 
     /// Returns the path of the key file of a store that was at `storePath` and is gone; nil if there is none.
     ///
+    /// A directory of key files within the store's directory moves with it. So a key file there also counts if the store for which it was
+    /// made is at the path of that time no longer.
+    ///
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? {
+        let movesWithStore = directory.hasPrefix(FileSystem.parent(of: storePath) + "/")
         let names: [String]
         do throws(Errno) {
             names = try FileSystem.names(in: directory)
@@ -161,7 +165,9 @@ package struct KeyFile: DeviceProtector {
         }
         for name in names {
             let path = "\(directory)/\(name)"
-            if name.hasSuffix(".key"), try contents(atPath: path).isFor(storePath: storePath) { return path }
+            guard name.hasSuffix(".key") else { continue }
+            let contents = try contents(atPath: path)
+            if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { return path }
         }
         return nil
     }
@@ -224,13 +230,20 @@ package struct KeyFile: DeviceProtector {
 
         /// Whether the key file was created for the store at that path, also through symbolic links.
         func isFor(storePath: String) -> Bool {
-            let recorded = unsafe bytes.withBytes { bytes -> String? in
+            guard let recordedPath else { return false }
+            return recordedPath.hasSameBytes(as: storePath)
+                || FileSystem.resolveExistingPart(of: recordedPath).hasSameBytes(as: FileSystem.resolveExistingPart(of: storePath))
+        }
+
+        /// Whether there is no file at the path of the store for which the key file was created.
+        var isForMissingStore: Bool { recordedPath.map { !FileSystem.exists($0) } ?? false }
+
+        /// The store's path; nil if this is not a key file.
+        private var recordedPath: String? {
+            unsafe bytes.withBytes { bytes in
                 guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else { return nil }
                 return unsafe String(decoding: bytes[KeyFile.fixedByteCount...], as: UTF8.self)
             }
-            guard let recorded else { return false }
-            return recorded.hasSameBytes(as: storePath)
-                || FileSystem.resolveExistingPart(of: recorded).hasSameBytes(as: FileSystem.resolveExistingPart(of: storePath))
         }
     }
 }

@@ -54,20 +54,24 @@ extension LocalKeychain: ProtectorManaging {
         }
     }
 
-    package func recoveryNeedsPasscode(_ recoveryKey: borrowing SecretBytes) throws(KeychainFailure) -> Bool {
+    package func recoveryNeedsPasscode(
+        _ recoveryKey: borrowing SecretBytes, acceptingOlderKeybag: Bool = false
+    ) throws(KeychainFailure) -> Bool {
         let key = try Self.key(typed: recoveryKey)
         return try requiringExistingKeychain { () throws(KeychainFailure) in
-            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
+            try withKeychain(openedBy: key, acceptingOlderKeybag: acceptingOlderKeybag) { opened throws(KeychainFailure) in
+                opened.keybag.isPasscodeSet
+            }
         }
     }
 
     package func useRecoveryKey(
         _ recoveryKey: borrowing SecretBytes, protector kind: DeviceProtectorKind, passcode: borrowing Passcode?,
-        acceptingNoPasscode: Bool
+        acceptingNoPasscode: Bool, acceptingOlderKeybag: Bool = false
     ) throws(KeychainFailure) {
         let key = try Self.key(typed: recoveryKey)
         try requiringExistingKeychain { () throws(KeychainFailure) in
-            try withKeychain(openedBy: key) { opened throws(KeychainFailure) in
+            try withKeychain(openedBy: key, acceptingOlderKeybag: acceptingOlderKeybag) { opened throws(KeychainFailure) in
                 try requireProtectorLost(kind, opened.protector.kind)
                 var keys: UnlockedKeys?
                 if opened.keybag.isPasscodeSet {
@@ -89,11 +93,11 @@ extension LocalKeychain: ProtectorManaging {
 
     /// Runs `body` on the keychain, opened by a recovery key instead of its protector.
     private func withKeychain<Result>(
-        openedBy key: RecoveryKey, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
+        openedBy key: RecoveryKey, acceptingOlderKeybag: Bool, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         let backend = try fileBackend()
         return try addingContext { () throws(KeychainFailure) in
-            let opened = try backend.openForRecovery(key)
+            let opened = try backend.openForRecovery(key, acceptingOlderKeybag: acceptingOlderKeybag)
             defer { backend.close(opened) }
             return try body(opened)
         }

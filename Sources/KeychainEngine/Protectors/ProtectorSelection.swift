@@ -136,6 +136,10 @@ package struct SystemdCredential: DeviceProtector {
                 throw KeychainFailure(
                     .notAvailable, "the systemd credential at \(path) must hold exactly \(DeviceSecret.byteCount) bytes", cause: .malformed)
             }
+            guard !(unsafe secret.withBytes { unsafe $0.allSatisfy { $0 == 0 } }) else {
+                throw KeychainFailure(
+                    .notAvailable, "the systemd credential at \(path) contains only zeros, so its content was lost", cause: .malformed)
+            }
             return secret
         } catch {
             throw error.located(at: path, subject: .credential)

@@ -38,9 +38,14 @@ extension LocalKeychain: KeychainSessionProviding {
                 try Self.lock(extent, opened.holder, opened.store)
             }
         } catch {
+            guard error.refusal != .passcodeNotSet, error.remedy != .lockAgain else { throw error }
             // Held keys must be removed even if the keychain can no longer be opened. The call still fails.
-            if error.status == .notAvailable { backend.lockWithoutOpening(extent) }
-            throw error
+            let isLocked = backend.lockWithoutOpening(extent)
+            throw error.addingContext(
+                isLocked
+                    ? "the kernel's keyring and this process have no keys any more, but the lock could not be completed"
+                    : "the keychain may still be unlocked"
+            ).withRemedy(.lockAgain)
         }
     }
 
@@ -56,8 +61,7 @@ extension LocalKeychain: KeychainSessionProviding {
         func attempt(_ step: () throws(KeychainFailure) -> Void) {
             do throws(KeychainFailure) { try step() } catch { failure = failure ?? error }
         }
-        let slots: [KeyHolderSlot] = extent == .everything ? [.unlocked, .firstUnlock] : [.unlocked]
-        for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
+        for slot in extent.slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
         attempt { () throws(KeychainFailure) in
             do throws(KeychainFailure) {
                 try store.advanceLockEpoch(extent)
@@ -66,7 +70,7 @@ extension LocalKeychain: KeychainSessionProviding {
                     .withRemedy(.lockAgain)
             }
         }
-        for slot in slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
+        for slot in extent.slots { attempt { () throws(KeychainFailure) in try holder.remove(slot) } }
         if let failure { throw failure }
     }
 

@@ -13,6 +13,15 @@ extension SQLiteItemStore {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
+    /// Returns the path of the -wal file of a store that is gone; nil if there is none.
+    ///
+    /// A new store must not be created beside it, because SQLite would apply its changes to the new one. An empty one may remain of a creation
+    /// that a power cut has undone.
+    package static func orphanedLogPath(ofStoreAt path: String) throws(KeychainFailure) -> String? {
+        guard let location = try FileLocation(path), let status = try FileStatus.ifPresent(at: location.walPath) else { return nil }
+        return status.byteCount > 0 ? location.walPath : nil
+    }
+
     /// Creates a store that contains only a keybag, and its missing parent directories.
     ///
     /// `state` is the sealed initial state. Tests of the store alone omit it.

@@ -51,6 +51,10 @@ struct StoreFile {
             guard facts.kind == .regularFile else {
                 throw Self.refusal(path, .notRegularFile, "is not a regular file; move it away")
             }
+            // SQLite creates these files with the mode of the database, which may have been read-only at that time. Nothing else changes it back.
+            if facts.permissions & 0o200 == 0, self.facts.permissions & 0o200 != 0, facts.owner == CurrentProcess.effectiveUserID {
+                try? FileSystem.setPermissions(self.facts.permissions, of: path)
+            }
             guard suffix != FileLocation.journalSuffix || facts.byteCount == 0 else {
                 throw KeychainFailure(
                     .notAvailable,

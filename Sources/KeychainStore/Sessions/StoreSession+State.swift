@@ -38,6 +38,13 @@ extension StoreSession {
         try changeState { _, _ in }
     }
 
+    /// The failure of a write to a database with a damaged structure.
+    static var structureDamaged: KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "the structure of the store's file is damaged, so nothing can be written to it; nothing was changed",
+            subject: .store, cause: .damaged, isDamage: true, remedy: .saveReadable)
+    }
+
     private func changeState(_ change: (inout StoreState, any StateCipher) -> Void) throws(KeychainFailure) {
         guard let cipher = stateGuard?.cipher else {
             // Only tests create a store without a state.
@@ -50,6 +57,7 @@ extension StoreSession {
         if let pendingState {
             pending = pendingState
         } else {
+            guard stateGuard?.isStructureDamaged != true else { throw Self.structureDamaged }
             let stored = try storedState(cipher)
             if let problem = stateGuard?.problem(ofNextStateAfter: stored) { throw SQLiteItemStore.failure(problem) }
             pending = PendingState(original: stored, state: stored)
@@ -111,9 +119,12 @@ extension StoreSession {
     /// A trigger, a generated column, or another constraint can make SQLite drop a change without an error.
     func hasOwnSchema() throws(KeychainFailure) -> Bool {
         var found: Set<String> = []
+        var rootPages: Set<Int64> = []
         var isKnown = true
-        try connection.query("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema") { row in
+        try connection.query("SELECT type, name, tbl_name, coalesce(sql, ''), rootpage FROM sqlite_schema") { row in
             let object = (0..<4).map { row.text(at: $0) }.joined(separator: "\0")
+            // Two tables with one root page would be one table under two names.
+            isKnown = isKnown && rootPages.insert(row.integer(at: 4)).inserted
             guard !StoreSchema.statistics.contains(object) else { return }
             isKnown = isKnown && StoreSchema.objects.contains(object)
             found.insert(object)

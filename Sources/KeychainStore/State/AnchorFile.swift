@@ -123,6 +123,14 @@ extension SQLiteItemStore {
         newestAnchoredState(of: storeID, in: directory)?.changeCount ?? 0
     }
 
+    /// Whether this anchor shows that changes of a store were acknowledged.
+    ///
+    /// The first state of a store does not: a power cut can undo its creation and leave the anchor.
+    package static func hasAcknowledgedChanges(inAnchorAt path: String, of storeID: StoreID) -> Bool {
+        guard let state = AnchorFile(path, storeID: storeID).read()?.lastState else { return false }
+        return StoreState.changes(in: state.changeCount) > 1
+    }
+
     /// Whether a copy of a store is the newest state in the anchors of a directory, or a later one, except for this number of changes.
     ///
     /// True if there is no anchor.

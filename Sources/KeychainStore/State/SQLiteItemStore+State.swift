@@ -10,7 +10,7 @@ extension SQLiteItemStore {
         case content
         /// Only the keybag: the next opening compares the rest, and until then an older state may be continued.
         case keybag
-        /// Nothing, because a person is asked.
+        /// Nothing, because a person is asked. An older state may be continued, too.
         case nothing
     }
 
@@ -32,7 +32,7 @@ extension SQLiteItemStore {
         let database = try withReader { session in session.file.facts.identity }
         attach(
             StateGuard(
-                cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database, continuesOlderState: check == .keybag))
+                cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database, continuesOlderState: check != .content))
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
         case .keybag: guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) }
@@ -124,6 +124,7 @@ extension SQLiteItemStore {
         try ForkDetection.requireNotForked()
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
+            guard try !session.integrityProblems().contains(where: \.isDatabaseStructure) else { throw StoreSession.structureDamaged }
             let (count, sum) = try session.scanRows(stateGuard.cipher)
             let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
             let known = stateGuard.reload().compactMap(\.lastState?.changeCount).max() ?? 0
@@ -135,6 +136,8 @@ extension SQLiteItemStore {
                 try session.storeKeybag(keybag, generation: generation)
             }
         }
+        // The anchors may name a change count that no series exceeds.
+        stateGuard.forgetLastStates()
         // The new state is the newest one: this reads the rows once more and records them.
         guard let problem = try stateProblem(readingAllRows: true) else { return }
         throw Self.failure(problem)
@@ -223,7 +226,9 @@ private struct StateComparison {
     /// The state adds up row tags, so it does not show whether a row still matches its tag, or can be found.
     private func isSound() throws(KeychainFailure) -> Bool {
         guard let rowCipher = stateGuard.rowCipher else { return true }
-        guard try session.integrityProblems().allSatisfy({ $0 == .keybagCopiesDiffer }) else { return false }
+        let problems = try session.integrityProblems()
+        if problems.contains(where: \.isDatabaseStructure) { stateGuard.isStructureDamaged = true }
+        guard problems.allSatisfy({ $0 == .keybagCopiesDiffer }) else { return false }
         var areIntact = true
         _ = try session.forEachReadableRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
             // A newer version may compute tags differently.

@@ -36,6 +36,14 @@ final class StateGuard: Sendable {
     private let damaged = Mutex<FileStamps?>(nil)
     /// Spares each search without a result the lock.
     private let hasDamagedFiles = Atomic(false)
+    /// Whether the database's structure was found damaged, so that a write could destroy content that is sound.
+    ///
+    /// For instance, SQLite would write into a page that the list of free pages names wrongly.
+    var isStructureDamaged: Bool {
+        get { structureDamage.load(ordering: .relaxed) }
+        set { structureDamage.store(newValue, ordering: .relaxed) }
+    }
+    private let structureDamage = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: Mutex<[AnchorRecord]>
 
@@ -75,6 +83,17 @@ final class StateGuard: Sendable {
         guard !continuesOlderState else { return nil }
         return known.withLock { known in
             known.lazy.compactMap { $0.lastState.flatMap { $0.problem(of: state) } }.first
+        }
+    }
+
+    /// Forgets the states in the anchors, because a person has accepted the content of the store.
+    func forgetLastStates() {
+        for (index, anchor) in anchors.enumerated() {
+            let record = known.withLock { known in
+                known[index].lastState = nil
+                return known[index]
+            }
+            anchor.write(record)
         }
     }
 

@@ -150,6 +150,11 @@ package enum FileSystem {
         _ = unsafe Glibc.unlink(path)
     }
 
+    /// Sets the permissions of a regular file, in a directory that only this user can change.
+    package static func setPermissions(_ permissions: UInt32, of path: String) throws(Errno) {
+        guard unsafe chmod(path, permissions & 0o777) == 0 else { throw .current }
+    }
+
     package static func truncate(_ path: String, toByteCount byteCount: Int64) throws(Errno) {
         let file = try OpenFile(path, .readWrite)
         try file.descriptor.truncate(toByteCount: byteCount)

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import KeychainCore
+import KeychainEngine
 import KeychainSystem
 import Valet
 
@@ -34,11 +35,12 @@ struct GetCommand: ParsableCommand {
     func run() throws {
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
-        var secret = try CommandSession(selected.entitlements, passcode: passcode.read()).perform {
-            try selected.valet.object(forKey: key, withPrompt: reason)
-        }
-        if let output {
-            try OutputFile.write(secret, to: output)
+        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let outputPath = try output.map { path throws(CommandFailure) in try BackupPath.absolute(path) }
+        if let outputPath { try session.perform { try session.keychain.requireWritable(outputPath) } }
+        var secret = try session.perform { try selected.valet.object(forKey: key, withPrompt: reason) }
+        if let outputPath {
+            try OutputFile.write(secret, to: outputPath)
         } else {
             if StandardOutput.isTerminal { secret.append(UInt8(ascii: "\n")) }
             try StandardOutput.write(secret)
@@ -56,9 +58,8 @@ enum OutputFile {
                 advice: "Give the path of a file, or omit --output and redirect standard output."
             )
         }
-        let absolutePath = try BackupPath.absolute(path)
         do throws(KeychainFailure) {
-            _ = try AtomicFile(absolutePath).write(replacingExisting: true) { writer throws(KeychainFailure) in try writer.append(data) }
+            _ = try AtomicFile(path).write(replacingExisting: true) { writer throws(KeychainFailure) in try writer.append(data) }
         } catch {
             throw CommandFailure(
                 .unavailable, "cannot write the file given to --output: \(error.reason)",

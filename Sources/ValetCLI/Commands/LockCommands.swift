@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import KeychainCore
+import KeychainEngine
 
 struct LockCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -14,8 +15,11 @@ struct LockCommand: ParsableCommand {
 
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
-        _ = try session.requirePasscode()
-        try session.performSessionCall { keychain throws(KeychainFailure) in try keychain.lock(all ? .everything : .whenUnlocked) }
+        do throws(KeychainFailure) {
+            try session.keychain.lock(all ? .everything : .whenUnlocked)
+        } catch {
+            throw error.refusal == .passcodeNotSet ? CommandFailure.noPasscode : CommandFailure(passcode: error)
+        }
     }
 }
 

@@ -68,6 +68,9 @@ struct RecoveryUseCommand: ParsableCommand {
     @Flag(help: "Do not ask for confirmation if the keychain has no passcode.")
     var acceptNoPasscode = false
 
+    @Flag(help: "Accept older keys, with the passcode of that time, if no newer copy of the keychain file is left.")
+    var acceptKeybag = false
+
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
 
@@ -78,9 +81,13 @@ struct RecoveryUseCommand: ParsableCommand {
         let key = try PasscodeInput.recoveryKey.orPrompt(givenKey)
         let isPasscodeSet: Bool
         do throws(KeychainFailure) {
-            isPasscodeSet = try session.keychain.recoveryNeedsPasscode(key.bytes)
+            isPasscodeSet = try session.keychain.recoveryNeedsPasscode(key.bytes, acceptingOlderKeybag: acceptKeybag)
         } catch {
-            throw CommandFailure(protector: error)
+            guard case .unexpectedState(.keybagReplaced)? = error.cause else { throw CommandFailure(protector: error) }
+            throw CommandFailure(
+                .damaged, error.reason,
+                advice: "Nothing was changed. Put the newest copy of the keychain file back. If there is none and you trust this one, add "
+                    + "--accept-keybag; then run `valet repair --accept-content --accept-keybag`.")
         }
         if !isPasscodeSet {
             try Confirmation.require(
@@ -89,7 +96,9 @@ struct RecoveryUseCommand: ParsableCommand {
         }
         let passcode: Passcode? = isPasscodeSet ? try PasscodeInput.passcode.orPrompt(givenPasscode) : nil
         try session.performProtectorCall { keychain throws(KeychainFailure) in
-            try keychain.useRecoveryKey(key.bytes, protector: protector.kind, passcode: passcode, acceptingNoPasscode: !isPasscodeSet)
+            try keychain.useRecoveryKey(
+                key.bytes, protector: protector.kind, passcode: passcode, acceptingNoPasscode: !isPasscodeSet,
+                acceptingOlderKeybag: acceptKeybag)
         }
         try StandardOutput.write(
             ["Restored access to the keychain. Its protector is now \(protector.rawValue)."], afterAction: "access was restored")

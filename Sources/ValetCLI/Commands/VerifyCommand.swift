@@ -32,7 +32,8 @@ struct VerifyCommand: ParsableCommand {
         if report.damagedKeybagCopyCount > 0 { try StandardOutput.writeLine("keychain: \(KeychainDescription.damagedKeybagCopy)") }
         if report.quarantinedCount > 0 {
             try StandardOutput.writeLine(
-                "\(Self.items(report.quarantinedCount)) in quarantine\(purge ? ", removed" : "; remove with --purge")")
+                "\(Self.items(report.quarantinedCount)) in quarantine"
+                    + (report.isQuarantinePurged ? ", removed" : purge ? ", kept because of the damage" : "; remove with --purge"))
         }
         if report.lockedCount > 0 {
             try StandardOutput.writeLine(
@@ -47,12 +48,19 @@ struct VerifyCommand: ParsableCommand {
     /// The failure of a report that is not sound.
     private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure {
         let damagedCount = report.findings.count + report.damagedPageRowCount
+        let anchorProblems = report.structuralProblems.filter { if case .unusableAnchor = $0 { true } else { false } }
+        if damagedCount == 0, report.damagedKeybagCopyCount == 0, report.structuralProblems == anchorProblems {
+            return CommandFailure(
+                .damaged, "\(checked), none damaged, but its anchor cannot be used",
+                advice: "Move the anchor away; the next write creates another.")
+        }
+        let outcome = report.isQuarantinePurged ? "only the quarantine was emptied" : "nothing was changed"
         if !report.structuralProblems.isEmpty {
             let items =
                 damagedCount == 0
                 ? "no items damaged, but the keychain file is damaged" : "\(damagedCount) damaged, and the keychain file is damaged"
             return CommandFailure(
-                .damaged, "\(checked), \(items); nothing was changed",
+                .damaged, "\(checked), \(items); \(outcome)",
                 advice: report.hasRefusedPages
                     ? "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise: \(Self.recoveryAdvice)"
                     : Self.recoveryAdvice
@@ -60,7 +68,7 @@ struct VerifyCommand: ParsableCommand {
         }
         if damagedCount > 0 {
             return CommandFailure(
-                .damaged, "\(checked), \(damagedCount) damaged; nothing was changed",
+                .damaged, "\(checked), \(damagedCount) damaged; \(outcome)",
                 advice: "Restore a backup, replace the damaged items with `valet set`, or delete them with `valet remove`.")
         }
         return CommandFailure(

@@ -481,6 +481,75 @@ struct TamperingTests {
         }
     }
 
+    /// Gives the quarantine another root page: one of a page that belongs to the items, or the items' own.
+    private func shareRootPage(_ page: String, in home: TamperedHome) throws {
+        try home.edit("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = (\(page)) WHERE name = 'quarantine'")
+    }
+
+    @Test("Nothing is written to a file whose structure is damaged, and nothing is purged from it")
+    func damagedStructure() throws {
+        try withHome { home in
+            try home.add(1...40)
+            let pages = "WITH RECURSIVE pages(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM pages, pragma_page_count WHERE n < page_count)"
+            try shareRootPage("\(pages) SELECT n FROM pages WHERE n NOT IN (SELECT rootpage FROM sqlite_schema) LIMIT 1", in: home)
+            let tampered = try Data(contentsOf: URL(filePath: home.database))
+            let keychain = LocalKeychain(home: home.home)
+            for number in 1...40 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
+            let query = ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("account 1")]))
+            let changes: [() throws -> Void] = [
+                { try keychain.update(UpdateRequest(query: query, changes: ItemAttributes(), secret: Data("new".utf8))) },
+                { try keychain.addItem("another", "secret") }, { try keychain.deleteItem("account 1") },
+            ]
+            for change in changes {
+                let failure = #expect(throws: KeychainFailure.self) { try change() }
+                #expect(failure?.isDamage == true && failure?.remedy == .saveReadable)
+            }
+            let report = try keychain.verify(purgingQuarantine: true)
+            #expect(!report.isSound && !report.isQuarantinePurged)
+            #expect(try keychain.acceptContent(applying: true) == nil)
+            #expect(try Data(contentsOf: URL(filePath: home.database)) == tampered)
+            for number in 1...40 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
+        }
+    }
+
+    @Test("Two tables with one root page are an altered schema")
+    func sharedRootPage() throws {
+        try withHome { home in
+            try home.add(1...3)
+            try shareRootPage("SELECT rootpage FROM sqlite_schema WHERE name = 'items'", in: home)
+            #expect(try home.problem() == .schemaAltered)
+        }
+    }
+
+    @Test("If only an older file is left, the recovery key opens it after its keys were accepted by name")
+    func olderFileWithOlderProtector() throws {
+        try withHome { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/old")
+            func loseKeyFile() throws {
+                let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
+                let keyFile = try #require(names.first { $0.hasSuffix(".key") })
+                try FileManager.default.removeItem(atPath: home.home + "/keys/" + keyFile)
+            }
+            try loseKeyFile()
+            try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+            try home.add(2...2)
+            try home.copy(home.home + "/old", to: home.database)
+            for hasKeyFile in [true, false] {
+                if !hasKeyFile { try loseKeyFile() }
+                let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).recoveryNeedsPasscode(key.secret) }
+                #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+            }
+            let keychain = LocalKeychain(home: home.home)
+            #expect(try !keychain.recoveryNeedsPasscode(key.secret, acceptingOlderKeybag: true))
+            try keychain.useRecoveryKey(
+                key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: true)
+            #expect(try home.problem() != nil)
+            try home.accept(keybag: true)
+        }
+    }
+
     @Test("A repair of checksums does not accept removed rows")
     func repairRefuses() throws {
         try withHome { home in

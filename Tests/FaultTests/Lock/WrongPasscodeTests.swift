@@ -109,7 +109,7 @@ struct WrongPasscodeTests {
 
     @Test(
         "Locking a keychain that cannot be opened removes its held keys and throws the error of opening",
-        arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file"])
+        arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file", "store"])
     func lockWithoutKeybag(holder: KeyHolderSelection, missing: String) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
             try keychain.set("swordfish")
@@ -117,10 +117,15 @@ struct WrongPasscodeTests {
             let held = try opened.holder(holder).forKeybag(opened.keybag.identity)
             let epoch = try opened.store.lockEpoch()
             for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection, lockEpoch: epoch) != nil) }
-            if missing == "keybag" {
+            switch missing {
+            case "keybag":
                 try RawDatabase(home + "/keychain.db").execute("UPDATE keybag SET bytes = x''; UPDATE keybag_copy SET bytes = x''")
-            } else {
-                try FileManager.default.removeItem(atPath: home + "/keys")
+            case "key file":
+                for name in try FileManager.default.contentsOfDirectory(atPath: home + "/keys") where name.hasSuffix(".key") {
+                    try FileManager.default.removeItem(atPath: home + "/keys/" + name)
+                }
+            // The store can be neither opened nor read.
+            default: try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: home + "/keychain.db")
             }
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }

@@ -51,6 +51,17 @@ struct DeviceProtectorContractTests {
         }
     }
 
+    @Test("A credential of zeros, as a lost write leaves it, is refused")
+    func zeroCredential() throws {
+        try withTemporaryDirectory { directory in
+            try Data(count: DeviceSecret.byteCount).write(to: URL(filePath: directory + "/" + SystemdCredential.credentialName))
+            let failure = #expect(throws: KeychainFailure.self) {
+                _ = try SystemdCredential(credentialsDirectory: directory).deviceSecret(for: storeID)
+            }
+            #expect(failure?.cause == .malformed && failure?.subject == .credential)
+        }
+    }
+
     @Test("The systemd credential, which is one for all stores of a service")
     func systemdCredential() throws {
         try withTemporaryDirectory { directory in
