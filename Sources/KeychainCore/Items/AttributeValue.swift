@@ -55,7 +55,7 @@ package enum AttributeValue: Hashable, Sendable {
     package func matches(_ other: AttributeValue) -> Bool {
         if self == other { return true }
         return unsafe withComparedBytes { mine in
-            unsafe other.withComparedBytes { theirs in unsafe mine.elementsEqual(theirs) }
+            unsafe other.withComparedBytes { theirs in unsafe mine.hasSameBytes(as: theirs) }
         }
     }
 }
@@ -68,10 +68,31 @@ extension String {
     package func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         var (mine, theirs) = (self, other)
-        return mine.withUTF8 { mine in theirs.withUTF8 { theirs in unsafe mine.elementsEqual(theirs) } }
+        return mine.withUTF8 { mine in
+            theirs.withUTF8 { theirs in unsafe UnsafeRawBufferPointer(mine).hasSameBytes(as: UnsafeRawBufferPointer(theirs)) }
+        }
     }
 
     package func hasSuffixOfSameBytes(as suffix: String) -> Bool {
         utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Compares eight bytes at a time: every call compares names, and `elementsEqual` takes ten times as many instructions.
+    fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        var offset = 0
+        // Every offset is below the count of both; loadUnaligned has no alignment rule.
+        while offset + 8 <= count {
+            guard unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self) == other.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            else { return false }
+            offset += 8
+        }
+        while offset < count {
+            guard unsafe self[offset] == other[offset] else { return false }
+            offset += 1
+        }
+        return true
     }
 }

@@ -108,6 +108,15 @@ struct RowDigests {
         self.others = others
     }
 
+    /// The digests of a row that was opened, which authenticates its header.
+    init(storedIn header: RowHeader) {
+        service = header.serviceDigest
+        account = header.accountDigest
+        remainingKey = header.remainingKeyDigest
+        accessGroup = header.accessGroupDigest
+        others = header.attributeDigests
+    }
+
     /// The search for rows with the same primary key.
     func samePrimaryKey(in itemClass: ItemClass) -> RowQuery {
         RowQuery(itemClass: itemClass, serviceDigest: service, accountDigest: account, remainingKeyDigest: remainingKey)

@@ -164,19 +164,20 @@ extension SealedKeychain {
 
     /// Seals an item under the current class key of its accessibility and the keys of its constraint, and sets `sha1` in `attributes`.
     ///
-    /// `lockEpoch` is the session of the write, or the store if the item is sealed before the write.
+    /// `lockEpoch` is the session of the write, or the store if the item is sealed before the write. `known` are the digests of the
+    /// attributes, if the caller has them.
     ///
     /// Throws `.parameter` if the item is too large, and a failure with `needs` if the application password is missing.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl,
-        lockEpoch: any LockEpochReading
+        digests known: RowDigests? = nil, lockEpoch: any LockEpochReading
     ) throws(KeychainFailure) -> SealedRow {
         guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
             throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
         }
         let accessibility = control.accessibility
         let generation = try keys.currentGeneration(for: accessibility)
-        let digests = try RowDigests(of: attributes, in: reference.itemClass, using: digests)
+        let digests = if let known { known } else { try RowDigests(of: attributes, in: reference.itemClass, using: digests) }
         // `sha1` covers all other attributes, so the same item always has the same value.
         attributes[.sha1] = nil
         attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))
