@@ -9,6 +9,14 @@
 
 #define NANOSECONDS_PER_SECOND UINT64_C(1000000000)
 
+void keychain_mutex_init(keychain_mutex *mutex) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&mutex->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 struct keychain_timed_lock {
     pthread_mutex_t mutex;
     pthread_cond_t released;

@@ -31,7 +31,7 @@ struct FileKeychainBackend: KeychainBackend {
             if try isStorePresent() { return try openExisting() }
             throw missingStoreFailure(trace)
         }
-        guard creating else { throw KeychainFailure(.itemNotFound, "there is no keychain yet, so no item") }
+        guard creating else { throw Self.noKeychain }
         // If another process creates one at the same time, the slower process opens the keychain of the faster one.
         try create()
         return try openExisting()
@@ -43,24 +43,40 @@ struct FileKeychainBackend: KeychainBackend {
 
     /// The holder is found by the store's identifier, which needs neither the keybag nor the protector.
     ///
-    /// If even the store cannot be opened, its identifier is in the name of its anchor.
+    /// The identifier is also in the names of the anchor and of the key file. All stores are locked that they name: the file at the path may
+    /// be another one than the one that was unlocked. Keys in the memory of other processes remain.
     func lockWithoutOpening(_ extent: LockExtent) -> Bool {
+        var isComplete = true
+        var ids: Set<StoreID> = []
         if let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) {
             defer { store.close() }
-            if let holder = try? makeHolder(for: store), (try? LocalKeychain.lock(extent, holder, store)) != nil { return true }
+            if let holder = try? makeHolder(for: store), (try? LocalKeychain.lock(extent, holder, store)) == nil { isComplete = false }
+            ids.insert(store.storeID)
         }
-        let ids = Set(((try? configuration.anchorsOfAnyStore()) ?? []).map(\.storeID))
-        let areRemoved = ids.map { id in
-            let noEpoch: LockEpochSource = { () throws(KeychainFailure) in
-                throw KeychainFailure(.notAvailable, "the store cannot be opened", subject: .store)
+        do throws(KeychainFailure) {
+            ids.formUnion(try configuration.anchorsOfAnyStore().map(\.storeID))
+            ids.formUnion(try keyFile.orphanIDs())
+        } catch {
+            isComplete = false
+        }
+        let isKeyringUsed =
+            configuration.keyHolder != .processMemory && KernelKeyring.refusal == nil && CurrentProcess.isInInitialUserNamespace
+        for id in ids {
+            var holders: [any KeyHolder] = [
+                ProcessMemoryKeyHolder(storeID: id, epochSource: Self.noEpoch, keys: configuration.processKeys)
+            ]
+            if isKeyringUsed {
+                if let kernel = try? KernelKeyHolder(storeID: id) { holders.append(kernel) } else { isComplete = false }
             }
-            guard
-                let holder = try? configuration.keyHolder.makeHolder(
-                    storeID: id, epochSource: noEpoch, processKeys: configuration.processKeys)
-            else { return false }
-            return extent.slots.allSatisfy { (try? holder.remove($0)) != nil }
+            for holder in holders {
+                for slot in extent.slots where (try? holder.remove(slot)) == nil { isComplete = false }
+            }
         }
-        return !areRemoved.isEmpty && areRemoved.allSatisfy(\.self)
+        return isComplete && isKeyringUsed && !ids.isEmpty
+    }
+
+    private static var noEpoch: LockEpochSource {
+        { () throws(KeychainFailure) in throw KeychainFailure(.notAvailable, "the store cannot be opened", subject: .store) }
     }
 
     /// SQLite and the keybag do not know the path of the file that they cannot use.
@@ -105,7 +121,7 @@ struct FileKeychainBackend: KeychainBackend {
     ///
     /// Throws `.itemNotFound` if there is no keychain.
     func openAcceptingContent() throws(KeychainFailure) -> OpenKeychain {
-        guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain yet") }
+        try requireStore()
         return try openExisting(acceptingContent: true)
     }
 
@@ -113,7 +129,7 @@ struct FileKeychainBackend: KeychainBackend {
     ///
     /// Throws `.itemNotFound` if there is no keychain, and the errors of `OpenKeybag.recovering`.
     func openForRecovery(_ key: RecoveryKey, acceptingOlderKeybag: Bool) throws(KeychainFailure) -> OpenKeychain {
-        guard try isStorePresent() else { throw KeychainFailure(.itemNotFound, "there is no keychain, so nothing to recover") }
+        try requireStore()
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         do throws(KeychainFailure) {
             let holder = try makeHolder(for: store)
@@ -124,7 +140,7 @@ struct FileKeychainBackend: KeychainBackend {
             // person has nothing newer.
             try store.protect(
                 with: recovered.keybag.stateCipher, rowCipher: recovered.keybag.cipher, using: recovered.keybag.document.encoded,
-                anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingOlderKeybag ? .nothing : .keybag)
+                anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingOlderKeybag ? .acceptedKeybag : .keybag)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
             return open(store, stored, recovered.keybag, protector, holder)
         } catch {
@@ -172,6 +188,11 @@ struct FileKeychainBackend: KeychainBackend {
                 if let tpm = protector as? TPMProtector {
                     return (try keybag(stored, storeID: storeID, tpm, holder), tpm)
                 }
+                if let keyFile = protector as? KeyFile {
+                    return try keyFile.opening(storeID) { secret throws(KeychainFailure) in
+                        try keybag(stored, storeID: storeID, secret, holder, of: keyFile)
+                    }
+                }
                 let secret = try protector.deviceSecret(for: storeID)
                 return (try keybag(stored, storeID: storeID, secret, holder, of: protector), protector)
             } catch {
@@ -213,6 +234,14 @@ struct FileKeychainBackend: KeychainBackend {
             guard let protector else { throw error }
             throw error.addingContext("with the device secret of \(protector.location(for: storeID))")
         }
+    }
+
+    private static var noKeychain: KeychainFailure { KeychainFailure(.itemNotFound, "there is no keychain yet") }
+
+    /// Throws `.itemNotFound` if there is no keychain, and `.notAvailable` if it is gone.
+    func requireStore() throws(KeychainFailure) {
+        guard try !isStorePresent() else { return }
+        throw try traceOfMissingStore().map(missingStoreFailure) ?? Self.noKeychain
     }
 
     /// Returns a file that shows that there was a store at the configured path; nil if there is none.

@@ -30,7 +30,7 @@ package protocol KeychainBackend: Sendable {
 
     /// Removes held keys, and counts a lock if possible, where the keychain cannot be opened.
     ///
-    /// Returns whether the keys were removed.
+    /// Returns whether they were removed from the kernel's keyring.
     func lockWithoutOpening(_ extent: LockExtent) -> Bool
 
     /// Returns `failure` with the location of the store, if the failure does not say what it is about.

@@ -2,7 +2,6 @@
 package import KeychainCore
 internal import KeychainSystem
 internal import Logging
-internal import Synchronization
 
 /// The keychain engine of one process, over a store in a file or in memory.
 ///
@@ -12,7 +11,7 @@ package final class LocalKeychain: Keychain {
     package let entitlements: Entitlements
     let promptSettings: PromptSettings
     let prompts = PromptQueue<PromptKey>()
-    private let opened = Mutex<OpenKeychain?>(nil)
+    private let opened = LockedValue<OpenKeychain?>(nil)
 
     package init(backend: any KeychainBackend) {
         self.backend = backend

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 internal import KeychainSystem
-internal import Synchronization
 
 /// A FIFO queue that admits one writer of this process at a time.
 ///
@@ -15,7 +14,7 @@ final class WriterQueue: Sendable {
         var leaderIsWaiting = false
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
     private let requestArrival = TimedLock()
 
     init() {

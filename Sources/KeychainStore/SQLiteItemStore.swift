@@ -31,8 +31,8 @@ package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
     fileprivate let opener: StoreOpener
     let writerQueue = WriterQueue()
-    private let pool: Mutex<ConnectionPool>
-    private let protection = Mutex<StateGuard?>(nil)
+    private let pool: LockedValue<ConnectionPool>
+    private let protection = LockedValue<StateGuard?>(nil)
 
     var options: StoreOptions { opener.options }
 
@@ -48,7 +48,7 @@ package final class SQLiteItemStore: ItemStore {
         let session = try opener.openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil)
         storeID = try session.storeID()
         let scrubPending = try session.scrubPending() != nil
-        pool = Mutex(ConnectionPool(first: session))
+        pool = LockedValue(ConnectionPool(first: session))
         OpenStores.insert(self)
         guard scrubPending else { return }
         // Best effort: a later write or open retries.
@@ -165,9 +165,7 @@ package final class SQLiteItemStore: ItemStore {
         _ = session.restoreLostWAL()
         session.health.markBroken()
         for store in OpenStores.stores(at: opener.path) { store.closeConnections() }
-        return KeychainFailure(
-            .notAvailable, "the store's files were removed or replaced while it was open; nothing was changed", subject: .store,
-            requiresReopening: true)
+        return StoreSession.filesReplaced
     }
 
     /// Returns the writer's connection, which is opened if necessary.

@@ -2,7 +2,6 @@
 internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
-internal import Synchronization
 
 /// Loads one slot's class keys from the holder, and verifies that they are exactly this keybag's.
 final class HeldKeyLoader: Sendable {
@@ -13,7 +12,7 @@ final class HeldKeyLoader: Sendable {
     private let payload: HolderPayload
     private let ids: [ClassKeyID]
     /// The digest of the keys that were last found valid, so that the next call computes one hash instead of one for each key.
-    private let validDigest = Mutex<SHA256.Digest?>(nil)
+    private let validDigest = LockedValue<SHA256.Digest?>(nil)
 
     init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument, _ cipher: HolderPayloadCipher) {
         self.holder = holder

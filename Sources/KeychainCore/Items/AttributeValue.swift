@@ -85,8 +85,8 @@ extension UnsafeRawBufferPointer {
         var offset = 0
         // Every offset is below the count of both; loadUnaligned has no alignment rule.
         while offset + 8 <= count {
-            guard unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self) == other.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            else { return false }
+            let mine = unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            guard unsafe other.loadUnaligned(fromByteOffset: offset, as: UInt64.self) == mine else { return false }
             offset += 8
         }
         while offset < count {

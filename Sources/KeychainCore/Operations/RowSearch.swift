@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Synchronization
 
 /// A query divided into the part that the store evaluates by digests and the part evaluated on the row, before or after opening it.
 struct RowSearch {
@@ -169,7 +168,7 @@ package final class DigestCache: Sendable {
     private static let longestCachedByteCount = 1_024
 
     private let cipher: any ItemCipher
-    private let entries = Mutex(Entries())
+    private let entries = LockedValue(Entries())
 
     package init(cipher: any ItemCipher) {
         self.cipher = cipher

@@ -60,8 +60,13 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
     /// Damage stopped a part of the verification.
     case incomplete(Part, KeychainFailure)
 
-    /// Whether SQLite's own check of the database failed.
-    package var isDatabaseStructure: Bool { if case .sqlite = self { true } else { false } }
+    /// Whether a write could destroy content that is sound, because pages may be used twice, or that is unknown.
+    package var preventsWriting: Bool {
+        switch self {
+        case .damagedPage, .sqlite, .incomplete(.sqlite, _): true
+        default: false
+        }
+    }
 
     /// A line for people, without a final period.
     package var description: String {

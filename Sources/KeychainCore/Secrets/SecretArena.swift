@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
-internal import Synchronization
 
 /// The allocator of secret memory: pages that are locked in RAM, excluded from core dumps, absent in forked children, and wiped.
 ///
@@ -16,7 +15,7 @@ package enum SecretArena {
         var isFullyLocked = true
     }
 
-    private static let state = Mutex(State())
+    private static let state = LockedValue(State())
 
     /// False once the kernel refused to lock memory.
     ///

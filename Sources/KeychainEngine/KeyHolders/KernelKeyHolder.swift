@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 internal import KeychainSystem
-internal import Synchronization
 
 /// A key holder in the kernel's keyring of the user: an unlock is effective for all processes of the user until the system restarts.
 ///
@@ -15,7 +14,7 @@ package final class KernelKeyHolder: KeyHolder {
     private let storeID: StoreID
     private let keybag: KeybagIdentity
     private let time: any ContinuousTime
-    private let known = Mutex(KnownKeys())
+    private let known = LockedValue(KnownKeys())
 
     /// Whether this process may use the kernel's keyring.
     package static var isPossible: Bool { KernelKeyring.refusal == nil }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 internal import KeychainSystem
-internal import Synchronization
 
 /// A key holder in the memory of this process: an unlock lasts as long as the process and is invisible to other processes.
 ///
@@ -75,7 +74,7 @@ package final class ProcessMemoryKeys: ExpiringSecrets {
 
     private let time: any ContinuousTime
     private let isWatched: Bool
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     /// Creates a separate set of keys.
     ///

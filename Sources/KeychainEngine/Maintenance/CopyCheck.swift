@@ -82,8 +82,11 @@ struct CopyCheck {
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
             do throws(KeychainFailure) {
                 let protector = try ProtectorSelection(configuration: configuration).protector(of: hint, holder: NoKeyHolder())
-                let secret = try protector.deviceSecret(for: storeID)
-                return try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret)
+                let keybagOf = { (secret: borrowing SecretBytes) throws(KeychainFailure) in
+                    try OpenKeybag(copies: stored.copies, storeID: storeID, deviceSecret: secret)
+                }
+                if let keyFile = protector as? KeyFile { return try keyFile.openingCopy(of: storeID, keybagOf) }
+                return try keybagOf(try protector.deviceSecret(for: storeID))
             } catch {
                 failure = error
             }

@@ -48,9 +48,7 @@ extension LocalKeychain {
         let configuration = try configuration()
         let path = configuration.storePath
         return try addingContext { () throws(KeychainFailure) in
-            guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else {
-                throw KeychainFailure(.itemNotFound, "there is no keychain yet")
-            }
+            try fileBackend().requireStore()
             closeCurrent()
             var found: RepairReport?
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: Self.keptFileSuffix("repair")) {

@@ -20,10 +20,17 @@ package struct KeyFile: DeviceProtector {
 
     private let directory: String
     private let storePath: String
+    /// The file that has opened the store, if it could not be given the name of the key file.
+    private let usedPath: String?
 
     package init(directory: String, storePath: String) {
+        self.init(directory: directory, storePath: storePath, usedPath: nil)
+    }
+
+    private init(directory: String, storePath: String, usedPath: String?) {
         self.directory = directory
         self.storePath = storePath
+        self.usedPath = usedPath
     }
 
     package var kind: DeviceProtectorKind { .keyFile }
@@ -34,34 +41,95 @@ package struct KeyFile: DeviceProtector {
 
     private func newPath(for storeID: StoreID) -> String { path(for: storeID) + ".new" }
 
+    /// The secret in the key file, or in the provisional one if there is no other.
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        if let usedPath, FileSystem.exists(usedPath) { return try secret(atPath: usedPath, of: storeID) }
         let path = path(for: storeID)
-        do throws(KeychainFailure) {
-            return try storedSecret(for: storeID, path)
-        } catch {
-            throw error.located(at: path, subject: .keyFile)
-        }
-    }
-
-    private func storedSecret(for storeID: StoreID, _ path: String) throws(KeychainFailure) -> SecretBytes {
         if !FileSystem.exists(path), FileSystem.exists(newPath(for: storeID)) {
             do throws(KeychainFailure) {
-                // The creating process died between publishing the store and renaming the key file. Rename it now.
-                let secret = try contents(atPath: newPath(for: storeID)).secret(of: storeID)
-                // Flush the store's name first: after a power cut, a final key file name must not exist without its store.
-                if (try? PrivateFile.flushDirectory(of: storePath, subject: "the keychain")) != nil {
-                    try? PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path, subject: Self.subject)
-                }
-                return secret
+                return try secret(atPath: newPath(for: storeID), of: storeID)
             } catch {
                 // The creating process may have renamed it in the meantime.
                 guard FileSystem.exists(path) else { throw error }
             }
         }
-        let secret = try contents(atPath: path).secret(of: storeID)
-        // An interrupted rename leaves a second name of the file.
-        try? PrivateFile.removeSecondName(newPath(for: storeID), of: path, subject: Self.subject)
-        return secret
+        return try secret(atPath: path, of: storeID)
+    }
+
+    private func secret(atPath path: String, of storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
+        do throws(KeychainFailure) {
+            return try contents(atPath: path).secret(of: storeID)
+        } catch {
+            throw error.located(at: path, subject: .keyFile)
+        }
+    }
+
+    /// Opens the store with the secret in the key file, or in another file of the same store.
+    ///
+    /// Another file has the right secret if a move to this protector was interrupted, or if an older or newer copy of the store was put
+    /// back. It becomes the key file only after it has opened the store, and no file is deleted.
+    ///
+    /// Throws the error of the key file if no file opens the store.
+    package func opening<Result>(
+        _ storeID: StoreID, _ open: (borrowing SecretBytes) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> (Result, KeyFile) {
+        let (result, path) = try openingWithAnyFile(of: storeID, open)
+        if let path { return (result, using(path, for: storeID)) }
+        settle(storeID)
+        return (result, self)
+    }
+
+    /// As `opening`, for a copy of the store: the file that opens it does not become the key file.
+    func openingCopy<Result>(
+        of storeID: StoreID, _ open: (borrowing SecretBytes) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try openingWithAnyFile(of: storeID, open).0
+    }
+
+    /// Returns the path of the file that has the secret if it is not the key file.
+    private func openingWithAnyFile<Result>(
+        of storeID: StoreID, _ open: (borrowing SecretBytes) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> (Result, otherPath: String?) {
+        do throws(KeychainFailure) {
+            return (try open(try deviceSecret(for: storeID)), nil)
+        } catch {
+            for path in otherPaths(for: storeID) {
+                guard let secret = try? SharedSecretBytes(secret(atPath: path, of: storeID)), let result = try? open(secret.secret) else {
+                    continue
+                }
+                return (result, path)
+            }
+            // The provisional file of a move that failed opens nothing. What is missing is the key file.
+            if !FileSystem.exists(path(for: storeID)) { _ = try secret(atPath: path(for: storeID), of: storeID) }
+            throw error
+        }
+    }
+
+    /// Completes the creation or the move that has published a store and has not named its key file yet.
+    private func settle(_ storeID: StoreID) {
+        let (path, newPath) = (path(for: storeID), newPath(for: storeID))
+        guard !FileSystem.exists(path) else {
+            // An interrupted rename leaves a second name of the file.
+            try? PrivateFile.removeSecondName(newPath, of: path, subject: Self.subject)
+            return
+        }
+        // Flush the store's name first: after a power cut, a final key file name must not exist without its store.
+        guard (try? PrivateFile.flushDirectory(of: storePath, subject: "the keychain")) != nil else { return }
+        try? PrivateFile.renameWithoutReplacing(newPath, to: path, subject: Self.subject)
+    }
+
+    /// The provisional key file and those that were set aside, if the key file does not open the store.
+    private func otherPaths(for storeID: StoreID) -> [String] {
+        let prefix = storeID.hexadecimal + ".key."
+        return ((try? FileSystem.names(in: directory)) ?? []).filter { $0.hasPrefix(prefix) }.sorted().map { "\(directory)/\($0)" }
+    }
+
+    /// Makes the file at `path` the key file; best effort.
+    private func using(_ path: String, for storeID: StoreID) -> KeyFile {
+        if (try? setAside(for: storeID)) != nil {
+            try? PrivateFile.renameWithoutReplacing(path, to: self.path(for: storeID), subject: Self.subject)
+        }
+        return KeyFile(directory: directory, storePath: storePath, usedPath: path)
     }
 
     /// Creates the directory of key files, if necessary.
@@ -83,14 +151,20 @@ package struct KeyFile: DeviceProtector {
         }
     }
 
-    /// Gives the key file its final name after its store was published.
+    /// Gives the key file its final name after its store was published, or moved to it.
+    ///
+    /// A file that has this name is of an earlier state of the store, and is set aside.
     package func confirm(for storeID: StoreID) throws(KeychainFailure) {
-        guard !FileSystem.exists(path(for: storeID)) else { return }
+        let (path, newPath) = (path(for: storeID), newPath(for: storeID))
+        // A reader of the new store may rename the provisional file at any time. So the file to set aside is the one that was there while the
+        // provisional one had its name.
+        let earlier = try? FileStatus(of: path).identity
+        guard let new = try? FileStatus(of: newPath).identity else { return }
+        if let earlier, earlier != new, (try? FileStatus(of: path).identity) == earlier { try setAside(for: storeID) }
         do throws(KeychainFailure) {
-            try PrivateFile.renameWithoutReplacing(newPath(for: storeID), to: path(for: storeID), subject: Self.subject)
+            try PrivateFile.renameWithoutReplacing(newPath, to: path, subject: Self.subject)
         } catch {
-            // A reader of the new store may have renamed it first.
-            guard FileSystem.exists(path(for: storeID)) else { throw error.located(at: path(for: storeID), subject: .keyFile) }
+            guard !FileSystem.exists(newPath) || FileSystem.exists(path) else { throw error.located(at: path, subject: .keyFile) }
         }
     }
 
@@ -101,20 +175,20 @@ package struct KeyFile: DeviceProtector {
 
     /// Writes the secret of a store that is about to move to this protector.
     ///
-    /// Call `confirm` after the move.
+    /// Call `confirm` after the move. The key file is not touched before, because the move may fail; then the provisional file opens nothing.
     ///
-    /// Call it only while no other process can move the store. Files of an earlier attempt are removed: they open nothing.
-    /// With `keepsUnusableFile` the store's protector is a key file that is unusable; it is kept under another name.
-    package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID, keepsUnusableFile: Bool) throws(KeychainFailure) {
+    /// Call it only while no other process can move the store. The provisional file of an earlier attempt is removed.
+    package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
         discard(for: storeID)
-        if FileSystem.exists(path(for: storeID)) {
-            if keepsUnusableFile { try renameUnusable(storeID) } else { try remove(for: storeID) }
-        }
         try prepare(secret, for: storeID)
     }
 
-    private func renameUnusable(_ storeID: StoreID) throws(KeychainFailure) {
+    /// Keeps the key file under another name; succeeds if there is none.
+    ///
+    /// It may open another copy of the store.
+    package func setAside(for storeID: StoreID) throws(KeychainFailure) {
         let path = path(for: storeID)
+        guard FileSystem.exists(path) else { return }
         for number in 1...99 {
             let name = "\(path).unusable\(number)"
             guard !FileSystem.exists(name) else { continue }
@@ -153,23 +227,29 @@ package struct KeyFile: DeviceProtector {
     /// made is at the path of that time no longer.
     ///
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
-    package func orphanPath() throws(KeychainFailure) -> String? {
+    package func orphanPath() throws(KeychainFailure) -> String? { try orphanNames().first.map { "\(directory)/\($0)" } }
+
+    /// Returns the identifiers of the stores that have such key files.
+    func orphanIDs() throws(KeychainFailure) -> [StoreID] {
+        try orphanNames().compactMap { StoreID(hexadecimal: $0.prefix { $0 != "." }) }
+    }
+
+    private func orphanNames() throws(KeychainFailure) -> [String] {
         let movesWithStore = directory.hasPrefix(FileSystem.parent(of: storePath) + "/")
         let names: [String]
         do throws(Errno) {
             names = try FileSystem.names(in: directory)
         } catch .notFound {
-            return nil
+            return []
         } catch {
             throw PrivateFile.readFailure(error, "the directory of key files", directory).located(at: directory, subject: .keyFile)
         }
-        for name in names {
-            let path = "\(directory)/\(name)"
-            guard name.hasSuffix(".key") else { continue }
-            let contents = try contents(atPath: path)
-            if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { return path }
+        var found: [String] = []
+        for name in names where name.hasSuffix(".key") {
+            let contents = try contents(atPath: "\(directory)/\(name)")
+            if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { found.append(name) }
         }
-        return nil
+        return found
     }
 
     private func contents(atPath path: String) throws(KeychainFailure) -> Contents {

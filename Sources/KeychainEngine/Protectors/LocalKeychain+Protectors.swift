@@ -6,7 +6,7 @@ internal import KeychainSystem
 
 /// The keychain in a file: its configuration, its protector, and its recovery key.
 extension LocalKeychain: ProtectorManaging {
-    private func fileBackend() throws(KeychainFailure) -> FileKeychainBackend {
+    func fileBackend() throws(KeychainFailure) -> FileKeychainBackend {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return backend
     }
@@ -72,7 +72,7 @@ extension LocalKeychain: ProtectorManaging {
         let key = try Self.key(typed: recoveryKey)
         try requiringExistingKeychain { () throws(KeychainFailure) in
             try withKeychain(openedBy: key, acceptingOlderKeybag: acceptingOlderKeybag) { opened throws(KeychainFailure) in
-                try requireProtectorLost(kind, opened.protector.kind)
+                try requireProtectorLost(kind, of: opened)
                 var keys: UnlockedKeys?
                 if opened.keybag.isPasscodeSet {
                     let deviceSecret = try opened.deviceSecret()
@@ -86,7 +86,7 @@ extension LocalKeychain: ProtectorManaging {
                         .authFailed, "the keychain that this recovery key opens has no passcode, and that was not accepted",
                         refusal: .passcodeNotSet)
                 }
-                try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil)
+                try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil, keepsKeyFile: true)
             }
         }
     }
@@ -103,9 +103,18 @@ extension LocalKeychain: ProtectorManaging {
         }
     }
 
-    /// Refuses to replace a key file or credential that still opens the keychain by another of the same kind.
-    private func requireProtectorLost(_ kind: DeviceProtectorKind, _ present: DeviceProtectorKind) throws(KeychainFailure) {
-        guard kind == present, kind != .tpm2, (try? current(creating: false)) != nil else { return }
+    /// Refuses to replace a key file or credential that has the secret of the keychain by another of the same kind.
+    ///
+    /// It may not open the keychain nevertheless, because the content is refused. A new protector would not change that.
+    private func requireProtectorLost(_ kind: DeviceProtectorKind, of recovered: OpenKeychain) throws(KeychainFailure) {
+        guard kind == recovered.protector.kind, kind != .tpm2 else { return }
+        let protector: any DeviceProtector = try ProtectorSelection(configuration: try configuration()).protector(
+            of: recovered.keybag.document.protector, holder: recovered.holder)
+        guard let present = try? SharedSecretBytes(protector.deviceSecret(for: recovered.keybag.storeID)) else { return }
+        let secret = try recovered.deviceSecret()
+        // The bytes are compared within the closures.
+        let isSame = unsafe secret.withBytes { mine in unsafe present.secret.withBytes { unsafe mine.elementsEqual($0) } }
+        guard isSame else { return }
         throw KeychainFailure(.duplicateItem, "the keychain opens with its protector, \(kind.name): there is nothing to recover")
     }
 
@@ -160,15 +169,17 @@ extension LocalKeychain: ProtectorManaging {
 ///
 /// Order: the new secret is made durable (a key file under its provisional name; a sealed secret is part of the keybag), then one
 /// transaction replaces the keybag, then the key file gets its final name, and last the old key file is removed. A crash at any
-/// point leaves the old protector or the new one. Files that it leaves open nothing, and the next move removes them.
+/// point leaves the old protector or the new one. Of several key files, the one that opens the keychain is used.
 extension LocalKeychain {
     private func keyFile() throws(KeychainFailure) -> KeyFile { ProtectorSelection(configuration: try configuration()).keyFile }
 
     /// Moves the open keychain.
     ///
-    /// `keys` and `passcode` are non-nil if and only if a passcode is set.
+    /// `keys` and `passcode` are non-nil if and only if a passcode is set. With `keepsKeyFile` no key file is deleted: the keychain was opened
+    /// without its protector, so the key file may be that of a newer copy.
     private func move(
-        _ opened: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?
+        _ opened: OpenKeychain, to kind: DeviceProtectorKind, keys: UnlockedKeys?, passcode: borrowing Passcode?, recoveryKey: RecoveryKey?,
+        keepsKeyFile: Bool = false
     ) throws(KeychainFailure) {
         let storeID = opened.keybag.storeID
         let keyFile = try keyFile()
@@ -183,19 +194,21 @@ extension LocalKeychain {
         if kind == .tpm2 {
             TPMProtector.hold(new.shared.secret, sealedAs: try new.record.sealedDeviceSecret(), of: storeID, in: opened.holder)
         }
-        let keepsUnusableFile = opened.keybag.document.protector.kind == .keyFile
         try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: lockEpoch, slots: slots) { _ throws(KeychainFailure) in
             // In the transaction there is no other writer, and the keybag is still the one that was read: of two concurrent moves,
             // the second one is refused before this point.
             if kind == .keyFile {
                 try keyFile.createDirectory()
-                try keyFile.prepareMove(new.shared.secret, for: storeID, keepsUnusableFile: keepsUnusableFile)
+                try keyFile.prepareMove(new.shared.secret, for: storeID)
             }
             return false
         }
         // The new protector is in force. If a step fails here, the next opening or the next move completes it.
         do throws(KeychainFailure) {
-            if kind == .keyFile { try keyFile.confirm(for: storeID) } else { try keyFile.remove(for: storeID) }
+            switch kind {
+            case .keyFile: try keyFile.confirm(for: storeID)
+            default: if keepsKeyFile { try keyFile.setAside(for: storeID) } else { try keyFile.remove(for: storeID) }
+            }
             if kind != .tpm2 { try opened.holder.remove(.device) }
         } catch {
             EngineLog.warn("the keychain was moved to its new protector, but the cleanup failed: \(error)")

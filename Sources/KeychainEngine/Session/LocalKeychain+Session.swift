@@ -43,7 +43,7 @@ extension LocalKeychain: KeychainSessionProviding {
             let isLocked = backend.lockWithoutOpening(extent)
             throw error.addingContext(
                 isLocked
-                    ? "the kernel's keyring and this process have no keys any more, but the lock could not be completed"
+                    ? "its keys were removed from the kernel's keyring, but the lock could not be completed"
                     : "the keychain may still be unlocked"
             ).withRemedy(.lockAgain)
         }

@@ -38,11 +38,18 @@ extension StoreSession {
         try changeState { _, _ in }
     }
 
-    /// The failure of a write to a database with a damaged structure.
+    /// The failure of a write to a database whose structure is damaged, or unknown because of a damaged page.
     static var structureDamaged: KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the structure of the store's file is damaged, so nothing can be written to it; nothing was changed",
+            .notAvailable, "the store's file is damaged, so nothing can be written to it; nothing was changed",
             subject: .store, cause: .damaged, isDamage: true, remedy: .saveReadable)
+    }
+
+    /// The failure of a call whose store was replaced while it was open; the caller opens the new one.
+    static var filesReplaced: KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "the store's files were removed or replaced while it was open; nothing was changed", subject: .store,
+            requiresReopening: true)
     }
 
     private func changeState(_ change: (inout StoreState, any StateCipher) -> Void) throws(KeychainFailure) {
@@ -59,7 +66,11 @@ extension StoreSession {
         } else {
             guard stateGuard?.isStructureDamaged != true else { throw Self.structureDamaged }
             let stored = try storedState(cipher)
-            if let problem = stateGuard?.problem(ofNextStateAfter: stored) { throw SQLiteItemStore.failure(problem) }
+            if let problem = stateGuard?.problem(ofNextStateAfter: stored) {
+                // A restoration has replaced the file, and the anchors are those of the new one.
+                guard lostFiles.isEmpty else { throw StoreSession.filesReplaced }
+                throw SQLiteItemStore.failure(problem)
+            }
             pending = PendingState(original: stored, state: stored)
         }
         change(&pending.state, cipher)

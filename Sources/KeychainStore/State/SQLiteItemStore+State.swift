@@ -10,7 +10,9 @@ extension SQLiteItemStore {
         case content
         /// Only the keybag: the next opening compares the rest, and until then an older state may be continued.
         case keybag
-        /// Nothing, because a person is asked. An older state may be continued, too.
+        /// As `keybag`, with an older keybag that a person has accepted.
+        case acceptedKeybag
+        /// Nothing, because a person is asked.
         case nothing
     }
 
@@ -32,11 +34,23 @@ extension SQLiteItemStore {
         let database = try withReader { session in session.file.facts.identity }
         attach(
             StateGuard(
-                cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database, continuesOlderState: check != .content))
+                cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database,
+                continuesOlderState: check == .keybag || check == .acceptedKeybag))
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
-        case .keybag: guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) }
+        case .keybag, .acceptedKeybag:
+            if check == .keybag { guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) } }
+            try requireOwnStructure()
         case .nothing: break
+        }
+    }
+
+    /// Throws unless the file can be written safely.
+    private func requireOwnStructure() throws(KeychainFailure) {
+        try withReader { session throws(KeychainFailure) in
+            try session.beginReadTransaction()
+            guard try session.hasOwnSchema() else { throw Self.failure(.schemaAltered) }
+            guard try !session.integrityProblems().contains(where: \.preventsWriting) else { throw StoreSession.structureDamaged }
         }
     }
 
@@ -124,7 +138,7 @@ extension SQLiteItemStore {
         try ForkDetection.requireNotForked()
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
-            guard try !session.integrityProblems().contains(where: \.isDatabaseStructure) else { throw StoreSession.structureDamaged }
+            guard try !session.integrityProblems().contains(where: \.preventsWriting) else { throw StoreSession.structureDamaged }
             let (count, sum) = try session.scanRows(stateGuard.cipher)
             let stored = (try? session.storedState(stateGuard.cipher))?.changeCount ?? 0
             let known = stateGuard.reload().compactMap(\.lastState?.changeCount).max() ?? 0
@@ -200,9 +214,12 @@ private struct StateComparison {
         let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
         if !isVerified, try !session.hasOwnSchema() { return .schemaAltered }
         var rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
-        // A commit after the anchor was written explains other stamps. Otherwise another program has changed the files.
-        let isCommitted = anchored.first?.lastState.map { $0.changeCount < state.changeCount } ?? false
-        if !isVerified, readingAllRows || !isCommitted, case .same = rows, state.rowCount > 0, try !isSound() { rows = .unreadable }
+        if !isVerified {
+            // Whatever explains other stamps, such as a process that was killed after its commit, another program may have changed the files too.
+            let problems = try session.integrityProblems()
+            stateGuard.isStructureDamaged = problems.contains(where: \.preventsWriting)
+            if case .same = rows, state.rowCount > 0, try !isSound(problems) { rows = .unreadable }
+        }
         stateGuard.damagedFiles = rows.isUnreadable ? before ?? .unknown : nil
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
@@ -218,16 +235,14 @@ private struct StateComparison {
     func hasSoundRows(of state: StoreState) throws(KeychainFailure) -> Bool {
         guard case .same = try Self.compareRows(of: state, session, stateGuard.cipher) else { return false }
         guard state.rowCount > 0 else { return true }
-        return try isSound()
+        return try isSound(try session.integrityProblems())
     }
 
     /// Whether every row is authentic, and every index leads to it.
     ///
     /// The state adds up row tags, so it does not show whether a row still matches its tag, or can be found.
-    private func isSound() throws(KeychainFailure) -> Bool {
+    private func isSound(_ problems: [StructuralProblem]) throws(KeychainFailure) -> Bool {
         guard let rowCipher = stateGuard.rowCipher else { return true }
-        let problems = try session.integrityProblems()
-        if problems.contains(where: \.isDatabaseStructure) { stateGuard.isStructureDamaged = true }
         guard problems.allSatisfy({ $0 == .keybagCopiesDiffer }) else { return false }
         var areIntact = true
         _ = try session.forEachReadableRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in

@@ -45,7 +45,7 @@ final class StateGuard: Sendable {
     }
     private let structureDamage = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
-    private let known: Mutex<[AnchorRecord]>
+    private let known: LockedValue<[AnchorRecord]>
 
     init(
         cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, anchors: [AnchorFile], database: FileStatus.Identity,
@@ -56,7 +56,7 @@ final class StateGuard: Sendable {
         self.rowCipher = rowCipher
         self.database = database
         self.anchors = anchors
-        known = Mutex(anchors.map { $0.read() ?? AnchorRecord() })
+        known = LockedValue(anchors.map { $0.read() ?? AnchorRecord() })
     }
 
     /// Reads the anchors again and returns the records that they have.

@@ -18,7 +18,8 @@ struct LockCommand: ParsableCommand {
         do throws(KeychainFailure) {
             try session.keychain.lock(all ? .everything : .whenUnlocked)
         } catch {
-            throw error.refusal == .passcodeNotSet ? CommandFailure.noPasscode : CommandFailure(passcode: error)
+            guard error.refusal == .passcodeNotSet else { throw CommandFailure(passcode: error) }
+            throw CommandFailure(.unavailable, error.reason, advice: CommandFailure.noPasscode.advice)
         }
     }
 }

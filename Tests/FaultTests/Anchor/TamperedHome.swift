@@ -38,6 +38,17 @@ struct TamperedHome {
         try inLaterTick { try Data(contentsOf: URL(filePath: source)).write(to: URL(filePath: destination)) }
     }
 
+    /// Runs `body`, and then puts the content of the anchor back, as if the process had been killed between its commit and the anchor.
+    func withoutAnchor(_ body: () throws -> Void) throws {
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: home + "/keys").first { $0.hasSuffix(".anchor") })
+        let anchor = URL(filePath: home + "/keys/" + name)
+        let before = try Data(contentsOf: anchor)
+        try body()
+        let file = try FileHandle(forWritingTo: anchor)
+        try file.write(contentsOf: before)
+        try file.close()
+    }
+
     func removeLog() throws { try FileManager.default.removeItem(atPath: log) }
 
     /// Runs SQL; tables of `side` are in another file.

@@ -464,10 +464,11 @@ struct TamperingTests {
         }
     }
 
-    @Test("A hidden row is not reported as missing, and is not added again", arguments: Hiding.allCases)
-    func hidden(_ hiding: Hiding) throws {
+    @Test("A hidden row is not reported as missing, and is not added again", arguments: Hiding.allCases, [false, true])
+    func hidden(_ hiding: Hiding, isAnchorBehind: Bool) throws {
         try withHome { home in
-            try home.add(1...3)
+            try home.add(1...2)
+            if isAnchorBehind { try home.withoutAnchor { try home.add(3...3) } } else { try home.add(3...3) }
             try hiding.hide(row: 2, in: home)
             for isSecondOpening in [false, true] {
                 let keychain = LocalKeychain(home: home.home)
@@ -486,10 +487,11 @@ struct TamperingTests {
         try home.edit("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = (\(page)) WHERE name = 'quarantine'")
     }
 
-    @Test("Nothing is written to a file whose structure is damaged, and nothing is purged from it")
-    func damagedStructure() throws {
+    @Test("Nothing is written to a file whose structure is damaged, and nothing is purged from it", arguments: [false, true])
+    func damagedStructure(isAnchorBehind: Bool) throws {
         try withHome { home in
-            try home.add(1...40)
+            try home.add(1...39)
+            if isAnchorBehind { try home.withoutAnchor { try home.add(40...40) } } else { try home.add(40...40) }
             let pages = "WITH RECURSIVE pages(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM pages, pragma_page_count WHERE n < page_count)"
             try shareRootPage("\(pages) SELECT n FROM pages WHERE n NOT IN (SELECT rootpage FROM sqlite_schema) LIMIT 1", in: home)
             let tampered = try Data(contentsOf: URL(filePath: home.database))
@@ -509,6 +511,75 @@ struct TamperingTests {
             #expect(try keychain.acceptContent(applying: true) == nil)
             #expect(try Data(contentsOf: URL(filePath: home.database)) == tampered)
             for number in 1...40 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
+        }
+    }
+
+    @Test("Nothing is written to a file with a damaged page: its structure is unknown")
+    func damagedPage() throws {
+        try withHome { home in
+            try home.add(1...40)
+            var bytes = try Data(contentsOf: URL(filePath: home.database))
+            bytes[bytes.count - 100] ^= 1
+            try bytes.write(to: URL(filePath: home.database))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: home.database)
+            let keychain = LocalKeychain(home: home.home)
+            let readable = (1...40).filter { (try? keychain.secret(of: "account \($0)")) != nil }
+            #expect(!readable.isEmpty && readable.count < 40)
+            for number in readable {
+                let query = ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("account \(number)")]))
+                let failure = #expect(throws: KeychainFailure.self) { try keychain.delete(DeleteRequest(query: query)) }
+                #expect(failure?.isDamage == true && failure?.remedy == .saveReadable)
+            }
+            #expect(try Data(contentsOf: URL(filePath: home.database)) == bytes)
+        }
+    }
+
+    @Test("A program that is running while a snapshot is put back continues with the restored content")
+    func runningDuringRestoration() throws {
+        try withHome { home in
+            let running = LocalKeychain(home: home.home)
+            try running.addItem("account 1", "secret 1")
+            try running.snapshot(toPath: home.home + "/snapshot", replacing: false)
+            try running.addItem("account 2", "secret 2")
+            #expect(try LocalKeychain(home: home.home).restoreSnapshot(fromPath: home.home + "/snapshot", applying: true).isRestored)
+            #expect(try LocalKeychain(home: home.home).secret(of: "account 1") == "secret 1")
+            try running.addItem("account 3", "secret 3")
+            #expect(try LocalKeychain(home: home.home).secret(of: "account 3") == "secret 3")
+        }
+    }
+
+    @Test("A recovery that fails leaves the key file, and reports no success, if the tables were altered")
+    func recoveryOfAlteredTables() throws {
+        try withHome { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/intact")
+            let keys = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").sorted()
+            try home.edit("CREATE TRIGGER ignored BEFORE UPDATE ON keybag BEGIN SELECT RAISE(IGNORE); END")
+            for isAccepted in [false, true] {
+                #expect(throws: KeychainFailure.self) {
+                    try LocalKeychain(home: home.home).useRecoveryKey(
+                        key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: isAccepted)
+                }
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").sorted() == keys)
+            try home.copy(home.home + "/intact", to: home.database)
+            #expect(try LocalKeychain(home: home.home).secret(of: "account 1") == "secret 1")
+        }
+    }
+
+    @Test("A recovery is refused while the key file has the secret, whatever else is wrong with the content")
+    func recoveryWithKeyFile() throws {
+        try withHome { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(2...2)
+            try home.copy(home.home + "/old", to: home.database)
+            #expect(throws: KeychainFailure(.duplicateItem, "")) {
+                try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+            }
+            try home.accept()
         }
     }
 
@@ -547,6 +618,29 @@ struct TamperingTests {
                 key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: true)
             #expect(try home.problem() != nil)
             try home.accept(keybag: true)
+        }
+    }
+
+    @Test("The key file of a newer copy is kept by a recovery of an older one, and used again when the newer one is put back")
+    func newerCopyAfterRecovery() throws {
+        try withHome { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/old")
+            let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
+            try FileManager.default.removeItem(atPath: home.home + "/keys/" + #require(names.first { $0.hasSuffix(".key") }))
+            func recover(acceptingOlderKeybag: Bool) throws {
+                try LocalKeychain(home: home.home).useRecoveryKey(
+                    key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: acceptingOlderKeybag)
+            }
+            try recover(acceptingOlderKeybag: false)
+            try home.add(2...2)
+            try home.copy(home.database, to: home.home + "/new")
+            try home.copy(home.home + "/old", to: home.database)
+            try recover(acceptingOlderKeybag: true)
+            try home.copy(home.home + "/new", to: home.database)
+            for _ in 1...2 { #expect(try LocalKeychain(home: home.home).secret(of: "account 2") == "secret 2") }
+            try LocalKeychain.withCheapPasscode(home: home.home).set("swordfish")
         }
     }
 

@@ -109,7 +109,7 @@ struct WrongPasscodeTests {
 
     @Test(
         "Locking a keychain that cannot be opened removes its held keys and throws the error of opening",
-        arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file", "store"])
+        arguments: [KeyHolderSelection.automatic, .processMemory], ["keybag", "key file", "store", "other store"])
     func lockWithoutKeybag(holder: KeyHolderSelection, missing: String) throws {
         try withLocalKeychain(holder: holder) { keychain, home in
             try keychain.set("swordfish")
@@ -124,6 +124,10 @@ struct WrongPasscodeTests {
                 for name in try FileManager.default.contentsOfDirectory(atPath: home + "/keys") where name.hasSuffix(".key") {
                     try FileManager.default.removeItem(atPath: home + "/keys/" + name)
                 }
+            case "other store":
+                try LocalKeychain(home: home + "/other").addItem("there", "one")
+                try FileManager.default.removeItem(atPath: home + "/keychain.db")
+                try FileManager.default.copyItem(atPath: home + "/other/keychain.db", toPath: home + "/keychain.db")
             // The store can be neither opened nor read.
             default: try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: home + "/keychain.db")
             }

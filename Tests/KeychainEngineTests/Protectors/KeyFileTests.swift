@@ -55,7 +55,7 @@ struct KeyFileTests {
         try withTemporaryDirectory { directory in
             let keyFile = KeyFile(directory: directory, storePath: directory + "/keychain.db")
             try keyFile.prepare(secret(1), for: storeID)
-            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            try expectOpening(keyFile, has: 1)
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
         }
     }
@@ -64,7 +64,7 @@ struct KeyFileTests {
     func storeNameNotFlushed() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)
-            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            try expectOpening(keyFile, has: 1)
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key.new"])
         }
     }
@@ -75,7 +75,7 @@ struct KeyFileTests {
             try keyFile.prepare(secret(1), for: storeID)
             try keyFile.confirm(for: storeID)
             try FileManager.default.linkItem(atPath: keyFile.path(for: storeID), toPath: keyFile.path(for: storeID) + ".new")
-            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            try expectOpening(keyFile, has: 1)
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
         }
     }
@@ -84,7 +84,7 @@ struct KeyFileTests {
     func confirmedTwice() throws {
         try withKeyFile { keyFile, _ in
             try keyFile.prepare(secret(1), for: storeID)
-            _ = try keyFile.deviceSecret(for: storeID)
+            try expectOpening(keyFile, has: 1)
             try keyFile.confirm(for: storeID)
             try keyFile.confirm(for: storeID)
         }
@@ -99,15 +99,30 @@ struct KeyFileTests {
         }
     }
 
-    @Test("An existing key file is never overwritten")
+    /// Expects that the store, whose keybag only this secret opens, is opened.
+    private func expectOpening(_ keyFile: KeyFile, has byte: UInt8) throws {
+        let expected = [UInt8](repeating: byte, count: DeviceSecret.byteCount)
+        let (found, used) = try keyFile.opening(storeID) { secret throws(KeychainFailure) in
+            let found = unsafe secret.withBytes { unsafe Array($0) }
+            guard found == expected else { throw KeychainFailure(.notAvailable, "another secret") }
+            return found
+        }
+        #expect(found == expected)
+        #expect(try bytes(of: used.deviceSecret(for: storeID)) == expected)
+    }
+
+    @Test("An existing key file is never overwritten, and of several the one that opens the store is used")
     func neverOverwritten() throws {
-        try withKeyFile { keyFile, _ in
+        try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try keyFile.prepare(secret(2), for: storeID) }
             try keyFile.confirm(for: storeID)
             try keyFile.prepare(secret(2), for: storeID)
             try keyFile.confirm(for: storeID)
-            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 1, count: DeviceSecret.byteCount))
+            #expect(try bytes(of: keyFile.deviceSecret(for: storeID)) == [UInt8](repeating: 2, count: DeviceSecret.byteCount))
+            for byte: UInt8 in [1, 2, 2, 1] { try expectOpening(keyFile, has: byte) }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try expectOpening(keyFile, has: 3) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 2)
         }
     }
 

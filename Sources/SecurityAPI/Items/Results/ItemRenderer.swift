@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Foundation
 internal import KeychainCore
-internal import Synchronization
 
 /// The parts of an item that a call returns: the `kSecReturn…` keys that are true.
 struct ResultParts: OptionSet {
@@ -59,7 +58,7 @@ struct ItemRenderer: Sendable {
 
 /// A cache of the last layout: items found together mostly have the same attributes.
 private final class LayoutCache: Sendable {
-    private let last = Mutex<DictionaryLayout?>(nil)
+    private let last = LockedValue<DictionaryLayout?>(nil)
 
     func layout(for item: KeychainItem, _ parts: ResultParts, _ verb: ItemRenderer.Verb) -> DictionaryLayout {
         last.withLock { last in
