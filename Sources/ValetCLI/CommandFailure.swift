@@ -50,7 +50,9 @@ extension CommandFailure {
     init(_ failure: KeychainFailure) {
         let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .restoreCopy, .lockAgain].contains(failure.remedy)
         guard !failure.isDamage || isRemedyGiven else {
-            self.init(.damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file.")
+            let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
+            self.init(
+                .damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file\(recovery).")
             return
         }
         if let remedy = failure.remedy {

@@ -314,11 +314,11 @@ struct FileRuleTests {
         #expect(["proc", "devtmpfs", "tmpfs"].contains(found))
     }
 
-    @Test("A private file is renamed without replacing another one, also without hard links", arguments: [true, false])
-    func renamed(supportsHardLinks: Bool) throws {
+    @Test("A private file is renamed without replacing another one, also if the file system has hard links only", arguments: [true, false])
+    func renamed(isAtomic: Bool) throws {
         let (old, new) = (directory.path + "/old", directory.path + "/new")
         func rename() throws(KeychainFailure) {
-            try PrivateFile.renameWithoutReplacing(old, to: new, subject: "the file", supportsHardLinks: supportsHardLinks)
+            try PrivateFile.renameWithoutReplacing(old, to: new, subject: "the file", isAtomic: isAtomic)
         }
         try Data("one".utf8).write(to: URL(filePath: old))
         try rename()

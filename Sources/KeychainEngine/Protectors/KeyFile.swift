@@ -67,19 +67,19 @@ package struct KeyFile: DeviceProtector {
     /// Opens the store with the secret in the key file, or in another file of the same store.
     ///
     /// Another file has the right secret if a move to this protector was interrupted, or if an older or newer copy of the store was put
-    /// back. It becomes the key file only after it has opened the store, and no file is deleted.
+    /// back. It is used where it is: many processes may open the store while one moves it, so only the move renames or removes files.
     ///
     /// Throws the error of the key file if no file opens the store.
     package func opening<Result>(
         _ storeID: StoreID, _ open: (borrowing SecretBytes) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> (Result, KeyFile) {
         let (result, path) = try openingWithAnyFile(of: storeID, open)
-        if let path { return (result, using(path, for: storeID)) }
+        if let path { return (result, KeyFile(directory: directory, storePath: storePath, usedPath: path)) }
         settle(storeID)
         return (result, self)
     }
 
-    /// As `opening`, for a copy of the store: the file that opens it does not become the key file.
+    /// As `opening`, for a copy of the store, which does not name a provisional key file.
     func openingCopy<Result>(
         of storeID: StoreID, _ open: (borrowing SecretBytes) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
@@ -105,31 +105,21 @@ package struct KeyFile: DeviceProtector {
         }
     }
 
-    /// Completes the creation or the move that has published a store and has not named its key file yet.
+    /// Completes a creation that has published a store and has not named its key file yet.
     private func settle(_ storeID: StoreID) {
         let (path, newPath) = (path(for: storeID), newPath(for: storeID))
-        guard !FileSystem.exists(path) else {
-            // An interrupted rename leaves a second name of the file.
-            try? PrivateFile.removeSecondName(newPath, of: path, subject: Self.subject)
-            return
-        }
+        guard !FileSystem.exists(path), FileSystem.exists(newPath) else { return }
         // Flush the store's name first: after a power cut, a final key file name must not exist without its store.
         guard (try? PrivateFile.flushDirectory(of: storePath, subject: "the keychain")) != nil else { return }
-        try? PrivateFile.renameWithoutReplacing(newPath, to: path, subject: Self.subject)
+        // A rename, which unlike a link and an unlink cannot remove a file that a move gives this name meanwhile.
+        guard (try? FileSystem.renameWithoutReplacing(newPath, to: path)) != nil else { return }
+        try? PrivateFile.flushDirectory(of: path, subject: Self.subject)
     }
 
     /// The provisional key file and those that were set aside, if the key file does not open the store.
     private func otherPaths(for storeID: StoreID) -> [String] {
         let prefix = storeID.hexadecimal + ".key."
         return ((try? FileSystem.names(in: directory)) ?? []).filter { $0.hasPrefix(prefix) }.sorted().map { "\(directory)/\($0)" }
-    }
-
-    /// Makes the file at `path` the key file; best effort.
-    private func using(_ path: String, for storeID: StoreID) -> KeyFile {
-        if (try? setAside(for: storeID)) != nil {
-            try? PrivateFile.renameWithoutReplacing(path, to: self.path(for: storeID), subject: Self.subject)
-        }
-        return KeyFile(directory: directory, storePath: storePath, usedPath: path)
     }
 
     /// Creates the directory of key files, if necessary.
@@ -177,23 +167,27 @@ package struct KeyFile: DeviceProtector {
     ///
     /// Call `confirm` after the move. The key file is not touched before, because the move may fail; then the provisional file opens nothing.
     ///
-    /// Call it only while no other process can move the store. The provisional file of an earlier attempt is removed.
+    /// Call it only while no other process can move the store. The provisional file of an earlier attempt is set aside.
     package func prepareMove(_ secret: borrowing SecretBytes, for storeID: StoreID) throws(KeychainFailure) {
-        discard(for: storeID)
+        let newPath = newPath(for: storeID)
+        // An interrupted rename leaves a second name of the key file. Another provisional file may be the one that opens the store.
+        if FileSystem.isSameFile(newPath, path(for: storeID)) { discard(for: storeID) } else { try setAside(newPath, for: storeID) }
         try prepare(secret, for: storeID)
     }
 
     /// Keeps the key file under another name; succeeds if there is none.
     ///
     /// It may open another copy of the store.
-    package func setAside(for storeID: StoreID) throws(KeychainFailure) {
+    package func setAside(for storeID: StoreID) throws(KeychainFailure) { try setAside(path(for: storeID), for: storeID) }
+
+    private func setAside(_ present: String, for storeID: StoreID) throws(KeychainFailure) {
+        guard FileSystem.exists(present) else { return }
         let path = path(for: storeID)
-        guard FileSystem.exists(path) else { return }
         for number in 1...99 {
             let name = "\(path).unusable\(number)"
             guard !FileSystem.exists(name) else { continue }
             do throws(KeychainFailure) {
-                return try PrivateFile.renameWithoutReplacing(path, to: name, subject: Self.subject)
+                return try PrivateFile.renameWithoutReplacing(present, to: name, subject: Self.subject)
             } catch {
                 throw error.located(at: name, subject: .keyFile)
             }
@@ -203,6 +197,8 @@ package struct KeyFile: DeviceProtector {
     }
 
     /// Removes the key file of a store that has another protector now, and the provisional file of an interrupted move.
+    ///
+    /// Call it only while no other process can move the store.
     ///
     /// Succeeds if there is none.
     package func remove(for storeID: StoreID) throws(KeychainFailure) {

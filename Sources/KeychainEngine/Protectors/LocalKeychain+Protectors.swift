@@ -108,13 +108,24 @@ extension LocalKeychain: ProtectorManaging {
     /// It may not open the keychain nevertheless, because the content is refused. A new protector would not change that.
     private func requireProtectorLost(_ kind: DeviceProtectorKind, of recovered: OpenKeychain) throws(KeychainFailure) {
         guard kind == recovered.protector.kind, kind != .tpm2 else { return }
+        let storeID = recovered.keybag.storeID
         let protector: any DeviceProtector = try ProtectorSelection(configuration: try configuration()).protector(
             of: recovered.keybag.document.protector, holder: recovered.holder)
-        guard let present = try? SharedSecretBytes(protector.deviceSecret(for: recovered.keybag.storeID)) else { return }
         let secret = try recovered.deviceSecret()
-        // The bytes are compared within the closures.
-        let isSame = unsafe secret.withBytes { mine in unsafe present.secret.withBytes { unsafe mine.elementsEqual($0) } }
-        guard isSame else { return }
+        let requireSame = { (present: borrowing SecretBytes) throws(KeychainFailure) in
+            // The bytes are compared within the closures.
+            let isSame = unsafe secret.withBytes { mine in unsafe present.withBytes { unsafe mine.elementsEqual($0) } }
+            guard isSame else { throw KeychainFailure(.notAvailable, "the protector has another secret") }
+        }
+        do throws(KeychainFailure) {
+            if let keyFile = protector as? KeyFile {
+                try keyFile.openingCopy(of: storeID, requireSame)
+            } else {
+                try requireSame(try protector.deviceSecret(for: storeID))
+            }
+        } catch {
+            return
+        }
         throw KeychainFailure(.duplicateItem, "the keychain opens with its protector, \(kind.name): there is nothing to recover")
     }
 
@@ -150,7 +161,8 @@ extension LocalKeychain: ProtectorManaging {
         guard kind != .keyFile, keyFile.leftoverPath(of: storeID) != nil else {
             throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already")
         }
-        try keyFile.remove(for: storeID)
+        // In a transaction, so that no other process moves the keychain back meanwhile.
+        try opened.keychain.write { _ throws(KeychainFailure) in try keyFile.remove(for: storeID) }
     }
 
     private func requiringExistingKeychain<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
@@ -205,9 +217,16 @@ extension LocalKeychain {
         }
         // The new protector is in force. If a step fails here, the next opening or the next move completes it.
         do throws(KeychainFailure) {
-            switch kind {
-            case .keyFile: try keyFile.confirm(for: storeID)
-            default: if keepsKeyFile { try keyFile.setAside(for: storeID) } else { try keyFile.remove(for: storeID) }
+            if kind == .keyFile {
+                try keyFile.confirm(for: storeID)
+            } else if keepsKeyFile {
+                try keyFile.setAside(for: storeID)
+            } else {
+                // In a transaction, and only while the new protector is in force: another process may have moved the keychain back.
+                let moved = try current(creating: false)
+                if moved.keybag.keybagGeneration == change.document.generation {
+                    try moved.keychain.write { _ throws(KeychainFailure) in try keyFile.remove(for: storeID) }
+                }
             }
             if kind != .tpm2 { try opened.holder.remove(.device) }
         } catch {

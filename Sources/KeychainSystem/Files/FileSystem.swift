@@ -114,20 +114,6 @@ package enum FileSystem {
         guard unsafe Glibc.link(existing, name) == 0 else { throw .current }
     }
 
-    /// Gives an existing file a second name; returns false if the file system has no hard links.
-    ///
-    /// Unlike rename(2), never replaces a file.
-    static func linkIfSupported(_ existing: String, as name: String, _ supportsHardLinks: Bool) throws(Errno) -> Bool {
-        guard supportsHardLinks else { return false }
-        do throws(Errno) {
-            try link(existing, as: name)
-            return true
-        } catch {
-            guard error == .notPermitted || error == .notSupported else { throw error }
-            return false
-        }
-    }
-
     /// Renames a file atomically; fails if the new name is taken.
     package static func renameWithoutReplacing(_ existing: String, to name: String) throws(Errno) {
         // The strings live until the call returns.

@@ -87,19 +87,20 @@ package enum PrivateFile {
 
     /// Renames a file durably, without replacing another one.
     ///
-    /// `supportsHardLinks: false` is for tests: the file system then appears to have no hard links.
+    /// In one step if the file system can do that. Otherwise the file has both names for a moment, and a file that another process gives the old
+    /// name meanwhile would be removed. `isAtomic: false` is for tests: the file system then appears to have hard links only.
     package static func renameWithoutReplacing(
-        _ old: String, to new: String, subject: String, supportsHardLinks: Bool = true
+        _ old: String, to new: String, subject: String, isAtomic: Bool = true
     ) throws(KeychainFailure) {
-        var isLinked = true
         do throws(Errno) {
-            isLinked = try FileSystem.linkIfSupported(old, as: new, supportsHardLinks)
-            if !isLinked { try FileSystem.renameWithoutReplacing(old, to: new) }
+            guard isAtomic else { throw .notSupported }
+            try FileSystem.renameWithoutReplacing(old, to: new)
         } catch {
-            throw writeFailure(error, subject, new)
+            guard [.invalidArgument, .notImplemented, .notSupported].contains(error) else { throw writeFailure(error, subject, new) }
+            do throws(Errno) { try FileSystem.link(old, as: new) } catch { throw writeFailure(error, subject, new) }
+            return try removeSecondName(old, of: new, subject: subject)
         }
-        guard isLinked else { return try flushDirectory(of: new, subject: subject) }
-        try removeSecondName(old, of: new, subject: subject)
+        try flushDirectory(of: new, subject: subject)
     }
 
     /// Removes one of the two names of a file durably.

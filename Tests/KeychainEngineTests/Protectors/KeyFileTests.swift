@@ -69,14 +69,17 @@ struct KeyFileTests {
         }
     }
 
-    @Test("The next read removes a provisional name that a crash left next to the final one")
+    @Test("The next move removes a provisional name that a crash left next to the final one")
     func bothNames() throws {
         try withKeyFile { keyFile, directory in
             try keyFile.prepare(secret(1), for: storeID)
             try keyFile.confirm(for: storeID)
             try FileManager.default.linkItem(atPath: keyFile.path(for: storeID), toPath: keyFile.path(for: storeID) + ".new")
             try expectOpening(keyFile, has: 1)
-            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [storeID.hexadecimal + ".key"])
+            try keyFile.prepareMove(secret(2), for: storeID)
+            try keyFile.confirm(for: storeID)
+            for byte: UInt8 in [1, 2] { try expectOpening(keyFile, has: byte) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 2)
         }
     }
 
@@ -123,6 +126,11 @@ struct KeyFileTests {
             for byte: UInt8 in [1, 2, 2, 1] { try expectOpening(keyFile, has: byte) }
             #expect(throws: KeychainFailure(.notAvailable, "")) { try expectOpening(keyFile, has: 3) }
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 2)
+            // A provisional file is kept as well, whether the next move succeeds or not.
+            try keyFile.prepareMove(secret(3), for: storeID)
+            try keyFile.prepareMove(secret(4), for: storeID)
+            for byte: UInt8 in [1, 2, 3, 4] { try expectOpening(keyFile, has: byte) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 4)
         }
     }
 
