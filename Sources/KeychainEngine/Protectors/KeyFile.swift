@@ -35,7 +35,7 @@ package struct KeyFile: DeviceProtector {
 
     package var kind: DeviceProtectorKind { .keyFile }
 
-    package func location(for storeID: StoreID) -> String { path(for: storeID) }
+    package func location(for storeID: StoreID) -> String { usedPath ?? path(for: storeID) }
 
     package func path(for storeID: StoreID) -> String { "\(directory)/\(storeID.hexadecimal).key" }
 

@@ -117,7 +117,7 @@ enum BackupFailure {
                 throw CommandFailure(
                     .usage, error.reason,
                     advice: "Nothing was changed. `valet status` shows which keychain is used; KEYCHAIN_HOME selects another one.")
-            case .notAvailable where error.subject == .keyFile && error.remedy == nil:
+            case .notAvailable where (error.subject == .keyFile || error.subject == .keybag) && error.remedy == nil:
                 throw CommandFailure(
                     .unavailable, error.reason,
                     advice: "Nothing was changed. A snapshot opens only with the key of the keychain that it was taken of.")
