@@ -68,6 +68,9 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the problem is one of the anchor, and not of the keychain's file.
+    package var isOfAnchor: Bool { if case .unusableAnchor = self { true } else { false } }
+
     /// A line for people, without a final period.
     package var description: String {
         switch self {

@@ -46,7 +46,7 @@ extension LocalKeychain {
         if let reason = store.anchorRefusal { report.structuralProblems.append(.unusableAnchor(reason)) }
         if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
         // Nothing is deleted unless all rows could be read, and from no file that is not as it should be.
-        let isFileSound = report.structuralProblems.allSatisfy { if case .unusableAnchor = $0 { true } else { false } }
+        let isFileSound = report.structuralProblems.allSatisfy(\.isOfAnchor)
         if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0, isFileSound {
             _ = try opened.keychain.purgeQuarantine()
             report.isQuarantinePurged = true

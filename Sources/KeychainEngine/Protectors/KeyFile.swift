@@ -20,7 +20,7 @@ package struct KeyFile: DeviceProtector {
 
     private let directory: String
     private let storePath: String
-    /// The file that has opened the store, if it could not be given the name of the key file.
+    /// The file that has opened the store, if it is not the one named as the key file.
     private let usedPath: String?
 
     package init(directory: String, storePath: String) {

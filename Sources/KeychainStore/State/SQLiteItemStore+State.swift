@@ -225,7 +225,7 @@ private struct StateComparison {
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
         guard isKeybagKnown else { return .keybagReplaced }
-        if rows.isUnreadable { return nil }
+        if rows.isUnreadable || stateGuard.isStructureDamaged { return nil }
         guard let before, FileStamps(of: location) == before else { return nil }
         stateGuard.record(durable: before.hasEmptyLog ? state : nil, verified: .init(stateID: state.id, files: before))
         return nil

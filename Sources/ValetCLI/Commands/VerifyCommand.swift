@@ -48,8 +48,8 @@ struct VerifyCommand: ParsableCommand {
     /// The failure of a report that is not sound.
     private static func failure(_ report: VerificationReport, _ checked: String) -> CommandFailure {
         let damagedCount = report.findings.count + report.damagedPageRowCount
-        let anchorProblems = report.structuralProblems.filter { if case .unusableAnchor = $0 { true } else { false } }
-        if damagedCount == 0, report.damagedKeybagCopyCount == 0, report.structuralProblems == anchorProblems {
+        let isAnchorUnusable = !report.structuralProblems.isEmpty && report.structuralProblems.allSatisfy(\.isOfAnchor)
+        if damagedCount == 0, report.damagedKeybagCopyCount == 0, isAnchorUnusable {
             return CommandFailure(
                 .damaged, "\(checked), none damaged, but its anchor cannot be used",
                 advice: "Move the anchor away; the next write creates another.")

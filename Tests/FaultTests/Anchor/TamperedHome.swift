@@ -13,6 +13,11 @@ struct TamperedHome {
     var database: String { home + "/keychain.db" }
     var log: String { database + "-wal" }
 
+    /// Runs `body` with a new one.
+    static func with<Result>(_ body: (TamperedHome) throws -> Result) throws -> Result {
+        try withTemporaryDirectory { directory in try body(TamperedHome(home: directory + "/home")) }
+    }
+
     /// Opens the keychain, runs `body`, and closes it, which empties the -wal file.
     func use(_ body: (LocalKeychain) throws -> Void) throws {
         try body(LocalKeychain(home: home))

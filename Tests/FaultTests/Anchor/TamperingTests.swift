@@ -9,13 +9,9 @@ import Testing
 
 @Suite("Files changed by other programs are noticed when the keychain is opened", .blocking)
 struct TamperingTests {
-    private func withHome<Result>(_ body: (TamperedHome) throws -> Result) throws -> Result {
-        try withTemporaryDirectory { directory in try body(TamperedHome(home: directory + "/home")) }
-    }
-
     @Test("An untouched keychain opens, also after a process was killed")
     func untouched() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             #expect(try home.problem() == nil)
             try home.addInKilledProcess(from: 1, count: 3)
@@ -26,7 +22,7 @@ struct TamperingTests {
 
     @Test("An older copy of the file")
     func olderCopy() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             try home.copy(home.database, to: home.home + "/old")
             try home.add(3...5)
@@ -39,7 +35,7 @@ struct TamperingTests {
 
     @Test("An older copy of the file under a new inode, without the items that it lacks")
     func replacedByOlderFile() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             try home.copy(home.database, to: home.home + "/old")
             try home.add(3...3)
@@ -52,7 +48,7 @@ struct TamperingTests {
 
     @Test("A copy that was changed separately, with as many changes")
     func diverged() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             try home.copy(home.database, to: home.home + "/common")
             try home.add(3...3)
@@ -79,7 +75,7 @@ struct TamperingTests {
 
     @Test("Rows removed and added by SQL, with correct page checksums")
     func rowsRemoved() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...4)
             try home.edit("CREATE TABLE side.rows AS SELECT * FROM items WHERE number = 4")
             #expect(try home.problem() == nil)
@@ -94,7 +90,7 @@ struct TamperingTests {
 
     @Test("An older version of a row")
     func olderRow() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             try home.edit("CREATE TABLE side.held AS SELECT * FROM items WHERE number = 2")
             try home.use { try $0.updateItem("account 2", to: "a new secret") }
@@ -109,7 +105,7 @@ struct TamperingTests {
 
     @Test("An altered row tag")
     func tagAltered() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             try home.edit("UPDATE items SET tag = randomblob(32) WHERE number = 2")
             #expect(try home.problem() == .rowsChanged(count: 3, expectedCount: 3))
@@ -118,7 +114,7 @@ struct TamperingTests {
 
     @Test("Rows removed from a process's files while it runs are noticed by the next one, although the first one wrote again")
     func rowsRemovedMeanwhile() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             let keychain = LocalKeychain(home: home.home)
             try keychain.addItem("account 4", "secret 4")
@@ -131,7 +127,7 @@ struct TamperingTests {
 
     @Test("A -wal file that was removed after a process was killed")
     func logRemoved() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             try home.addInKilledProcess(from: 1, count: 5)
             try home.removeLog()
@@ -149,7 +145,7 @@ struct TamperingTests {
 
     @Test("A -wal file of an earlier moment")
     func olderLog() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             try home.addInKilledProcess(from: 1, count: 3)
             try home.copy(home.log, to: home.home + "/log")
@@ -165,7 +161,7 @@ struct TamperingTests {
 
     @Test("An older database beside a newer -wal file")
     func olderDatabase() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             // More items than one page holds.
             try home.add(1...60)
             try home.copy(home.database, to: home.home + "/old")
@@ -210,24 +206,6 @@ struct TamperingTests {
         }
     }
 
-    @Test("A recovery key does not open an older keybag")
-    func olderKeybagWithRecoveryKey() throws {
-        try withTemporaryDirectory { directory in
-            let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
-            let home = TamperedHome(home: directory)
-            try keychain.addItem("account 1", "secret 1")
-            let key = try keychain.createRecoveryKey(passcode: nil, replacing: false)
-            try home.edit("CREATE TABLE side.held AS SELECT bytes FROM keybag")
-            try keychain.set("swordfish")
-            try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); DELETE FROM keybag_copy; DROP TABLE held")
-            let failure = #expect(throws: KeychainFailure.self) {
-                try LocalKeychain(home: directory).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
-            }
-            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
-            withExtendedLifetime(keychain) {}
-        }
-    }
-
     @Test("A file from before the passcode does not remove the passcode")
     func passcodeRemoved() throws {
         try withLocalKeychain { keychain, path in
@@ -253,7 +231,7 @@ struct TamperingTests {
         "A state that was altered, removed, or taken from an earlier moment",
         arguments: ["zeroblob(length(state))", "NULL", "(SELECT state FROM held)"])
     func stateAltered(_ value: String) throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...1)
             try home.edit("CREATE TABLE side.held AS SELECT state FROM meta")
             try home.add(2...2)
@@ -267,7 +245,7 @@ struct TamperingTests {
     /// Damage of one page prevents the comparison of the rows.
     @Test("Beside a damaged page, a removed item is not reported as missing, and is not added again")
     func removedBesideDamage() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...60)
             try RawDatabase(home.database, stamps: true).execute("DELETE FROM items WHERE number = 2")
             // The last leaf page of a table (type 13) that has several rows.
@@ -296,7 +274,7 @@ struct TamperingTests {
             "DROP INDEX items_account", "CREATE TABLE another (a)", "ALTER TABLE meta ADD COLUMN another INTEGER",
         ])
     func schemaAltered(_ sql: String) throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...1)
             try home.edit("ANALYZE")
             #expect(try home.problem() == nil)
@@ -310,7 +288,7 @@ struct TamperingTests {
     /// One write later, the anchor would count the changes of the older content.
     @Test("If a program puts older rows and their state back beside a running process, the next write of that process is refused")
     func rolledBackBesideProcess() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             let keychain = LocalKeychain(home: home.home)
             try keychain.addItem("account 1", "secret 1")
             try home.edit("CREATE TABLE side.rows AS SELECT * FROM items; CREATE TABLE side.meta AS SELECT * FROM meta")
@@ -336,7 +314,7 @@ struct TamperingTests {
     func interruptedRestoration(systemCall: String) throws {
         var outcomes: Set<String> = []
         for position in 1...40 {
-            let isKilled = try withHome { home in
+            let isKilled = try TamperedHome.with { home in
                 try home.add(1...30)
                 try home.use { try $0.snapshot(toPath: home.home + "/snapshot", replacing: false) }
                 try home.use { keychain in for number in 1...25 { try keychain.deleteItem("account \(number)") } }
@@ -376,7 +354,7 @@ struct TamperingTests {
 
     @Test("An older file whose -wal file was damaged is not repaired as one that lost only the unreachable changes")
     func olderFileWithDamagedLog() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             try home.addInKilledProcess(from: 1, count: 6)
             for path in [home.database, home.log] { try home.copy(path, to: path + ".old") }
@@ -400,7 +378,7 @@ struct TamperingTests {
         "An older file whose keybag is damaged as well can be accepted",
         arguments: ["UPDATE keybag_copy SET bytes = zeroblob(50)", "UPDATE meta SET state = zeroblob(10); DELETE FROM keybag_copy"])
     func olderFileWithDamagedKeybag(_ sql: String) throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...1)
             try home.copy(home.database, to: home.home + "/old")
             try home.add(2...2)
@@ -410,24 +388,6 @@ struct TamperingTests {
             #expect(try LocalKeychain(home: home.home).acceptContent(applying: true, acceptingKeybag: true) != nil)
             #expect(try home.problem() == nil)
             #expect(try LocalKeychain(home: home.home).report().store?.damagedKeybagCopyCount == 0)
-        }
-    }
-
-    @Test("An older file is recovered with the recovery key, and then accepted")
-    func olderFileRecovered() throws {
-        try withHome { home in
-            try home.add(1...1)
-            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
-            try home.copy(home.database, to: home.home + "/old")
-            try home.add(2...2)
-            try home.copy(home.home + "/old", to: home.database)
-            let keyFile = try #require(
-                try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").first { $0.hasSuffix(".key") })
-            try FileManager.default.removeItem(atPath: home.home + "/keys/" + keyFile)
-            try LocalKeychain(home: home.home).useRecoveryKey(
-                key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
-            #expect(try home.problem() != nil)
-            try home.accept()
         }
     }
 
@@ -466,7 +426,7 @@ struct TamperingTests {
 
     @Test("A hidden row is not reported as missing, and is not added again", arguments: Hiding.allCases, [false, true])
     func hidden(_ hiding: Hiding, isAnchorBehind: Bool) throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...2)
             if isAnchorBehind { try home.withoutAnchor { try home.add(3...3) } } else { try home.add(3...3) }
             try hiding.hide(row: 2, in: home)
@@ -489,7 +449,7 @@ struct TamperingTests {
 
     @Test("Nothing is written to a file whose structure is damaged, and nothing is purged from it", arguments: [false, true])
     func damagedStructure(isAnchorBehind: Bool) throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...39)
             if isAnchorBehind { try home.withoutAnchor { try home.add(40...40) } } else { try home.add(40...40) }
             let pages = "WITH RECURSIVE pages(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM pages, pragma_page_count WHERE n < page_count)"
@@ -514,9 +474,23 @@ struct TamperingTests {
         }
     }
 
+    @Test("Nothing is written to a keychain without items whose structure is damaged, at any later opening either")
+    func damagedStructureWithoutItems() throws {
+        try TamperedHome.with { home in
+            try home.add(1...40)
+            try home.use { keychain in for number in 1...40 { try keychain.deleteItem("account \(number)") } }
+            let pages = "WITH RECURSIVE pages(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM pages, pragma_page_count WHERE n < page_count)"
+            try shareRootPage("\(pages) SELECT n FROM pages WHERE n NOT IN (SELECT rootpage FROM sqlite_schema) LIMIT 1", in: home)
+            for _ in 1...2 {
+                let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).addItem("account 1", "new") }
+                #expect(failure?.isDamage == true && failure?.remedy == .saveReadable)
+            }
+        }
+    }
+
     @Test("Nothing is written to a file with a damaged page: its structure is unknown")
     func damagedPage() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...40)
             var bytes = try Data(contentsOf: URL(filePath: home.database))
             bytes[bytes.count - 100] ^= 1
@@ -536,7 +510,7 @@ struct TamperingTests {
 
     @Test("A program that is running while a snapshot is put back continues with the restored content")
     func runningDuringRestoration() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             let running = LocalKeychain(home: home.home)
             try running.addItem("account 1", "secret 1")
             try running.snapshot(toPath: home.home + "/snapshot", replacing: false)
@@ -548,105 +522,18 @@ struct TamperingTests {
         }
     }
 
-    @Test("A recovery that fails leaves the key file, and reports no success, if the tables were altered")
-    func recoveryOfAlteredTables() throws {
-        try withHome { home in
-            try home.add(1...1)
-            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
-            try home.copy(home.database, to: home.home + "/intact")
-            let keys = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").sorted()
-            try home.edit("CREATE TRIGGER ignored BEFORE UPDATE ON keybag BEGIN SELECT RAISE(IGNORE); END")
-            for isAccepted in [false, true] {
-                #expect(throws: KeychainFailure.self) {
-                    try LocalKeychain(home: home.home).useRecoveryKey(
-                        key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: isAccepted)
-                }
-            }
-            #expect(try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys").sorted() == keys)
-            try home.copy(home.home + "/intact", to: home.database)
-            #expect(try LocalKeychain(home: home.home).secret(of: "account 1") == "secret 1")
-        }
-    }
-
-    @Test("A recovery is refused while the key file has the secret, whatever else is wrong with the content")
-    func recoveryWithKeyFile() throws {
-        try withHome { home in
-            try home.add(1...1)
-            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
-            try home.copy(home.database, to: home.home + "/old")
-            try home.add(2...2)
-            try home.copy(home.home + "/old", to: home.database)
-            #expect(throws: KeychainFailure(.duplicateItem, "")) {
-                try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
-            }
-            try home.accept()
-        }
-    }
-
     @Test("Two tables with one root page are an altered schema")
     func sharedRootPage() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             try shareRootPage("SELECT rootpage FROM sqlite_schema WHERE name = 'items'", in: home)
             #expect(try home.problem() == .schemaAltered)
         }
     }
 
-    @Test("If only an older file is left, the recovery key opens it after its keys were accepted by name")
-    func olderFileWithOlderProtector() throws {
-        try withHome { home in
-            try home.add(1...1)
-            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
-            try home.copy(home.database, to: home.home + "/old")
-            func loseKeyFile() throws {
-                let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
-                let keyFile = try #require(names.first { $0.hasSuffix(".key") })
-                try FileManager.default.removeItem(atPath: home.home + "/keys/" + keyFile)
-            }
-            try loseKeyFile()
-            try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
-            try home.add(2...2)
-            try home.copy(home.home + "/old", to: home.database)
-            for hasKeyFile in [true, false] {
-                if !hasKeyFile { try loseKeyFile() }
-                let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home.home).recoveryNeedsPasscode(key.secret) }
-                #expect(failure?.cause == .unexpectedState(.keybagReplaced))
-            }
-            let keychain = LocalKeychain(home: home.home)
-            #expect(try !keychain.recoveryNeedsPasscode(key.secret, acceptingOlderKeybag: true))
-            try keychain.useRecoveryKey(
-                key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: true)
-            #expect(try home.problem() != nil)
-            try home.accept(keybag: true)
-        }
-    }
-
-    @Test("The key file of a newer copy is kept by a recovery of an older one, and used again when the newer one is put back")
-    func newerCopyAfterRecovery() throws {
-        try withHome { home in
-            try home.add(1...1)
-            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
-            try home.copy(home.database, to: home.home + "/old")
-            let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
-            try FileManager.default.removeItem(atPath: home.home + "/keys/" + #require(names.first { $0.hasSuffix(".key") }))
-            func recover(acceptingOlderKeybag: Bool) throws {
-                try LocalKeychain(home: home.home).useRecoveryKey(
-                    key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true, acceptingOlderKeybag: acceptingOlderKeybag)
-            }
-            try recover(acceptingOlderKeybag: false)
-            try home.add(2...2)
-            try home.copy(home.database, to: home.home + "/new")
-            try home.copy(home.home + "/old", to: home.database)
-            try recover(acceptingOlderKeybag: true)
-            try home.copy(home.home + "/new", to: home.database)
-            for _ in 1...2 { #expect(try LocalKeychain(home: home.home).secret(of: "account 2") == "secret 2") }
-            try LocalKeychain.withCheapPasscode(home: home.home).set("swordfish")
-        }
-    }
-
     @Test("A repair of checksums does not accept removed rows")
     func repairRefuses() throws {
-        try withHome { home in
+        try TamperedHome.with { home in
             try home.add(1...3)
             try RawDatabase(home.database, stamps: false).execute("DELETE FROM items WHERE number = 2")
             let keychain = LocalKeychain(home: home.home)
