@@ -154,6 +154,9 @@ extension OpenKeybag {
 extension OpenKeybag: KeyProvider {
     package var keybagGeneration: UInt64 { document.generation }
 
+    /// The copy in use, in the form in which a store has it.
+    package var usedCopy: StoredKeybag { StoredKeybag(generation: document.generation, copies: [document.encoded]) }
+
     package func currentGeneration(for accessibility: ItemAccessibility) throws(KeychainFailure) -> UInt32 {
         guard let generation = document.newestGeneration(of: accessibility) else {
             throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet)

@@ -106,9 +106,9 @@ struct FileKeychainBackend: KeychainBackend {
         do throws(KeychainFailure) {
             let (keybag, protector) = try openKeybag(stored, storeID: store.storeID, holder: holder)
             try store.protect(
-                with: keybag.stateCipher, rowCipher: keybag.cipher, using: keybag.document.encoded,
+                with: keybag.stateCipher, rowCipher: keybag.cipher, using: keybag.usedCopy,
                 anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingContent ? .nothing : .content)
-            return open(store, stored, keybag, protector, holder)
+            return open(store, keybag, protector, holder)
         } catch {
             defer { store.close() }
             // Another process may have moved the keychain to another protector since the keybag was read, and removed the old one.
@@ -139,10 +139,10 @@ struct FileKeychainBackend: KeychainBackend {
             // The new keybag will count as the one stored last. So this one must be that, or a way around a changed passcode opens, unless a
             // person has nothing newer.
             try store.protect(
-                with: recovered.keybag.stateCipher, rowCipher: recovered.keybag.cipher, using: recovered.keybag.document.encoded,
+                with: recovered.keybag.stateCipher, rowCipher: recovered.keybag.cipher, using: recovered.keybag.usedCopy,
                 anchorPaths: configuration.anchorPaths(for: store.storeID), checking: acceptingOlderKeybag ? .acceptedKeybag : .keybag)
             let protector = RecoveredDeviceSecret(kind: recovered.keybag.document.protector.kind, secret: recovered.deviceSecret)
-            return open(store, stored, recovered.keybag, protector, holder)
+            return open(store, recovered.keybag, protector, holder)
         } catch {
             store.close()
             throw error
@@ -162,16 +162,13 @@ struct FileKeychainBackend: KeychainBackend {
     }
 
     private func open(
-        _ store: SQLiteItemStore, _ stored: StoredKeybag, _ keybag: OpenKeybag, _ protector: any DeviceProtector, _ holder: any KeyHolder
+        _ store: SQLiteItemStore, _ keybag: OpenKeybag, _ protector: any DeviceProtector, _ holder: any KeyHolder
     ) -> OpenKeychain {
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements,
             log: EngineLog.warn
         )
-        let isCurrent = stored.generation == keybag.keybagGeneration
-        if !isCurrent { EngineLog.warn("the keybag of \(configuration.storePath) is damaged: items can be read, not written") }
-        return OpenKeychain(
-            store: store, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: isCurrent)
+        return OpenKeychain(store: store, keybag: keybag, keychain: keychain, protector: protector, holder: holder)
     }
 
     /// Tries the protectors that the copies of the keybag name.

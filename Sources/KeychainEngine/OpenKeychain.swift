@@ -12,21 +12,15 @@ package final class OpenKeychain: Sendable {
     package let keychain: SealedKeychain
     package let protector: any DeviceProtector
     package let holder: any KeyHolder
-    /// Whether the keybag in use is the newest one in the store.
-    ///
-    /// If not, items can be read but not written.
-    package let isKeybagCurrent: Bool
 
     package init(
-        store: any ItemStore, keybag: OpenKeybag, keychain: SealedKeychain, protector: any DeviceProtector, holder: any KeyHolder,
-        isKeybagCurrent: Bool
+        store: any ItemStore, keybag: OpenKeybag, keychain: SealedKeychain, protector: any DeviceProtector, holder: any KeyHolder
     ) {
         self.store = store
         self.keybag = keybag
         self.keychain = keychain
         self.protector = protector
         self.holder = holder
-        self.isKeybagCurrent = isKeybagCurrent
     }
 
     /// Returns the store as a file.
@@ -70,8 +64,7 @@ package final class OpenKeychain: Sendable {
     ///
     /// Throws if the store cannot be read.
     func isOutdated() throws(KeychainFailure) -> Bool {
-        guard isKeybagCurrent else { return false }
-        return try storedState().keybagGeneration != keybag.keybagGeneration
+        try storedState().keybagGeneration != keybag.keybagGeneration
     }
 
     /// Throws `.interactionNotAllowed` unless the keychain is unlocked.

@@ -68,8 +68,7 @@ struct InMemoryBackend: KeychainBackend {
             store: FaultyItemStore(base: storage.store, faults: faults), keys: keybag, cipher: keybag.cipher, clock: storage.clock,
             entitlements: entitlements, log: { _ in })
         return OpenKeychain(
-            store: storage.store, keybag: keybag, keychain: keychain, protector: storage.protector, holder: storage.holder,
-            isKeybagCurrent: true)
+            store: storage.store, keybag: keybag, keychain: keychain, protector: storage.protector, holder: storage.holder)
     }
 }
 

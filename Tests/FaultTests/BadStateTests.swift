@@ -243,20 +243,6 @@ struct BadStateTests {
         }
     }
 
-    @Test("With an outdated keybag items can be read but not written, and verification reports it")
-    func keybagNotCurrent() throws {
-        try withTemporaryDirectory { directory in
-            let home = directory + "/home"
-            _ = try Self.makeKeychain(home)
-            try RawDatabase(home + "/keychain.db").execute("UPDATE meta SET keybag_generation = 2")
-            let keychain = LocalKeychain(home: home)
-            #expect(try keychain.secret(of: "kept") == "a secret that was there")
-            let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "a new secret") }
-            #expect(failure?.status == .notAvailable && failure?.subject == .keybag)
-            #expect(try keychain.verify(purgingQuarantine: false).structuralProblems.contains(.keybagOutdated))
-        }
-    }
-
     @Test(
         "Without a keychain, reading, updating, and deleting throw itemNotFound and create nothing",
         arguments: [Call.read, .update, .delete])

@@ -56,7 +56,7 @@ struct StateTests {
             state: cipher.seal(.initial(keybagDigest: cipher.digest(ofKeybag: keybag.copies[0])))
         ).mustBeCreated()
         store = try SQLiteItemStore(openingAt: directory.storePath)
-        try store.protect(with: cipher, using: ItemStoreContract.keybag.copies[0], anchorPaths: [directory.path + "/state/anchor"])
+        try store.protect(with: cipher, using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
     }
 
     /// Every part of the state that another opening would compare.
@@ -65,7 +65,7 @@ struct StateTests {
         #expect(try store.changeCount() == changeCount, sourceLocation: location)
         let other = try SQLiteItemStore(openingAt: directory.storePath)
         try other.protect(
-            with: PlainStateCipher(), using: store.keybag().copies[0], anchorPaths: [directory.path + "/state/anchor"])
+            with: PlainStateCipher(), using: store.keybag(), anchorPaths: [directory.path + "/state/anchor"])
         #expect(try other.stateProblem(readingAllRows: true) == nil, sourceLocation: location)
         other.close()
     }
@@ -158,7 +158,7 @@ struct StateTests {
         let other = try SQLiteItemStore(openingAt: directory.storePath)
         let failure = failure { () throws(KeychainFailure) in
             try other.protect(
-                with: PlainStateCipher(), using: ItemStoreContract.keybag.copies[0], anchorPaths: [directory.path + "/state/anchor"])
+                with: PlainStateCipher(), using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
         }
         #expect(failure?.cause == .unsupportedVersion)
     }
@@ -169,7 +169,7 @@ struct StateTests {
             let other = try SQLiteItemStore(openingAt: directory.storePath)
             defer { other.close() }
             let cipher = CountingCipher()
-            try other.protect(with: cipher, using: ItemStoreContract.keybag.copies[0], anchorPaths: [directory.path + "/state/anchor"])
+            try other.protect(with: cipher, using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
             return cipher.elementCount
         }
         try store.insert((1...5).map { Self.row($0, tag: UInt8($0)) })

@@ -67,7 +67,7 @@ package final class KeychainExaminer {
         let secret = try KeyFile(directory: home + "/keys", storePath: home + "/keychain.db").deviceSecret(for: store.storeID)
         let keybag = try OpenKeybag(copies: copies, storeID: store.storeID, deviceSecret: secret)
         try store.protect(
-            with: keybag.stateCipher, using: keybag.document.encoded,
+            with: keybag.stateCipher, using: keybag.usedCopy,
             anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: .nothing)
         knownCount += 1
         if let (passcode, keys) = unlocked[copies], knownCount % Self.unlockInterval != 0 {

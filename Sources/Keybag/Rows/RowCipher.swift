@@ -91,7 +91,7 @@ extension RowCipher {
     }
 
     private static func checkForSealing(_ header: RowHeader, under classKey: borrowing ClassKey) throws(KeychainFailure) {
-        guard header.formatVersion == RowHeader.currentFormatVersion, isClass(of: header, classKey) else {
+        guard header.formatVersion == RowHeader.formatVersion, isClass(of: header, classKey) else {
             throw KeychainFailure(.internal, "a row cannot be sealed under the key of another class")
         }
     }
@@ -206,8 +206,7 @@ extension RowCipher {
         }
     }
 
-    package func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool {
-        try Self.checkVersion(of: row.header)
+    package func isIntact(_ row: SealedRow) -> Bool {
         let expected = tag(of: row)
         // A digest compares itself with bytes in constant time.
         return unsafe row.tag.withUnsafeBytes { unsafe expected == $0 }
@@ -239,8 +238,8 @@ extension RowCipher {
     }
 
     private static func checkVersion(of header: RowHeader) throws(KeychainFailure) {
-        guard header.formatVersion <= RowHeader.currentFormatVersion else {
-            throw KeychainFailure(.decode, "the row was written by a newer version", cause: .newerVersion)
+        guard header.formatVersion == RowHeader.formatVersion else {
+            throw KeychainFailure(.decode, "the row's format version was altered, or a column is not in the form of this version")
         }
     }
 

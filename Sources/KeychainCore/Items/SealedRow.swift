@@ -4,7 +4,11 @@
 ///
 /// It reveals no name or value: digests are keyed, and the rest is class, flags, and random numbers.
 package struct RowHeader: Hashable, Sendable {
-    package static let currentFormatVersion: UInt8 = 1
+    /// The format of every row.
+    ///
+    /// Another one requires another format of the file, which older versions of this library refuse as a whole. So a row with another
+    /// number was altered.
+    package static let formatVersion: UInt8 = 1
 
     package var formatVersion: UInt8
     package var reference: PersistentReference
@@ -27,7 +31,7 @@ package struct RowHeader: Hashable, Sendable {
     package var constraints: [UInt8]?
 
     package init(
-        formatVersion: UInt8 = Self.currentFormatVersion, reference: PersistentReference, accessibility: ItemAccessibility,
+        formatVersion: UInt8 = Self.formatVersion, reference: PersistentReference, accessibility: ItemAccessibility,
         classKeyGeneration: UInt32, revision: Identifier128, isSynchronizable: Bool, isTombstone: Bool,
         serviceDigest: IndexDigest, accountDigest: IndexDigest, remainingKeyDigest: IndexDigest,
         accessGroupDigest: IndexDigest, attributeDigests: [AttributeDigest], constraints: [UInt8]? = nil

@@ -172,6 +172,8 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
     case mixed
     /// Another keybag was put into the file.
     case keybagReplaced
+    /// The number beside the keybag is not its generation, so every process would take the keybag for an outdated one.
+    case keybagGenerationAltered
     /// The tables and indexes are not those that the keychain created.
     case schemaAltered
 
@@ -188,6 +190,7 @@ package enum StateProblem: Hashable, Sendable, CustomStringConvertible {
         case .rowsChanged: "older versions of items were put back, or the file and its -wal file are from different moments"
         case .mixed: "the file and its -wal file are from different moments"
         case .keybagReplaced: "an older keybag was put into the file"
+        case .keybagGenerationAltered: "the generation of its keybag was altered"
         case .schemaAltered: "the definitions of its tables were altered"
         }
     }

@@ -26,7 +26,7 @@ package struct BackupSummary: Hashable, Sendable {
     package var thisDeviceOnlyCount = 0
     /// Omitted items with access control, whose keys belong to this device.
     package var constrainedCount = 0
-    /// Omitted items that cannot be opened: damaged, or written by a newer version.
+    /// Omitted items that are damaged or cannot be opened.
     package var unreadableCount = 0
 
     package init() {}
@@ -71,11 +71,15 @@ extension SealedKeychain {
         var summary = BackupSummary()
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            let query = RowQuery(isTombstone: false)
-            let skipped = try reading.forEachReadableRow(matching: query, includingSecrets: true) {
+            let skipped = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 let header = row.header
-                if header.accessibility.isThisDeviceOnly {
+                // Columns that are not encrypted decide which rows are omitted, so they are verified first.
+                if !cipher.isIntact(row) {
+                    summary.unreadableCount += 1
+                } else if header.isTombstone {
+                    return .proceed
+                } else if header.accessibility.isThisDeviceOnly {
                     summary.thisDeviceOnlyCount += 1
                 } else if header.constraints != nil {
                     summary.constrainedCount += 1

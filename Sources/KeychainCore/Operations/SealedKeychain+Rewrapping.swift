@@ -74,7 +74,7 @@ extension SealedKeychain {
     /// Only the class key's wrapping changes, so no authentication is required.
     private func rewrapped(_ row: SealedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow? {
         let header = row.header
-        guard header.formatVersion <= RowHeader.currentFormatVersion, try cipher.isIntact(row) else { return nil }
+        guard cipher.isIntact(row) else { return nil }
         let generation = try keys.currentGeneration(for: header.accessibility)
         let (keys, cipher) = (keys, cipher)
         do throws(KeychainFailure) {

@@ -7,7 +7,7 @@ internal import FoundationEssentials
 enum RowOpening {
     case opened(OpenedRow)
     case damaged(KeychainFailure)
-    /// Written by a newer version, or under a class key that this keybag does not have. Never overwritten.
+    /// Access control of a newer version, or a class key that this keybag does not have. Never overwritten.
     case unsupported(KeychainFailure)
     /// The class key is locked. A key that could not be loaded for another reason is no state of the row: that failure is thrown.
     case locked(KeychainFailure)
@@ -36,16 +36,19 @@ extension SealedKeychain {
         }
     }
 
+    private static var altered: RowOpening { .damaged(KeychainFailure(.decode, "an item was altered", cause: .damaged)) }
+
     private func opening(
         _ row: SealedRow, in reading: any ItemReading, _ open: (borrowing ClassKey) throws(KeychainFailure) -> OpenedRow
     ) throws(KeychainFailure) -> RowOpening {
         let header = row.header
-        guard header.formatVersion <= RowHeader.currentFormatVersion else {
-            return .unsupported(KeychainFailure(.decode, "an item was written by a newer version of this library", cause: .newerVersion))
+        guard header.formatVersion == RowHeader.formatVersion else {
+            return Self.altered
         }
         var constraint: AccessControl.Constraint?
         if let constraints = header.constraints {
             guard let record = ConstraintRecord(encoded: constraints) else {
+                guard try hasCorrectTag(row, in: reading) else { return Self.altered }
                 return .unsupported(
                     KeychainFailure(.decode, "an item has access control that this version does not know", cause: .newerVersion))
             }
@@ -71,12 +74,12 @@ extension SealedKeychain {
     ///
     /// The tag covers the secret, so a row that was read without its secret is read again.
     private func hasCorrectTag(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> Bool {
-        guard row.sealedSecret.isEmpty else { return try cipher.isIntact(row) }
+        guard row.sealedSecret.isEmpty else { return cipher.isIntact(row) }
         var isCorrect = false
         do throws(KeychainFailure) {
             try reading.forEachRow(matching: RowQuery(id: row.header.reference.id), includingSecrets: true) {
                 complete throws(KeychainFailure) in
-                if complete.header == row.header { isCorrect = try cipher.isIntact(complete) }
+                if complete.header == row.header { isCorrect = cipher.isIntact(complete) }
                 return .stop
             }
         } catch {
@@ -122,12 +125,12 @@ extension SealedKeychain {
     /// Opens a row that may be overwritten.
     ///
     /// The row must have been read with its secret, which the row tag covers. A row with a wrong tag is damaged, whatever its columns
-    /// claim about version and generation.
+    /// claim about access control and generation.
     func openForWriting(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> RowOpening {
         let opening = try open(row, includingSecret: true, in: reading)
         switch opening {
         case .unsupported, .locked, .needsAuthentication:
-            guard row.header.formatVersion <= RowHeader.currentFormatVersion, try !cipher.isIntact(row) else { return opening }
+            guard !cipher.isIntact(row) else { return opening }
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         case .opened, .damaged:
             return opening
@@ -139,11 +142,11 @@ extension SealedKeychain {
     /// Verifies the rows that the search key finds, of a search that found no item because another condition excluded such rows.
     ///
     /// The excluding columns are not encrypted, so an attacker who can write the file could have altered them. Throws `.decode` if the tag
-    /// of a row is wrong, or cannot be verified because a newer version wrote the row.
+    /// of a row is wrong.
     func requireIntactExcludedRows(of search: RowSearch, in reading: any ItemReading) throws(KeychainFailure) {
         guard let key = search.rowQuery.searchKey else { return }
         try reading.forEachRow(matching: key, includingSecrets: true) { row throws(KeychainFailure) in
-            guard try cipher.isIntact(row) else {
+            guard cipher.isIntact(row) else {
                 throw KeychainFailure(.decode, "an item with this key was altered", cause: .damaged)
             }
             return .proceed

@@ -51,8 +51,6 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
     case unreadableDigests(row: Int64)
     case missingFromIndex(row: Int64)
     case keybagCopiesDiffer
-    /// The keybag in use is not the one stored last, so the keychain is read-only.
-    case keybagOutdated
     /// The content is not what the keychain wrote last.
     case unexpectedState(StateProblem)
     /// The anchor cannot be used, so an older copy of the file would not be detected.
@@ -79,7 +77,6 @@ package enum StructuralProblem: Equatable, Sendable, CustomStringConvertible {
         case .unreadableDigests(let row): "row \(row): its search digests cannot be read"
         case .missingFromIndex(let row): "row \(row) is missing from the search index of its attributes"
         case .keybagCopiesDiffer: "the two copies of the keybag differ"
-        case .keybagOutdated: "the keybag is not the one stored last: items can be read, not written"
         case .unexpectedState(let problem): "\(problem)"
         case .unusableAnchor(let reason): "\(reason), so an older copy of the file would not be detected"
         case .incomplete(let part, let failure): "\(part.rawValue) is incomplete: \(failure.reason)"
@@ -94,7 +91,7 @@ extension SealedKeychain {
     /// Authenticates every row of the store, of all programs.
     ///
     /// Changes nothing. If the store's keybag changed since it was opened, throws a failure that requires reopening. With
-    /// `underAnyKeybag` it proceeds: the caller knows that the keybag in use is not the one stored last and has no better one.
+    /// `underAnyKeybag` it proceeds: the caller reports a keybag that is not the one stored last.
     package func verify(underAnyKeybag: Bool = false) throws(KeychainFailure) -> VerificationReport {
         try scopedToCall.verifyRows(underAnyKeybag: underAnyKeybag)
     }
@@ -152,10 +149,7 @@ extension SealedKeychain {
         _ row: SealedRow, in reading: any ItemReading, countingLockedIn lockedCount: inout Int
     ) throws(KeychainFailure) -> VerificationReport.Finding? {
         let problem: String
-        let isNewer = row.header.formatVersion > RowHeader.currentFormatVersion
-        // A newer version may compute tags differently, so its rows are not checked.
-        let isIntact = if isNewer { true } else { try cipher.isIntact(row) }
-        if !isIntact {
+        if !cipher.isIntact(row) {
             problem = "damaged"
         } else {
             switch try open(row, includingSecret: true, in: reading) {

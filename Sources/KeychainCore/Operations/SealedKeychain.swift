@@ -85,6 +85,13 @@ package struct SealedKeychain: Keychain {
         KeychainFailure(.decode, "an item is in a damaged part of the keychain's file; it was not changed", subject: .store, isDamage: true)
     }
 
+    /// The failure of a listing that has to be complete.
+    private static var itemsMayBeMissing: KeychainFailure {
+        KeychainFailure(
+            .decode, "a part of the keychain is damaged, so items may be missing", subject: .store, cause: .damaged, isDamage: true,
+            remedy: .saveReadable)
+    }
+
     package static var keybagChanged: KeychainFailure {
         KeychainFailure(.notAvailable, "the store's keybag changed since it was opened", subject: .keybag, requiresReopening: true)
     }
@@ -209,6 +216,10 @@ extension SealedKeychain {
                 firstUnreadable = firstUnreadable ?? Self.rowInDamagedPage
             } else if hasExcludedRow || skipped.hasExcludedRow, items.isEmpty, unauthenticatedCount == 0 {
                 try requireIntactExcludedRows(of: search, in: reading)
+            }
+            if !search.isSelective, items.count + unauthenticatedCount != request.limit, try reading.mayLackRows() {
+                firstUnreadable = firstUnreadable ?? Self.itemsMayBeMissing
+                log("a part of the keychain is damaged, so items may be missing from the result of a search")
             }
         }
         if request.failsIfUnreadable, let firstUnreadable { throw firstUnreadable }

@@ -50,7 +50,7 @@ package protocol ItemCipher: Sendable {
     ) throws(KeychainFailure) -> SealedRow
 
     /// Returns whether the row is unaltered. Needs no class key, but every part of the row, including the sealed secret.
-    func isIntact(_ row: SealedRow) throws(KeychainFailure) -> Bool
+    func isIntact(_ row: SealedRow) -> Bool
 
     /// Returns the item's `sha1` attribute: the SHA-1 of all attributes and the secret. Never indexed.
     func fingerprint(of attributes: ItemAttributes, secret: Data?) -> Data

@@ -53,6 +53,8 @@ extension ItemReading {
     ) throws(KeychainFailure) -> SkippedRows {
         SkippedRows(hasExcludedRow: try forEachRow(matching: query, includingSecrets: includingSecrets, body))
     }
+
+    package func mayLackRows() throws(KeychainFailure) -> Bool { false }
 }
 
 /// The result of a write.
@@ -83,6 +85,9 @@ package protocol ItemReading: LockEpochReading {
     func forEachReadableRow(
         matching query: RowQuery, includingSecrets: Bool, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) -> SkippedRows
+
+    /// Returns whether a search may lack rows, because a part of the store is damaged, or a row or an index was altered.
+    func mayLackRows() throws(KeychainFailure) -> Bool
 
     /// Returns the number of rows without tombstones.
     func itemCount() throws(KeychainFailure) -> Int

@@ -36,12 +36,10 @@ struct CopyCheck {
         var findings = Findings(storeID: store.storeID, stateCipher: keybag.stateCipher)
         if structuralCount > 0 { findings.problems.append("\(structuralCount) problems in the structure of the file") }
         if keybag.damagedCopyCount > 0 { findings.problems.append("\(keybag.damagedCopyCount) of the copies of the keybag") }
-        let isCurrent = stored.generation == keybag.keybagGeneration
-        if !isCurrent { findings.problems.append("the keybag is not the one stored last") }
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements, log: EngineLog.warn)
-        let rows = try keychain.verify(underAnyKeybag: !isCurrent)
-        if let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.document.encoded) {
+        let rows = try keychain.verify(underAnyKeybag: true)
+        if let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.usedCopy) {
             findings.problems.append(problem.description)
         }
         if missingChangeCount > 0 {

@@ -36,7 +36,7 @@ extension LocalKeychain {
             let opened = try backend.openAcceptingContent()
             defer { backend.close(opened) }
             let store = try opened.fileStore()
-            let keybag = opened.keybag.document.encoded
+            let keybag = opened.keybag.usedCopy
             guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
             guard problem != .schemaAltered else { throw SQLiteItemStore.failure(problem) }
             let rows = try opened.keychain.verify(underAnyKeybag: true)
@@ -45,10 +45,10 @@ extension LocalKeychain {
                 itemCount: try store.read { reading throws(KeychainFailure) in try reading.itemCount() },
                 damagedItemCount: rows.findings.count + rows.damagedPageRowCount,
                 latestModificationDate: try opened.keychain.latestModificationDate(),
-                isKeybagReplaced: try !store.isStoredLast(keybag), isPasscodeSet: opened.keybag.isPasscodeSet)
+                isKeybagReplaced: try !store.isStoredLast(keybag.copies), isPasscodeSet: opened.keybag.isPasscodeSet)
             guard applying else { return report }
             guard acceptingKeybag || !report.isKeybagReplaced else { throw SQLiteItemStore.failure(.keybagReplaced) }
-            try store.acceptContent(using: keybag, generation: opened.keybag.keybagGeneration)
+            try store.acceptContent(using: keybag)
             return report
         }
     }

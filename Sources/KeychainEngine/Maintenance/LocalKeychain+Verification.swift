@@ -27,7 +27,7 @@ extension LocalKeychain {
         var report = VerificationReport()
         var incompleteScan: KeychainFailure?
         do throws(KeychainFailure) {
-            report = try opened.keychain.verify(underAnyKeybag: !opened.isKeybagCurrent)
+            report = try opened.keychain.verify()
         } catch {
             // The check of the file's structure below reports a damaged page in more detail.
             guard error.isDamage else { throw error }
@@ -44,7 +44,6 @@ extension LocalKeychain {
         }
         if let problem = try store.stateProblem(readingAllRows: true) { report.structuralProblems.append(.unexpectedState(problem)) }
         if let reason = store.anchorRefusal { report.structuralProblems.append(.unusableAnchor(reason)) }
-        if !opened.isKeybagCurrent { report.structuralProblems.append(.keybagOutdated) }
         // Nothing is deleted unless all rows could be read, and from no file that is not as it should be.
         let isFileSound = report.structuralProblems.allSatisfy(\.isOfAnchor)
         if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0, isFileSound {

@@ -86,6 +86,7 @@ extension LocalKeychain: ProtectorManaging {
                         .authFailed, "the keychain that this recovery key opens has no passcode, and that was not accepted",
                         refusal: .passcodeNotSet)
                 }
+                try opened.fileStore().restoreGeneration(of: opened.keybag.usedCopy)
                 try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil, keepsKeyFile: true)
             }
         }

@@ -130,7 +130,7 @@ extension LocalKeychain: KeychainSessionProviding {
             throw error
         }
         held.discard { !lockEpoch.isValid(for: $0, at: present.lockEpoch) }
-        guard !opened.isKeybagCurrent || present.keybagGeneration == generation else {
+        guard present.keybagGeneration == generation else {
             held.discard { _ in true }
             throw SealedKeychain.keybagChanged
         }

@@ -128,13 +128,11 @@ extension SQLiteStatement {
             digests != nil && itemClass != nil && accessibility != nil && generation != nil && (0...1).contains(flags.0)
             && (0...1).contains(flags.1) && id != nil && service != nil && account != nil && remaining != nil && group != nil
             && revision != nil
-        // A newer version may write values that this version does not know. Such a row keeps its version: newer rows are never overwritten.
-        let isNewer = formatVersion.map { $0 > RowHeader.currentFormatVersion } ?? false
         let none = Identifier128(high: 0, low: 0)
         return SealedRow(
             number: isNull(at: RowColumn.numberPosition) ? nil : rowNumber,
             header: RowHeader(
-                formatVersion: isUnderstood || isNewer ? formatVersion ?? Self.unreadableFormatVersion : Self.unreadableFormatVersion,
+                formatVersion: isUnderstood ? formatVersion ?? Self.unreadableFormatVersion : Self.unreadableFormatVersion,
                 reference: PersistentReference(itemClass: itemClass ?? .genericPassword, id: id ?? none),
                 accessibility: accessibility ?? .always, classKeyGeneration: generation ?? 0, revision: revision ?? none,
                 isSynchronizable: flags.0 != 0, isTombstone: flags.1 != 0, serviceDigest: service ?? none,

@@ -29,7 +29,11 @@ struct SQLiteFailure: Equatable {
     var isReadOnly: Bool { primaryCode == SQLITE_READONLY }
 
     /// The stored bytes are not the bytes that were written.
-    var isDamage: Bool { primaryCode == SQLITE_CORRUPT || code == Self.badChecksum || code == Self.damagedWAL }
+    ///
+    /// SQLITE_TOOBIG: the header of a row names a size beyond the limit, which no write exceeds.
+    var isDamage: Bool {
+        primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_TOOBIG || code == Self.badChecksum || code == Self.damagedWAL
+    }
 
     /// The file is not a SQLite database.
     var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
@@ -92,14 +96,12 @@ struct SQLiteFailure: Equatable {
             failure(.notAvailable, "the disk is full; nothing was changed")
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
             failure(.notAvailable, "another process held the store's lock past the deadline (\(action))")
-        case SQLITE_CORRUPT:
+        case SQLITE_CORRUPT, SQLITE_TOOBIG:
             failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
         case SQLITE_NOTADB:
             failure(.notAvailable, "the file is not a keychain store")
         case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
             failure(.notAvailable, "the store cannot be opened (\(action), SQLite code \(code))")
-        case SQLITE_TOOBIG:
-            failure(.parameter, "a value is larger than the store allows")
         case SQLITE_CONSTRAINT, SQLITE_MISUSE, SQLITE_INTERNAL, SQLITE_RANGE, SQLITE_MISMATCH:
             failure(.internal, "SQLite was used incorrectly (\(action), SQLite code \(code))")
         default:

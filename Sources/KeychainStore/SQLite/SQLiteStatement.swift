@@ -110,6 +110,8 @@ internal import KeychainCore
             if code == SQLITE_OK { try withBound(blobs.dropFirst(), body) }
             return code
         }
+        // The statement has not run. While a row is read, the same code means that its header is damaged.
+        if code == SQLITE_TOOBIG { throw KeychainFailure(.parameter, "a value is larger than the store allows", subject: .store) }
         if code != SQLITE_OK { throw health.record(SQLiteFailure(code: code, action: "binding a value")) }
     }
 

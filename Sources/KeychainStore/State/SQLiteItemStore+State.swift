@@ -26,7 +26,7 @@ extension SQLiteItemStore {
     ///   - check: What is compared.
     /// - Throws: A failure with `isDamage` and the cause `.unexpectedState` if the content is not what the keychain wrote last.
     package func protect(
-        with cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, using keybag: [UInt8], anchorPaths: [String],
+        with cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, using keybag: StoredKeybag, anchorPaths: [String],
         checking check: StateCheck = .content
     ) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
@@ -39,7 +39,7 @@ extension SQLiteItemStore {
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
         case .keybag, .acceptedKeybag:
-            if check == .keybag { guard try isStoredLast(keybag) else { throw Self.failure(.keybagReplaced) } }
+            if check == .keybag { guard try isStoredLast(keybag.copies) else { throw Self.failure(.keybagReplaced) } }
             try requireOwnStructure()
         case .nothing: break
         }
@@ -60,7 +60,7 @@ extension SQLiteItemStore {
     /// comparison of the rows if the files are unchanged since the last one. Rows in damaged pages cannot be compared, so they are not reported
     /// here.
     package func stateProblem(
-        using keybag: [UInt8]? = nil, readingAllRows: Bool
+        using keybag: StoredKeybag? = nil, readingAllRows: Bool
     ) throws(KeychainFailure) -> StateProblem? {
         guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
         return try withReader { session throws(KeychainFailure) in
@@ -70,7 +70,7 @@ extension SQLiteItemStore {
 
     /// Compares the rows of a copy of a store, and the copy of the keybag that is in use, with the state in it, without an anchor; nil if
     /// they match.
-    package func stateProblem(in cipher: any StateCipher, using keybag: [UInt8]) throws(KeychainFailure) -> StateProblem? {
+    package func stateProblem(in cipher: any StateCipher, using keybag: StoredKeybag) throws(KeychainFailure) -> StateProblem? {
         try withReader { session throws(KeychainFailure) in
             do throws(KeychainFailure) {
                 return try StateComparison.problem(in: session, cipher, using: keybag)
@@ -115,28 +115,30 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Whether this keybag is the one that was stored last, as far as the state and the anchors show; false if the state is not authentic.
-    package func isStoredLast(_ keybag: [UInt8]) throws(KeychainFailure) -> Bool {
+    /// Whether one of these keybags is the one that was stored last, as far as the state and the anchors show; false if the state is not
+    /// authentic.
+    package func isStoredLast(_ copies: [[UInt8]]) throws(KeychainFailure) -> Bool {
         guard let stateGuard else { return false }
         return try withReader { session throws(KeychainFailure) in
             try session.beginReadTransaction()
             guard let state = try? session.storedState(stateGuard.cipher) else { return false }
-            let digest = stateGuard.cipher.digest(ofKeybag: keybag)
             // An older file has an older state, which does not show a keybag that was stored after it.
-            return digest == state.keybagDigest
+            return copies.contains { stateGuard.cipher.digest(ofKeybag: $0) == state.keybagDigest }
                 && stateGuard.reload().compactMap(\.lastState).allSatisfy {
-                    $0.changeCount <= state.changeCount || $0.keybag == digest.leastSignificantWord
+                    $0.changeCount <= state.changeCount || $0.keybag == state.keybagDigest.leastSignificantWord
                 }
         }
     }
 
     /// Accepts the present rows: computes the state again and stores it, with a change count in a new series.
     ///
-    /// Call it only at a person's request. `keybag` is the copy that is in use, and its generation. If it is not the one that was stored
-    /// last, it replaces both copies.
-    package func acceptContent(using keybag: [UInt8], generation: UInt64) throws(KeychainFailure) {
+    /// Call it only at a person's request. `keybag` is the copy that is in use. If it is not the one that was stored last, it replaces both
+    /// copies.
+    package func acceptContent(using keybag: StoredKeybag) throws(KeychainFailure) {
         try ForkDetection.requireNotForked()
-        guard let stateGuard else { throw KeychainFailure(.internal, "the store was opened without the key of its state") }
+        guard let stateGuard, let bytes = keybag.copies.first else {
+            throw KeychainFailure(.internal, "the store was opened without the key of its state")
+        }
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             guard try !session.integrityProblems().contains(where: \.preventsWriting) else { throw StoreSession.structureDamaged }
             let (count, sum) = try session.scanRows(stateGuard.cipher)
@@ -145,16 +147,25 @@ extension SQLiteItemStore {
             session.replaceState(
                 StoreState(
                     changeCount: StoreState.changeCount(stored, replacing: known), id: .random(), rowCount: count, rowSum: sum,
-                    keybagDigest: stateGuard.cipher.digest(ofKeybag: keybag)))
-            if try session.keybag() != StoredKeybag(generation: generation, copies: [keybag, keybag]) {
-                try session.storeKeybag(keybag, generation: generation)
-            }
+                    keybagDigest: stateGuard.cipher.digest(ofKeybag: bytes)))
+            try session.storeKeybag(bytes, generation: keybag.generation)
         }
         // The anchors may name a change count that no series exceeds.
         stateGuard.forgetLastStates()
         // The new state is the newest one: this reads the rows once more and records them.
         guard let problem = try stateProblem(readingAllRows: true) else { return }
         throw Self.failure(problem)
+    }
+
+    /// Stores the keybag in use again, if the generation in the store is not its own, which would prevent every write.
+    ///
+    /// Call it only for a keybag that a person has chosen. Changes nothing if another process has replaced the keybag.
+    package func restoreGeneration(of keybag: StoredKeybag) throws(KeychainFailure) {
+        try perform(sharesFlush: false) { session throws(KeychainFailure) in
+            let stored = try session.keybag()
+            guard let bytes = keybag.copies.first, stored.copies.contains(bytes), stored.generation != keybag.generation else { return }
+            try session.storeKeybag(bytes, generation: keybag.generation)
+        }
     }
 
     /// The failure of a store whose content is not what the keychain wrote last.
@@ -171,18 +182,21 @@ extension StoreSession {
     /// Otherwise a program that removes rows would only have to damage one page, and the removed items would be reported as missing. After a
     /// change, which may have replaced the damaged row, the rows are compared again.
     func requireComparedRows() throws(KeychainFailure) {
-        guard let stateGuard, let damagedFiles = stateGuard.damagedFiles else { return }
-        let files = FileStamps(of: file.location) ?? .unknown
-        if pendingState != nil || files != damagedFiles || files == .unknown {
-            let state = if let pendingState { pendingState.state } else { try storedState(stateGuard.cipher) }
-            let isSound = try StateComparison(stateGuard, self).hasSoundRows(of: state)
-            // A pending change may be rolled back.
-            if pendingState == nil { stateGuard.damagedFiles = isSound ? nil : files }
-            if isSound { return }
-        }
+        guard try mayLackRows() else { return }
         throw KeychainFailure(
             .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
             cause: .damaged, isDamage: true, remedy: .saveReadable)
+    }
+
+    func mayLackRows() throws(KeychainFailure) -> Bool {
+        guard let stateGuard, let damagedFiles = stateGuard.damagedFiles else { return false }
+        let files = FileStamps(of: file.location) ?? .unknown
+        guard pendingState != nil || files != damagedFiles || files == .unknown else { return true }
+        let state = if let pendingState { pendingState.state } else { try storedState(stateGuard.cipher) }
+        let isSound = try StateComparison(stateGuard, self).hasSoundRows(of: state)
+        // A pending change may be rolled back.
+        if pendingState == nil { stateGuard.damagedFiles = isSound ? nil : files }
+        return !isSound
     }
 }
 
@@ -197,7 +211,7 @@ private struct StateComparison {
         self.session = session
     }
 
-    func problem(using keybag: [UInt8]?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+    func problem(using keybag: StoredKeybag?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
         // Before the transaction begins: stamps that are equal before and after it are those of the content it sees.
         let before = FileStamps(of: location)
         let anchored = stateGuard.reload().sorted { $0.lastState?.changeCount ?? 0 > $1.lastState?.changeCount ?? 0 }
@@ -209,7 +223,7 @@ private struct StateComparison {
             guard case .unexpectedState(let problem)? = error.cause else { throw error }
             return problem
         }
-        let isKeybagKnown = try Self.isKeybag(keybag, theOneOf: state, session, stateGuard.cipher)
+        let keybagProblem = try Self.keybagProblem(keybag, state, session, stateGuard.cipher)
         let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
         let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
         if !isVerified, try !session.hasOwnSchema() { return .schemaAltered }
@@ -224,7 +238,7 @@ private struct StateComparison {
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history { return rows.isDifferent ? .mixed : history }
         if case .different(let problem) = rows { return problem }
-        guard isKeybagKnown else { return .keybagReplaced }
+        if let keybagProblem { return keybagProblem }
         if rows.isUnreadable || stateGuard.isStructureDamaged { return nil }
         guard let before, FileStamps(of: location) == before else { return nil }
         stateGuard.record(durable: before.hasEmptyLog ? state : nil, verified: .init(stateID: state.id, files: before))
@@ -246,8 +260,7 @@ private struct StateComparison {
         guard problems.allSatisfy({ $0 == .keybagCopiesDiffer }) else { return false }
         var areIntact = true
         _ = try session.forEachReadableRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
-            // A newer version may compute tags differently.
-            if row.header.formatVersion <= RowHeader.currentFormatVersion { areIntact = try rowCipher.isIntact(row) }
+            areIntact = rowCipher.isIntact(row)
             return areIntact ? .proceed : .stop
         }
         return areIntact
@@ -264,13 +277,13 @@ private struct StateComparison {
 
     /// Compares the rows and the keybag with the stored state.
     static func problem(
-        in session: StoreSession, _ cipher: any StateCipher, using keybag: [UInt8]
+        in session: StoreSession, _ cipher: any StateCipher, using keybag: StoredKeybag
     ) throws(KeychainFailure) -> StateProblem? {
         try session.beginReadTransaction()
         guard try session.hasOwnSchema() else { return .schemaAltered }
         let state = try session.storedState(cipher)
         if case .different(let problem) = try compareRows(of: state, session, cipher) { return problem }
-        return try isKeybag(keybag, theOneOf: state, session, cipher) ? nil : .keybagReplaced
+        return try keybagProblem(keybag, state, session, cipher)
     }
 
     private enum Rows {
@@ -299,13 +312,15 @@ private struct StateComparison {
         }
     }
 
-    /// Whether the keybag in use is the one that was stored last; without `keybag`, whether the store contains that one.
+    /// Compares the keybag in use with the one that was stored last; without `keybag`, whether the store contains that one.
     ///
     /// An older keybag may have a passcode that was given up. Damage of the other copy is no reason to use it.
-    private static func isKeybag(
-        _ keybag: [UInt8]?, theOneOf state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
-    ) throws(KeychainFailure) -> Bool {
-        let copies = if let keybag { [keybag] } else { try session.keybag().copies }
-        return copies.contains { cipher.digest(ofKeybag: $0) == state.keybagDigest }
+    private static func keybagProblem(
+        _ keybag: StoredKeybag?, _ state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
+    ) throws(KeychainFailure) -> StateProblem? {
+        let copies = if let keybag { keybag.copies } else { try session.keybag().copies }
+        guard copies.contains(where: { cipher.digest(ofKeybag: $0) == state.keybagDigest }) else { return .keybagReplaced }
+        guard let keybag, try session.keybagGeneration() != keybag.generation else { return nil }
+        return .keybagGenerationAltered
     }
 }

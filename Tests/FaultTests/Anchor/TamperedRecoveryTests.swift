@@ -73,6 +73,20 @@ struct TamperedRecoveryTests {
         }
     }
 
+    @Test("A recovery key opens a keychain whose generation of the keybag was altered, and it can be written again")
+    func alteredGeneration() throws {
+        try TamperedHome.with { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
+            try FileManager.default.removeItem(atPath: home.home + "/keys/" + #require(names.first { $0.hasSuffix(".key") }))
+            try home.edit("UPDATE meta SET keybag_generation = 1000")
+            try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+            try home.add(2...2)
+            #expect(try home.problem() == nil)
+        }
+    }
+
     @Test("The key file of a newer copy is kept by a recovery of an older one, and used again when the newer one is put back")
     func newerCopyAfterRecovery() throws {
         try TamperedHome.with { home in

@@ -206,6 +206,18 @@ struct TamperingTests {
         }
     }
 
+    /// Every process would wait for the keybag of that generation, and could write nothing.
+    @Test("An altered generation of the keybag is accepted without accepting another keybag", arguments: [0, 2, 1_000, -1])
+    func keybagGenerationAltered(_ generation: Int) throws {
+        try TamperedHome.with { home in
+            try home.add(1...2)
+            try home.edit("UPDATE meta SET keybag_generation = \(generation)")
+            #expect(try home.problem() == .keybagGenerationAltered)
+            try home.accept()
+            #expect(try LocalKeychain(home: home.home).secret(of: "account 2") == "secret 2")
+        }
+    }
+
     @Test("A file from before the passcode does not remove the passcode")
     func passcodeRemoved() throws {
         try withLocalKeychain { keychain, path in
@@ -408,11 +420,13 @@ struct TamperingTests {
 
     /// How a program that knows the format hides a row without changing the sum of the tags.
     enum Hiding: CaseIterable {
-        case alteredDigest, removedIndexEntry
+        case alteredDigest, alteredDigestAndVersion, removedIndexEntry
 
         func hide(row number: Int, in home: TamperedHome) throws {
             switch self {
             case .alteredDigest: try home.edit("UPDATE items SET account_digest = randomblob(16) WHERE number = \(number)")
+            case .alteredDigestAndVersion:
+                try home.edit("UPDATE items SET format_version = 2, account_digest = randomblob(16) WHERE number = \(number)")
             case .removedIndexEntry:
                 // An index that leaves the row out, and then a definition that does not say so.
                 let change = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql ="
@@ -439,6 +453,44 @@ struct TamperingTests {
                 }
                 #expect(try !keychain.verify(purgingQuarantine: false).isSound)
             }
+        }
+    }
+
+    @Test(
+        "An item that an altered column hides is counted by a backup, and a listing that has to be complete fails",
+        arguments: [
+            "is_tombstone = 1", "accessibility = 8", "accessibility = 99", "class = 2", "constraints = x'0103'", "format_version = 2",
+            "access_group_digest = randomblob(16)",
+        ])
+    func omitted(_ change: String) throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            try home.add(1...3)
+            try home.edit("UPDATE items SET \(change) WHERE number = 2")
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory)
+            let summary = try keychain.createBackup(
+                atPath: directory + "/backup", password: Passcode(text: "a password"), replacing: false)
+            #expect(summary.savedCount == 2 && summary.unreadableCount == 1)
+            let all = { isComplete in
+                MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, failsIfUnreadable: isComplete)
+            }
+            #expect(try keychain.copyMatching(all(false)).count == 2)
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.copyMatching(all(true)) }
+            #expect(failure?.status == .decode || failure?.status == .notAvailable, "\(String(describing: failure))")
+        }
+    }
+
+    /// SQLite refuses to read a value that is larger than the limit which the library sets.
+    @Test("A row whose header names an impossible size is damaged, and hides no other")
+    func impossibleSize() throws {
+        try TamperedHome.with { home in
+            try home.add(1...3)
+            try home.edit("UPDATE items SET sealed_secret = zeroblob(90000000) WHERE number = 2")
+            let keychain = LocalKeychain(home: home.home)
+            #expect(try keychain.secret(of: "account 1") == "secret 1")
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.secret(of: "account 2") }
+            #expect(failure?.status != .parameter && (failure?.isDamage == true || failure?.cause == .damaged))
+            #expect(try !keychain.verify(purgingQuarantine: false).isSound)
         }
     }
 

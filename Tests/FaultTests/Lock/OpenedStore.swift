@@ -20,7 +20,7 @@ final class OpenedStore: Sendable {
         deviceSecret = try protector.deviceSecret(for: store.storeID)
         keybag = try OpenKeybag(copies: store.keybag().copies, storeID: store.storeID, deviceSecret: deviceSecret)
         try store.protect(
-            with: keybag.stateCipher, using: keybag.document.encoded,
+            with: keybag.stateCipher, using: keybag.usedCopy,
             anchorPaths: KeychainConfiguration(home: home).anchorPaths(for: store.storeID), checking: .nothing)
     }
 

@@ -62,7 +62,7 @@ extension OpenedStore {
             deviceSecret: deviceSecret, holder: holder)
         let keychain = keychain(keys: keybag, store: other)
         return OpenKeychain(
-            store: other, keybag: keybag, keychain: keychain, protector: protector, holder: holder, isKeybagCurrent: true)
+            store: other, keybag: keybag, keychain: keychain, protector: protector, holder: holder)
     }
 }
 
