@@ -180,6 +180,8 @@ package enum KeychainRemedy: Hashable, Sendable {
     case acceptContent
     /// Save the items that can be read in a backup, and start over from it.
     case saveReadable
+    /// Save the items that can be read of a content that is refused and cannot be accepted.
+    case saveRefused
     /// Put an intact copy of the file back.
     case restoreCopy
     /// The protector lost the device secret: use the recovery key.

@@ -15,7 +15,7 @@ extension SQLiteItemStore {
         try ForkDetection.requireNotForked()
         var outcome: WriteOutcome<Result>?
         try perform(sharesFlush: sharesFlush) { session throws(KeychainFailure) in
-            outcome = try session.keybagGeneration() == expected ? .written(body(session)) : .keybagChanged
+            outcome = try session.hasKeybag(ofGeneration: expected) ? .written(body(session)) : .keybagChanged
         }
         guard let outcome else { throw KeychainFailure(.internal, "a write ended without an outcome") }
         return outcome

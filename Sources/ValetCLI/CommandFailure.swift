@@ -48,7 +48,7 @@ extension CommandFailure {
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
-        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .restoreCopy, .lockAgain].contains(failure.remedy)
+        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .saveRefused, .restoreCopy, .lockAgain].contains(failure.remedy)
         guard !failure.isDamage || isRemedyGiven else {
             let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
             self.init(
@@ -208,8 +208,16 @@ extension CommandFailure {
                 """
             case .saveReadable:
                 "Run `valet verify` to list what is damaged. \(VerifyCommand.recoveryAdvice)"
+            case .saveRefused:
+                """
+                Nothing was changed. Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, \
+                or start over from that backup.
+                """
             case .restoreCopy:
-                "Nothing was changed. Put an intact copy of the keychain file back, or start over from a backup."
+                """
+                Nothing was changed. Put an intact copy of the keychain file back, or start over from a backup; `valet backup create \
+                --accept-content` saves what is readable.
+                """
             case .correctPolicy:
                 "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
             case .useNewerVersion:

@@ -98,12 +98,21 @@ extension CompletionKind {
 
     /// The keys in order.
     ///
-    /// Keys that contain a line break or another unprintable character are omitted, because each candidate is a line.
+    /// Keys that contain a line break or another unprintable character are omitted, because each candidate is a line, and so are those that
+    /// the shell would expand.
     private static func storedKeys() throws -> [String] {
         let selected = try ValetOptions.parse([]).resolve()
         let valet = try selected.requireListable()
         let keys = try CommandSession(selected.entitlements).perform { try valet.allKeys(userPrompt: "") }
-        return keys.filter { ItemListing.escapingUnprintable($0) == $0 }.sorted()
+        let isSafe = CompletionShell.requesting == .bash ? isQuotedByBash : { _ in true }
+        return keys.filter { ItemListing.escapingUnprintable($0) == $0 && isSafe($0) }.sorted()
+    }
+
+    /// Whether Bash quotes the characters of a key that it inserts.
+    ///
+    /// It leaves the start of an expansion as it is: a key could run a command, or name another key.
+    private static func isQuotedByBash(_ key: String) -> Bool {
+        !key.hasPrefix("~") && !key.contains { "$`\\!".contains($0) }
     }
 
     /// Quotes a key, because Bash expands candidates, including command substitutions.

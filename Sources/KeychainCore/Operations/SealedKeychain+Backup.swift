@@ -63,14 +63,17 @@ package struct RestoreSummary: Hashable, Sendable {
 extension SealedKeychain {
     /// Calls `body` with every item that may migrate to another device, and counts the others.
     ///
-    /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete.
+    /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete. With `underAnyKeybag`,
+    /// the keybag in use need not be the one stored last, because a person saves what is left.
     package func forEachBackupItem(
-        _ body: (BackupItem) throws(KeychainFailure) -> Void
+        underAnyKeybag: Bool = false, _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
         let keychain = scopedToCall
         var summary = BackupSummary()
         try store.read { reading throws(KeychainFailure) in
-            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            if !underAnyKeybag {
+                guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            }
             let skipped = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 let header = row.header

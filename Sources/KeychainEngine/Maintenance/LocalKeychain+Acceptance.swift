@@ -35,21 +35,39 @@ extension LocalKeychain {
             closeCurrent()
             let opened = try backend.openAcceptingContent()
             defer { backend.close(opened) }
-            let store = try opened.fileStore()
-            let keybag = opened.keybag.usedCopy
-            guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
-            guard problem != .schemaAltered else { throw SQLiteItemStore.failure(problem) }
-            let rows = try opened.keychain.verify(underAnyKeybag: true)
-            let report = ContentReport(
-                problem: problem, changeCount: try store.changeCount().map(StoreState.changes),
-                itemCount: try store.read { reading throws(KeychainFailure) in try reading.itemCount() },
-                damagedItemCount: rows.findings.count + rows.damagedPageRowCount,
-                latestModificationDate: try opened.keychain.latestModificationDate(),
-                isKeybagReplaced: try !store.isStoredLast(keybag.copies), isPasscodeSet: opened.keybag.isPasscodeSet)
-            guard applying else { return report }
-            guard acceptingKeybag || !report.isKeybagReplaced else { throw SQLiteItemStore.failure(.keybagReplaced) }
-            try store.acceptContent(using: keybag)
-            return report
+            do throws(KeychainFailure) {
+                return try Self.acceptContent(of: opened, applying: applying, acceptingKeybag: acceptingKeybag)
+            } catch {
+                // No row that cannot be read can be accepted, and no other command opens a content that is not accepted.
+                guard error.isDamage, error.remedy == .repair || error.remedy == .saveReadable else { throw error }
+                throw error.withRemedy(.saveRefused)
+            }
         }
+    }
+
+    private static func acceptContent(
+        of opened: OpenKeychain, applying: Bool, acceptingKeybag: Bool
+    ) throws(KeychainFailure) -> ContentReport? {
+        let store = try opened.fileStore()
+        let keybag = opened.keybag.usedCopy
+        guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
+        guard problem != .schemaAltered else { throw SQLiteItemStore.failure(problem) }
+        guard try !store.integrityProblems().contains(where: \.preventsWriting) else {
+            throw KeychainFailure(
+                .notAvailable,
+                "the keychain is not as it was left: \(problem); a part of the file is damaged as well, so its content cannot be accepted",
+                subject: .store, cause: .damaged, isDamage: true, remedy: .saveReadable)
+        }
+        let rows = try opened.keychain.verify(underAnyKeybag: true)
+        let report = ContentReport(
+            problem: problem, changeCount: try store.changeCount().map(StoreState.changes),
+            itemCount: try store.read { reading throws(KeychainFailure) in try reading.itemCount() },
+            damagedItemCount: rows.findings.count + rows.damagedPageRowCount,
+            latestModificationDate: try opened.keychain.latestModificationDate(),
+            isKeybagReplaced: try !store.isStoredLast(keybag.copies), isPasscodeSet: opened.keybag.isPasscodeSet)
+        guard applying else { return report }
+        guard acceptingKeybag || !report.isKeybagReplaced else { throw SQLiteItemStore.failure(.keybagReplaced) }
+        try store.acceptContent(using: keybag)
+        return report
     }
 }

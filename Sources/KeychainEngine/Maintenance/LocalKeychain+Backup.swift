@@ -14,25 +14,77 @@ extension LocalKeychain {
     package func createBackup(
         atPath path: String, password: borrowing Passcode, replacing: Bool
     ) throws(KeychainFailure) -> BackupSummary {
+        let (file, cost) = try newBackup(atPath: path, password: password)
+        return try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            // Checked before the slow key derivation.
+            try opened.requireUnlocked()
+            return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
+                try opened.keychain.forEachBackupItem(body)
+            }
+        }
+    }
+
+    /// Whether the passcode is needed to back up a keychain whose content is refused.
+    ///
+    /// Throws the errors of opening the file and its keybag.
+    package func backupOfRefusedContentNeedsPasscode() throws(KeychainFailure) -> Bool {
+        try withRefusedContent { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
+    }
+
+    /// Writes what can be read of a keychain whose content is refused to a new file, as `createBackup` does, and changes nothing in the keychain.
+    ///
+    /// The content may be older than the newest one, or altered. If it is damaged as well, it can never be accepted, and this is the only way
+    /// to save it. `passcode` is that of the keybag in the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
+    package func createBackupOfRefusedContent(
+        atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
+    ) throws(KeychainFailure) -> BackupSummary {
+        let (file, cost) = try newBackup(atPath: path, password: password)
+        return try withRefusedContent { opened throws(KeychainFailure) in
+            let keys = try unlockedKeys(of: opened, passcode)
+            let keychain = try keys.map { keys throws(KeychainFailure) in try opened.keychain(openingWith: keys) } ?? opened.keychain
+            return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
+                try keychain.forEachBackupItem(underAnyKeybag: true, body)
+            }
+        }
+    }
+
+    private func withRefusedContent<Result>(
+        _ body: (OpenKeychain) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
+        return try addingContext { () throws(KeychainFailure) in
+            closeCurrent()
+            let opened = try backend.openAcceptingContent()
+            defer { backend.close(opened) }
+            return try body(opened)
+        }
+    }
+
+    private func newBackup(
+        atPath path: String, password: borrowing Passcode
+    ) throws(KeychainFailure) -> (file: AtomicFile, cost: PasscodeCost) {
         let policy = try backend.passcodePolicy()
         guard password.characterCount >= policy.minimumLength else {
             throw KeychainFailure(.parameter, "the password is too short: it needs at least \(policy.minimumLength) characters")
         }
-        let file = try newFile(atPath: path)
-        return try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            // Checked before the slow key derivation.
-            try opened.requireUnlocked()
-            var summary = BackupSummary()
-            let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
-                let backup = try BackupWriter(
-                    password: password, cost: policy.cost, creationDate: SystemWallClock().now()
-                ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
-                summary = try opened.keychain.forEachBackupItem { item throws(KeychainFailure) in try backup.append(item) }
-                try backup.finish(summary)
-            }
-            guard outcome == .created else { throw Self.alreadyThere(file.path) }
-            return summary
+        return (try newFile(atPath: path), policy.cost)
+    }
+
+    /// Writes the items that `forEachItem` passes to its argument.
+    private static func write(
+        to file: AtomicFile, replacing: Bool, password: borrowing Passcode, _ cost: PasscodeCost,
+        _ forEachItem: ((BackupItem) throws(KeychainFailure) -> Void) throws(KeychainFailure) -> BackupSummary
+    ) throws(KeychainFailure) -> BackupSummary {
+        var summary = BackupSummary()
+        let outcome = try file.write(replacingExisting: replacing) { writer throws(KeychainFailure) in
+            let backup = try BackupWriter(
+                password: password, cost: cost, creationDate: SystemWallClock().now()
+            ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
+            summary = try forEachItem { item throws(KeychainFailure) in try backup.append(item) }
+            try backup.finish(summary)
         }
+        guard outcome == .created else { throw alreadyThere(file.path) }
+        return summary
     }
 
     /// Checks that there is a backup at a path, as far as that is possible without its password.

@@ -86,7 +86,6 @@ extension LocalKeychain: ProtectorManaging {
                         .authFailed, "the keychain that this recovery key opens has no passcode, and that was not accepted",
                         refusal: .passcodeNotSet)
                 }
-                try opened.fileStore().restoreGeneration(of: opened.keybag.usedCopy)
                 try move(opened, to: kind, keys: keys, passcode: passcode, recoveryKey: nil, keepsKeyFile: true)
             }
         }
@@ -133,7 +132,7 @@ extension LocalKeychain: ProtectorManaging {
     /// Returns nil if no passcode is set.
     ///
     /// Throws `.authFailed` for a passcode that is wrong or missing.
-    private func unlockedKeys(of opened: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
+    func unlockedKeys(of opened: OpenKeychain, _ passcode: borrowing Passcode?) throws(KeychainFailure) -> UnlockedKeys? {
         guard opened.keybag.isPasscodeSet else { return nil }
         switch passcode {
         case .none: throw Self.passcodeMissing

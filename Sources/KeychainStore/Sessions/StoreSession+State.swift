@@ -81,11 +81,11 @@ extension StoreSession {
     ///
     /// Returns the state before and the new one.
     func storePendingState() throws(KeychainFailure) -> (original: StoreState, new: StoreState)? {
-        guard let pendingState, let cipher = stateGuard?.cipher else { return nil }
+        guard let pendingState, let stateGuard else { return nil }
         var state = pendingState.state
-        state.changeCount += 1
+        state.changeCount = stateGuard.changeCount(after: state)
         state.id = .random()
-        let sealed = cipher.seal(state)
+        let sealed = stateGuard.cipher.seal(state)
         let statement = try connection.statement(.setState)
         try statement.withBound([SQLiteStatement.Blob(index: 1, bytes: sealed)]) { () throws(KeychainFailure) in try statement.run() }
         openedState = (sealed, state)

@@ -66,6 +66,17 @@ extension StoreSession: ItemWriting {
         try storeKeybag(bytes, generation: generation)
     }
 
+    /// Returns whether the stored keybag is the one of this generation.
+    ///
+    /// If the generation in the store was altered, no process could ever replace the keybag. So a recovery, whose keybag a person has chosen,
+    /// corrects it in the same transaction, unless another process has replaced the keybag.
+    func hasKeybag(ofGeneration generation: UInt64) throws(KeychainFailure) -> Bool {
+        if try keybagGeneration() == generation { return true }
+        guard let recovered = stateGuard?.recoveredKeybag, try keybag().copies.contains(recovered) else { return false }
+        try storeKeybag(recovered, generation: generation)
+        return true
+    }
+
     /// Stores both copies of a keybag, whatever its generation.
     func storeKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
         for name in [StoreStatement.replaceKeybag, .replaceKeybagCopy] {

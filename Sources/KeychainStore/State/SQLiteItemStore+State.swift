@@ -35,7 +35,7 @@ extension SQLiteItemStore {
         attach(
             StateGuard(
                 cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database,
-                continuesOlderState: check == .keybag || check == .acceptedKeybag))
+                recoveredKeybag: check == .keybag || check == .acceptedKeybag ? keybag.copies.first : nil))
         switch check {
         case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
         case .keybag, .acceptedKeybag:
@@ -157,17 +157,6 @@ extension SQLiteItemStore {
         throw Self.failure(problem)
     }
 
-    /// Stores the keybag in use again, if the generation in the store is not its own, which would prevent every write.
-    ///
-    /// Call it only for a keybag that a person has chosen. Changes nothing if another process has replaced the keybag.
-    package func restoreGeneration(of keybag: StoredKeybag) throws(KeychainFailure) {
-        try perform(sharesFlush: false) { session throws(KeychainFailure) in
-            let stored = try session.keybag()
-            guard let bytes = keybag.copies.first, stored.copies.contains(bytes), stored.generation != keybag.generation else { return }
-            try session.storeKeybag(bytes, generation: keybag.generation)
-        }
-    }
-
     /// The failure of a store whose content is not what the keychain wrote last.
     package static func failure(_ problem: StateProblem) -> KeychainFailure {
         KeychainFailure(
@@ -184,7 +173,7 @@ extension StoreSession {
     func requireComparedRows() throws(KeychainFailure) {
         guard try mayLackRows() else { return }
         throw KeychainFailure(
-            .notAvailable, "there is no such item, but a part of the store is damaged, so items may be missing", subject: .store,
+            .notAvailable, "no such item was found, but a part of the store is damaged, so items may be missing", subject: .store,
             cause: .damaged, isDamage: true, remedy: .saveReadable)
     }
 

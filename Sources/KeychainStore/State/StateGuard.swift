@@ -11,10 +11,10 @@ final class StateGuard: Sendable {
     let cipher: any StateCipher
     /// Authenticates rows; nil in tests that have none.
     let rowCipher: (any ItemCipher)?
-    /// Whether a state that is older than the anchors may be continued.
+    /// The keybag that a recovery key has opened, which a person has chosen; nil if the protector has opened the store.
     ///
-    /// The anchors still show it afterwards, so a person who has recovered the keychain can accept it.
-    let continuesOlderState: Bool
+    /// A recovery may continue a state that the anchors contradict. They still contradict it afterwards, until a person accepts it.
+    let recoveredKeybag: [UInt8]?
     /// The anchors, one for each name of the store's path.
     ///
     /// Each of them binds: a store that is older than one of them has lost changes.
@@ -49,10 +49,10 @@ final class StateGuard: Sendable {
 
     init(
         cipher: any StateCipher, rowCipher: (any ItemCipher)? = nil, anchors: [AnchorFile], database: FileStatus.Identity,
-        continuesOlderState: Bool = false
+        recoveredKeybag: [UInt8]? = nil
     ) {
         self.cipher = cipher
-        self.continuesOlderState = continuesOlderState
+        self.recoveredKeybag = recoveredKeybag
         self.rowCipher = rowCipher
         self.database = database
         self.anchors = anchors
@@ -80,8 +80,19 @@ final class StateGuard: Sendable {
     ///
     /// Another program has put an older state back while this process had the store open. One write later, the anchors would not show that.
     func problem(ofNextStateAfter state: StoreState) -> StateProblem? {
-        guard !continuesOlderState else { return nil }
-        return known.withLock { known in
+        recoveredKeybag == nil ? contradiction(of: state) : nil
+    }
+
+    /// The change count of a state after this one.
+    ///
+    /// If a recovery continues a state that the anchors contradict, the count stays: a later count would end the contradiction, and the changes that
+    /// are missing would never be reported.
+    func changeCount(after state: StoreState) -> UInt64 {
+        recoveredKeybag != nil && contradiction(of: state) != nil ? state.changeCount : state.changeCount + 1
+    }
+
+    private func contradiction(of state: StoreState) -> StateProblem? {
+        known.withLock { known in
             known.lazy.compactMap { $0.lastState.flatMap { $0.problem(of: state) } }.first
         }
     }
@@ -107,14 +118,20 @@ final class StateGuard: Sendable {
             let (before, after) = known.withLock { known in
                 let before = known[index]
                 // A higher count belongs to changes that are missing in the store. A person has to accept that.
-                if let state, state.changeCount > before.lastState?.changeCount ?? 0 {
-                    known[index].lastState = AnchorRecord.StateName(state)
-                }
+                if let state { known[index].lastState = lastState(after: before.lastState, state) }
                 if let verified { known[index].verified = verified }
                 return (before, known[index])
             }
             if before != after { anchor.write(after) }
         }
+    }
+
+    /// The last state to record after this one has become durable.
+    private func lastState(after known: AnchorRecord.StateName?, _ state: StoreState) -> AnchorRecord.StateName {
+        guard let known, state.changeCount <= known.changeCount else { return AnchorRecord.StateName(state) }
+        // A recovery replaces the newest keybag by another, which is the newest one then, in a file that lacks changes.
+        guard let recoveredKeybag, known.keybag == cipher.digest(ofKeybag: recoveredKeybag).leastSignificantWord else { return known }
+        return AnchorRecord.StateName(changeCount: known.changeCount, id: known.id, keybag: state.keybagDigest.leastSignificantWord)
     }
 }
 

@@ -24,6 +24,9 @@ struct BackupCreateCommand: ParsableCommand {
         discussion: """
             The password is prompted for twice, without echo. Anyone who has the file can try passwords without limit, and a forgotten password \
             cannot be recovered: choose a long one. Items whose accessibility ends in this-device-only are not included.
+
+            --accept-content saves what can be read of a keychain that is refused because another program has changed its file, and changes nothing \
+            in it. The backup then has the content of the file, which may be old. If a passcode is set, it is prompted for.
             """
     )
 
@@ -32,6 +35,9 @@ struct BackupCreateCommand: ParsableCommand {
 
     @Flag(help: "Replace an existing file.")
     var force = false
+
+    @Flag(help: "Save what can be read of a keychain whose content is refused.")
+    var acceptContent = false
 
     @OptionGroup
     var password: BackupPasswordOption
@@ -44,12 +50,25 @@ struct BackupCreateCommand: ParsableCommand {
         let given = try password.read(.newPassword, after: passcode)
         let path = try BackupPath.absolute(file)
         try BackupPath.requireWritable(path, replacing: force)
+        if acceptContent { return try saveRefusedContent(path, unlocking, given) }
         let session = try CommandSession.forWholeKeychain(passcode: unlocking)
         // Checked before the password is prompted for.
         try session.requireUnlocked()
         let password = try PasscodeInput.newPassword.orPrompt(given)
         let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
             try session.keychain.createBackup(atPath: path, password: password, replacing: force)
+        }
+        try StandardOutput.write(Self.lines(summary), afterAction: "the backup was written")
+    }
+
+    /// The keychain cannot be unlocked, so the passcode is used for this backup alone.
+    private func saveRefusedContent(_ path: String, _ givenPasscode: consuming Passcode?, _ givenPassword: consuming Passcode?) throws {
+        let session = try CommandSession.forWholeKeychain()
+        let needsPasscode = try session.perform { try session.keychain.backupOfRefusedContentNeedsPasscode() }
+        let passcode: Passcode? = needsPasscode ? try PasscodeInput.passcode.orPrompt(givenPasscode) : nil
+        let password = try PasscodeInput.newPassword.orPrompt(givenPassword)
+        let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
+            try session.keychain.createBackupOfRefusedContent(atPath: path, password: password, replacing: force, passcode: passcode)
         }
         try StandardOutput.write(Self.lines(summary), afterAction: "the backup was written")
     }

@@ -87,6 +87,67 @@ struct TamperedRecoveryTests {
         }
     }
 
+    /// The anchor counts the changes of the newest content, and a recovery of an older one must not catch up with that count.
+    @Test(
+        "Changes that are missing in an older file are reported after its recovery too, however often it is recovered",
+        arguments: [false, true], [1, 5])
+    func missingChangesAfterRecovery(altersGeneration: Bool, missingCount: Int) throws {
+        try TamperedHome.with { home in
+            try home.add(1...1)
+            let key = try LocalKeychain(home: home.home).createRecoveryKey(passcode: nil, replacing: false)
+            try home.copy(home.database, to: home.home + "/old")
+            try home.add(2...(1 + missingCount))
+            try home.copy(home.home + "/old", to: home.database)
+            for _ in 1...3 {
+                try Self.loseKeyFile(home)
+                if altersGeneration { try home.edit("UPDATE meta SET keybag_generation = 99") }
+                try LocalKeychain(home: home.home).useRecoveryKey(key.secret, protector: .keyFile, passcode: nil, acceptingNoPasscode: true)
+                #expect(try home.problem() == .rolledBack(missingChangeCount: UInt64(missingCount)))
+            }
+            try home.accept()
+        }
+    }
+
+    private static func loseKeyFile(_ home: TamperedHome) throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: home.home + "/keys")
+        try FileManager.default.removeItem(atPath: home.home + "/keys/" + #require(names.first { $0.hasSuffix(".key") }))
+    }
+
+    @Test("A recovery that fails changes nothing in the file, so it does not make older keys look like the newest ones")
+    func failedRecoveryWritesNothing() throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            // Closing a keychain empties its -wal file.
+            func perform<Result>(_ body: (LocalKeychain) throws -> Result) throws -> Result {
+                try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))
+            }
+            try perform { try $0.set("swordfish") }
+            let key = try perform { try $0.createRecoveryKey(passcode: Passcode(text: "swordfish"), replacing: false) }
+            try home.copy(home.database, to: directory + "/old")
+            try perform { keychain in
+                try keychain.changePasscode(
+                    from: Passcode(text: "swordfish"), to: Passcode(text: "1234567"), rotatingKeys: false, autoLock: .standard)
+            }
+            try home.copy(directory + "/old", to: home.database)
+            try home.edit("UPDATE meta SET keybag_generation = 99")
+            try Self.loseKeyFile(home)
+            let before = try Data(contentsOf: URL(filePath: home.database))
+            for protector in [DeviceProtectorKind.systemdCredential, .tpm2] {
+                #expect(throws: KeychainFailure.self) {
+                    try LocalKeychain(home: directory).useRecoveryKey(
+                        key.secret, protector: protector, passcode: Passcode(text: "swordfish"), acceptingNoPasscode: false,
+                        acceptingOlderKeybag: true)
+                }
+            }
+            #expect(try Data(contentsOf: URL(filePath: home.database)) == before)
+            let failure = #expect(throws: KeychainFailure.self) {
+                try LocalKeychain(home: directory).useRecoveryKey(
+                    key.secret, protector: .keyFile, passcode: Passcode(text: "swordfish"), acceptingNoPasscode: false)
+            }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+        }
+    }
+
     @Test("The key file of a newer copy is kept by a recovery of an older one, and used again when the newer one is put back")
     func newerCopyAfterRecovery() throws {
         try TamperedHome.with { home in

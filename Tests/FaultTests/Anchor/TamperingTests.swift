@@ -494,6 +494,46 @@ struct TamperingTests {
         }
     }
 
+    @Test(
+        "Content that is refused and damaged as well cannot be accepted, but what is readable can be saved",
+        arguments: [nil, "swordfish"], [false, true])
+    func refusedAndDamaged(passcode: String?, isOlder: Bool) throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            do {
+                let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
+                if let passcode { try keychain.set(passcode) }
+                for number in 1...40 { try keychain.addItem("account \(number)", "secret \(number)") }
+                if isOlder {
+                    try keychain.snapshot(toPath: directory + "/old", replacing: false)
+                    try keychain.addItem("account 41", "secret 41")
+                }
+            }
+            if isOlder {
+                try home.copy(directory + "/old", to: home.database)
+            } else {
+                try home.edit("UPDATE meta SET keybag_generation = 99")
+            }
+            // The last leaf page of a table (type 13) that has several rows.
+            var bytes = try Data(contentsOf: URL(filePath: home.database))
+            var damaged = 0
+            for start in stride(from: 0, to: bytes.count, by: 4096) where bytes[start] == 13 && bytes[start + 4] > 1 { damaged = start }
+            bytes.replaceSubrange(damaged + 4000..<damaged + 4016, with: repeatElement(0x58, count: 16))
+            try bytes.write(to: URL(filePath: home.database))
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
+            for isApplied in [false, true] {
+                let failure = #expect(throws: KeychainFailure.self) { try keychain.acceptContent(applying: isApplied) }
+                #expect(failure?.isDamage == true && failure?.remedy == .saveRefused, "\(String(describing: failure))")
+            }
+            #expect(try keychain.backupOfRefusedContentNeedsPasscode() == (passcode != nil))
+            let summary = try keychain.createBackupOfRefusedContent(
+                atPath: directory + "/backup", password: Passcode(text: "a password"), replacing: false,
+                passcode: passcode.map { try Passcode(text: $0) })
+            #expect(summary.savedCount > 0 && summary.unreadableCount > 0 && summary.savedCount + summary.unreadableCount == 40)
+            #expect(try Data(contentsOf: URL(filePath: home.database)) == bytes)
+        }
+    }
+
     /// Gives the quarantine another root page: one of a page that belongs to the items, or the items' own.
     private func shareRootPage(_ page: String, in home: TamperedHome) throws {
         try home.edit("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = (\(page)) WHERE name = 'quarantine'")
