@@ -66,6 +66,20 @@ int keychain_file_rename_without_replacing(const char *path, const char *new_pat
     return renameat2(AT_FDCWD, path, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
+/* The mark is an open file description lock on the first byte. The kernel removes it when the descriptor is closed or the process ends. */
+int keychain_file_set_mark(int descriptor, bool is_set) {
+    struct flock lock = {.l_type = is_set ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
+        if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+
+bool keychain_file_is_marked_by_others(int descriptor) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count) {
     /* An open file description lock also conflicts with connections of this process, and closing another descriptor does not drop it. */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first_byte, .l_len = byte_count};

@@ -277,6 +277,8 @@ package struct StoreOptions: Sendable {
     ///
     /// Tests set a longer one, so that all writes share a flush even on a slow machine.
     package var groupNanosecondLimit: UInt64 = 2_000_000
+    /// The longest time that a write lets processes go first that wait.
+    package var yieldNanosecondLimit: UInt64 = 2_000_000
 
     package init(
         busyTimeoutMilliseconds: Int = 5_000, fileSystem: FileSystemProbe = .system, synchronous: SynchronousMode = .full,

@@ -58,6 +58,17 @@ package struct FileDescriptor: Hashable, Sendable {
         guard code == 0 || code == EAGAIN || code == EACCES else { throw Errno(rawValue: code) }
         return code == 0
     }
+
+    /// Sets or clears a mark on this file or directory, which the kernel removes when the descriptor is closed.
+    ///
+    /// Any number of descriptors can have a mark on one file.
+    package func setMark(_ isSet: Bool) throws(Errno) {
+        let code = keychain_file_set_mark(rawValue, isSet)
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
+    /// Whether another descriptor, of any process, has set a mark on this file; false if that cannot be found out.
+    package var isMarkedByOthers: Bool { keychain_file_is_marked_by_others(rawValue) }
 }
 
 // MARK: Reading

@@ -210,6 +210,12 @@ struct MountTests {
         #expect(failed?.cause == .diskFull)
         #expect(try store.rows().count == storedCount)
         try FileManager.default.removeItem(atPath: ballast)
+        // The kernel may free the content of a removed file a little later.
+        let hasSpace = try waitUntil {
+            let facts = try FileManager.default.attributesOfFileSystem(forPath: mount.directory.path)
+            return (facts[.systemFreeSize] as? Int ?? 0) > 1 << 19
+        }
+        try #require(hasSpace)
         try store.insert([SampleRows.row(account: 1_000, secretByteCount: 8_000)])
         #expect(try store.rows().count == storedCount + 1)
         #expect(try store.integrityProblems() == [])

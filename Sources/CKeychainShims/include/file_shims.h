@@ -43,4 +43,10 @@ int keychain_file_rename_without_replacing(const char *path, const char *new_pat
    process or description has locked one of them. */
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count);
 
+/* Sets or clears a mark of the descriptor on the file: a lock that many may have at once. Returns 0 or an errno value. */
+int keychain_file_set_mark(int descriptor, bool is_set);
+
+/* Whether another descriptor, of any process, has set its mark on the file. False if that cannot be found out. */
+bool keychain_file_is_marked_by_others(int descriptor);
+
 #endif

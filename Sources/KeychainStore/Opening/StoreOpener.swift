@@ -41,7 +41,11 @@ struct StoreOpener {
                 .notAvailable, "\(file.location.path) was replaced while it was being opened", path: file.location.path, subject: .store,
                 requiresReopening: true)
         }
-        return StoreSession(connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile)
+        let turn =
+            role == .writer
+            ? WriterTurn(directory: file.location.directory, yieldNanosecondLimit: options.yieldNanosecondLimit) : nil
+        return StoreSession(
+            connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile, turn: turn)
     }
 
     /// Throws unless the file at the path is a store of a supported format.

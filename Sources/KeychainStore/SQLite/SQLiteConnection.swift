@@ -245,6 +245,8 @@ final class BusyHandler {
     private let limitNanoseconds: UInt64
     /// Nil until the first wait, from which the limit counts.
     private var deadline: Deadline?
+    /// The turn that the connection waits for; nil while it does not begin to write.
+    var turn: WriterTurn?
 
     init(limitMilliseconds: Int) {
         limitNanoseconds = UInt64(clamping: limitMilliseconds) * 1_000_000
@@ -260,6 +262,10 @@ final class BusyHandler {
         self.deadline = deadline
         let remaining = deadline.remainingNanoseconds
         guard remaining > 0 else { return false }
+        if let prompt = turn?.wait(attempt: attempt) {
+            MonotonicClock.sleep(nanoseconds: min(prompt, remaining))
+            return true
+        }
         // Exponential backoff from 0.25 ms, the duration of a write, to 8 ms, with jitter.
         let step = UInt64(250_000) << UInt64(min(attempt, 5))
         MonotonicClock.sleep(nanoseconds: min(UInt64.random(in: step / 2...step), remaining))

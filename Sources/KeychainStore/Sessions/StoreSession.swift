@@ -35,12 +35,15 @@ final class StoreSession: @unchecked Sendable {
     var stateGuard: StateGuard?
     /// Only the writer uses this.
     var pacing = GroupCommitPacing()
+    /// Only the writer has one.
+    let turn: WriterTurn?
 
-    init(connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?) {
+    init(connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?, turn: WriterTurn?) {
         self.connection = connection
         self.file = file
         self.poolGeneration = poolGeneration
         self.immutableFile = immutableFile
+        self.turn = turn
     }
 
     var health: ConnectionHealth { connection.health }
@@ -81,6 +84,12 @@ final class StoreSession: @unchecked Sendable {
         connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds)
         health.resetForTransaction()
         pendingState = nil
+        turn?.yield()
+        connection.busyHandler.turn = turn
+        defer {
+            connection.busyHandler.turn = nil
+            turn?.finishWaiting()
+        }
         try connection.run(.beginImmediate)
         isInTransaction = true
     }
