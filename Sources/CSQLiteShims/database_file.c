@@ -79,7 +79,7 @@ static int read_below(sqlite3_file *file, void *buffer, int byte_count, sqlite3_
 
 /* Classifies the file by its first 100 bytes. Source: SQLite, "Database File Format", section 1.3. */
 static void classify_header(keychain_checksummed_file *file, const uint8_t *header) {
-    if (file->state == KEYCHAIN_PAGES_CHECKED) return;
+    if (file->state == KEYCHAIN_PAGES_CHECKED || file->state == KEYCHAIN_PAGES_UNVERIFIED) return;
     bool is_store = memcmp(header, "SQLite format 3", 16) == 0 && memcmp(header + 68, "KCHN", 4) == 0;
     file->state = is_store ? KEYCHAIN_PAGES_CHECKED : KEYCHAIN_PAGES_FOREIGN;
 }
@@ -189,6 +189,7 @@ static int find_damage_of_first(sqlite3_file *file, bool *is_damaged) {
 static int control_file(sqlite3_file *file, int operation, void *argument) {
     switch (operation) {
     case KEYCHAIN_FILE_CONTROL_CHECK: ours(file)->state = KEYCHAIN_PAGES_CHECKED; return SQLITE_OK;
+    case KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED: ours(file)->state = KEYCHAIN_PAGES_UNVERIFIED; return SQLITE_OK;
     case KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED: return find_next_damaged(file, argument);
     case KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED: return find_damage_of_first(file, argument);
     default: return below(file)->xFileControl(real(file), operation, argument);

@@ -15,7 +15,9 @@ enum keychain_page_state {
     /* Not a store. Its pages are left unchanged. */
     KEYCHAIN_PAGES_FOREIGN,
     /* A store. Pages get checksums and are verified. This state is final, whatever is read later. */
-    KEYCHAIN_PAGES_CHECKED
+    KEYCHAIN_PAGES_CHECKED,
+    /* A store whose pages are read without verification, to save what is left. Pages that are written get checksums. This state is final. */
+    KEYCHAIN_PAGES_UNVERIFIED
 };
 
 typedef struct keychain_checksummed_file {
@@ -39,6 +41,7 @@ typedef struct keychain_checksummed_file {
 /* Operations of xFileControl. SQLite reserves only the numbers up to 100. */
 enum {
     KEYCHAIN_FILE_CONTROL_CHECK = 0x4B434801,
+    KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED,
     /* Takes a page number; sets it to the number of the next page with a wrong checksum, or to 0. */
     KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED,
     /* Sets a bool: whether the first page has a wrong checksum and one of the next pages a correct one. */

@@ -128,6 +128,10 @@ int keychain_page_checksums_check(sqlite3 *database) {
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_CHECK, NULL);
 }
 
+int keychain_page_checksums_ignore(sqlite3 *database) {
+    return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED, NULL);
+}
+
 int keychain_first_page_is_damaged(sqlite3 *database, bool *is_damaged) {
     *is_damaged = false;
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED, is_damaged);

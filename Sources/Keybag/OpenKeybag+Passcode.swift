@@ -60,29 +60,31 @@ extension OpenKeybag {
 
     /// Sets the first passcode: adds a new generation of class keys, and wraps the older ones under the passcode too.
     ///
-    /// Throws `.duplicateItem` if a passcode is set.
+    /// The generation is greater than `newestGeneration` too, the highest that rows name. Throws `.duplicateItem` if a passcode is set.
     package func settingPasscode(
-        _ passcode: borrowing Passcode, cost: PasscodeCost, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
+        _ passcode: borrowing Passcode, cost: PasscodeCost, newestGeneration: UInt32 = 0, deviceSecret: borrowing SecretBytes,
+        device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
         guard !isPasscodeSet else { throw KeychainFailure(.duplicateItem, "a passcode is set already") }
         var keys = deviceBoundKeys
-        try addNextGeneration(to: &keys)
+        try addGeneration(after: newestGeneration, to: &keys)
         return try change(
             to: keys, presence: PresenceKeyPair(), passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
     }
 
     /// Wraps the same class keys under another passcode or another cost; with `rotatingKeys` also adds a new generation.
     ///
-    /// The presence key pair is kept, because items are sealed to it. If there is none, one is created.
+    /// The presence key pair is kept, because items are sealed to it. If there is none, one is created. `newestGeneration` as for
+    /// `settingPasscode`.
     package func changingPasscode(
         of current: UnlockedKeys, to passcode: borrowing Passcode, cost: PasscodeCost, rotatingKeys: Bool,
-        deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
+        newestGeneration: UInt32 = 0, deviceSecret: borrowing SecretBytes, device: (any SealingDevice)? = nil
     ) throws(KeychainFailure) -> KeybagChange {
         defer { SecretArena.wipeStack() }
         guard isPasscodeSet else { throw KeychainFailure(.authFailed, "no passcode is set", refusal: .passcodeNotSet) }
         var keys = try keys(of: current)
-        if rotatingKeys { try addNextGeneration(to: &keys) }
+        if rotatingKeys { try addGeneration(after: newestGeneration, to: &keys) }
         let presence = if let pair = current.presence { pair } else { try PresenceKeyPair() }
         return try change(
             to: keys, presence: presence, passcode: passcode, cost: cost, deviceSecret: deviceSecret, device: device)
@@ -132,8 +134,10 @@ extension OpenKeybag {
         return keys
     }
 
-    private func addNextGeneration(to keys: inout [ClassKeyID: SharedClassKey]) throws(KeychainFailure) {
-        let (generation, isTooHigh) = currentPasscodeGeneration.addingReportingOverflow(1)
+    private func addGeneration(
+        after newest: UInt32, to keys: inout [ClassKeyID: SharedClassKey]
+    ) throws(KeychainFailure) {
+        let (generation, isTooHigh) = max(currentPasscodeGeneration, newest).addingReportingOverflow(1)
         guard !isTooHigh else { throw KeychainFailure(.notAvailable, "the class keys cannot be renewed again", subject: .keybag) }
         for accessibility in ItemAccessibility.allCases where accessibility.holderSlot != nil {
             let id = ClassKeyID(accessibility, generation: generation)

@@ -125,6 +125,13 @@ struct FileKeychainBackend: KeychainBackend {
         return try openExisting(acceptingContent: true)
     }
 
+    /// Opens the keychain as `openAcceptingContent` does, only to read, and also pages with wrong checksums.
+    func openToSave() throws(KeychainFailure) -> OpenKeychain {
+        var configuration = configuration
+        configuration.storeOptions.verifiesPages = false
+        return try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openAcceptingContent()
+    }
+
     /// Opens the keychain with a recovery key instead of its protector.
     ///
     /// Throws `.itemNotFound` if there is no keychain, and the errors of `OpenKeybag.recovering`.

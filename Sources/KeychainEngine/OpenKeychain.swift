@@ -67,6 +67,11 @@ package final class OpenKeychain: Sendable {
         try storedState().keybagGeneration != keybag.keybagGeneration
     }
 
+    /// Returns the highest generation of a class key that items name, if the keybag lacks it: an older keybag may have been accepted.
+    func newestGenerationInRows() throws(KeychainFailure) -> UInt32 {
+        try keychain.newestGenerationInRows(above: keybag.currentPasscodeGeneration)
+    }
+
     /// Throws `.interactionNotAllowed` unless the keychain is unlocked.
     func requireUnlocked() throws(KeychainFailure) {
         guard try keybag.lockState(at: store.lockEpoch()) == .unlocked else {

@@ -41,6 +41,9 @@ void keychain_page_checksum(const uint8_t *page, uint64_t number, uint8_t *check
 /* Enables verification of every page of the main file, whatever its first page contains. */
 int keychain_page_checksums_check(struct sqlite3 *database);
 
+/* Reads every page of the main file without verification, whatever its first page contains. */
+int keychain_page_checksums_ignore(struct sqlite3 *database);
+
 /* Whether the first page of the main file has a wrong checksum, but one of the next pages a correct one. Then the file is a store, whatever its
    header says: no other program writes these checksums. */
 int keychain_first_page_is_damaged(struct sqlite3 *database, bool *is_damaged);

@@ -62,6 +62,24 @@ extension SealedKeychain {
         }
     }
 
+    /// Returns the highest generation above `current` of a class key that an intact row names, and that the keybag does not have; otherwise 0.
+    ///
+    /// A new class key must not have the number of one that was lost with its keybag: rows under the lost one would be damaged under the new
+    /// one, and a damaged row may be replaced.
+    package func newestGenerationInRows(above current: UInt32) throws(KeychainFailure) -> UInt32 {
+        let cipher = cipher
+        var newest: UInt32 = 0
+        try store.read { reading throws(KeychainFailure) in
+            let known = try reading.classKeysInUse().map(\.generation).max() ?? 0
+            guard known > current else { return }
+            _ = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) { row throws(KeychainFailure) in
+                if row.header.classKeyGeneration > newest, cipher.isIntact(row) { newest = row.header.classKeyGeneration }
+                return newest == known ? .stop : .proceed
+            }
+        }
+        return newest
+    }
+
     /// Returns the row under the current class key; nil if it cannot be opened or was altered.
     private func renewed(_ row: SealedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow? {
         guard row.header.constraints == nil else { return try rewrapped(row, in: writing) }

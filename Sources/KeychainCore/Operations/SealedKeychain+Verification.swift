@@ -6,6 +6,8 @@ package struct VerificationReport: Sendable {
     package struct Finding: Sendable {
         package let reference: PersistentReference
         package let problem: String
+        /// Whether the row is intact, and only a newer version or another keybag opens it, so that it is never replaced.
+        package let needsOtherKeys: Bool
         /// The item's service and account, if its attributes can still be read.
         package let service: String?
         package let account: String?
@@ -149,6 +151,7 @@ extension SealedKeychain {
         _ row: SealedRow, in reading: any ItemReading, countingLockedIn lockedCount: inout Int
     ) throws(KeychainFailure) -> VerificationReport.Finding? {
         let problem: String
+        var needsOtherKeys = false
         if !cipher.isIntact(row) {
             problem = "damaged"
         } else {
@@ -158,14 +161,16 @@ extension SealedKeychain {
                 lockedCount += 1
                 return nil
             case .damaged: problem = "damaged"
-            case .unsupported(let failure): problem = failure.reason
+            case .unsupported(let failure):
+                problem = failure.reason
+                needsOtherKeys = true
             }
         }
         var attributes = ItemAttributes()
         if case .opened(let opened) = try open(row, includingSecret: false, in: reading) { attributes = opened.attributes }
         let leading = PrimaryKey.leading(of: row.header.reference.itemClass)
         return VerificationReport.Finding(
-            reference: row.header.reference, problem: problem, service: attributes.text(leading.service),
+            reference: row.header.reference, problem: problem, needsOtherKeys: needsOtherKeys, service: attributes.text(leading.service),
             account: attributes.text(leading.account)
         )
     }

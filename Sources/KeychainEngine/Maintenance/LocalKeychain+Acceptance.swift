@@ -50,14 +50,16 @@ extension LocalKeychain {
     ) throws(KeychainFailure) -> ContentReport? {
         let store = try opened.fileStore()
         let keybag = opened.keybag.usedCopy
-        guard let problem = try store.stateProblem(using: keybag, readingAllRows: true) else { return nil }
-        guard problem != .schemaAltered else { throw SQLiteItemStore.failure(problem) }
+        let found = try store.stateProblem(using: keybag, readingAllRows: true)
+        guard found != .schemaAltered else { throw SQLiteItemStore.failure(.schemaAltered) }
         guard try !store.integrityProblems().contains(where: \.preventsWriting) else {
+            let context = found.map { "the keychain is not as it was left: \($0); " } ?? ""
             throw KeychainFailure(
-                .notAvailable,
-                "the keychain is not as it was left: \(problem); a part of the file is damaged as well, so its content cannot be accepted",
-                subject: .store, cause: .damaged, isDamage: true, remedy: .saveReadable)
+                .notAvailable, "\(context)a part of the file is damaged, so its content cannot be accepted", subject: .store,
+                cause: .damaged,
+                isDamage: true, remedy: .saveReadable)
         }
+        guard let problem = found else { return nil }
         let rows = try opened.keychain.verify(underAnyKeybag: true)
         let report = ContentReport(
             problem: problem, changeCount: try store.changeCount().map(StoreState.changes),

@@ -34,7 +34,7 @@ extension LocalKeychain {
     /// Writes what can be read of a keychain whose content is refused to a new file, as `createBackup` does, and changes nothing in the keychain.
     ///
     /// The content may be older than the newest one, or altered. If it is damaged as well, it can never be accepted, and this is the only way
-    /// to save it. `passcode` is that of the keybag in the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
+    /// to save it. Pages with wrong checksums are read too, because each item is authenticated by itself. `passcode` is that of the keybag in the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
     package func createBackupOfRefusedContent(
         atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
     ) throws(KeychainFailure) -> BackupSummary {
@@ -54,7 +54,7 @@ extension LocalKeychain {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
             closeCurrent()
-            let opened = try backend.openAcceptingContent()
+            let opened = try backend.openToSave()
             defer { backend.close(opened) }
             return try body(opened)
         }

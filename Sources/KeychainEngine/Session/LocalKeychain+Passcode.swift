@@ -19,7 +19,8 @@ extension LocalKeychain {
             let epoch = try opened.store.lockEpoch()
             let deviceSecret = try opened.deviceSecret()
             let change = try opened.keybag.settingPasscode(
-                passcode, cost: policy.cost, deviceSecret: deviceSecret, device: opened.device)
+                passcode, cost: policy.cost, newestGeneration: try opened.newestGenerationInRows(), deviceSecret: deviceSecret,
+                device: opened.device)
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
@@ -37,7 +38,8 @@ extension LocalKeychain {
             // Checked after the current passcode, so that only a caller who knows the passcode learns the rules.
             try policy.validate(new)
             let change = try opened.keybag.changingPasscode(
-                of: keys, to: new, cost: policy.cost, rotatingKeys: rotatingKeys, deviceSecret: deviceSecret, device: opened.device)
+                of: keys, to: new, cost: policy.cost, rotatingKeys: rotatingKeys,
+                newestGeneration: rotatingKeys ? try opened.newestGenerationInRows() : 0, deviceSecret: deviceSecret, device: opened.device)
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }

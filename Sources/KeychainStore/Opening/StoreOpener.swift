@@ -15,15 +15,16 @@ struct StoreOpener {
         }
         try file.requireOwnCompanions()
         let immutableFile = try ImmutableFile(file)
-        if role == .writer, immutableFile != nil {
+        if role == .writer, immutableFile != nil || !options.verifiesPages {
             let directory = file.location.directory
             throw KeychainFailure(.readOnly, "\(directory) is read-only: nothing can be stored there", path: directory, subject: .store)
         }
         let connection = try openConnection(file, immutableFile == nil ? .readWrite : .immutable)
         if let deadlineNanoseconds { connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds) }
+        if !options.verifiesPages { try connection.ignorePageChecksums() }
         try connection.applySafetySettings()
         try checkHeader(of: connection, path: file.location.path)
-        try connection.enablePageVerification()
+        if options.verifiesPages { try connection.enablePageVerification() }
         try connection.apply(options.synchronous)
         switch role {
         case .reader: try connection.execute("PRAGMA query_only = ON")

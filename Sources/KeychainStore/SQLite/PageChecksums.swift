@@ -40,6 +40,11 @@ extension SQLiteConnection {
         try expectSuccess(unsafe keychain_page_checksums_check(handle), "setting up")
     }
 
+    /// Reads every page without verification.
+    func ignorePageChecksums() throws(KeychainFailure) {
+        try expectSuccess(unsafe keychain_page_checksums_ignore(handle), "setting up")
+    }
+
     /// Whether the first page has a wrong checksum although another page has a correct one, so that the file is a damaged store.
     func isFirstPageDamaged() throws(KeychainFailure) -> Bool {
         var isDamaged = false

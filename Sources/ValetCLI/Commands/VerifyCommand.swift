@@ -66,6 +66,12 @@ struct VerifyCommand: ParsableCommand {
                     : Self.recoveryAdvice
             )
         }
+        if report.findings.contains(where: \.needsOtherKeys) {
+            return CommandFailure(
+                .damaged, "\(checked), \(damagedCount) damaged or under keys that the file does not have; \(outcome)",
+                advice: "A newer copy of the keychain file may have the keys: put it back. Otherwise save the other items with "
+                    + "`valet backup create` and start over from that backup.")
+        }
         if damagedCount > 0 {
             return CommandFailure(
                 .damaged, "\(checked), \(damagedCount) damaged; \(outcome)",
@@ -79,7 +85,8 @@ struct VerifyCommand: ParsableCommand {
     private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
 
     static let recoveryAdvice =
-        "Save what is readable with `valet backup create`, then restore an intact copy of the file, or start over from that backup."
+        "Save what is readable with `valet backup create`, or with `valet backup create --accept-content` if that is refused. "
+        + "Then restore an intact copy of the file, or start over from that backup."
 
     /// Returns nil if no keychain exists yet.
     private static func report(_ session: CommandSession, purgingQuarantine: Bool) throws -> VerificationReport? {

@@ -534,6 +534,62 @@ struct TamperingTests {
         }
     }
 
+    @Test(
+        "What is readable can be saved after a program without page checksums has changed the content",
+        arguments: [
+            ("DELETE FROM items WHERE number = 3", 39), ("UPDATE meta SET keybag_generation = 9", 40),
+            ("UPDATE items SET sealed_secret = randomblob(length(sealed_secret)) WHERE number = 3", 39),
+        ])
+    func writtenWithoutChecksums(sql: String, savedCount: Int) throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            try home.add(1...40)
+            try RawDatabase(home.database, stamps: false).execute(sql)
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory)
+            let report = try #require(try keychain.repair(applying: true))
+            #expect(!report.objections.isEmpty && report.originalPath == nil)
+            #expect(throws: KeychainFailure.self) { try keychain.acceptContent(applying: true) }
+            let before = try Data(contentsOf: URL(filePath: home.database))
+            let summary = try keychain.createBackupOfRefusedContent(
+                atPath: directory + "/backup", password: Passcode(text: "a password"), replacing: false, passcode: nil)
+            #expect(summary.savedCount == savedCount)
+            #expect(try Data(contentsOf: URL(filePath: home.database)) == before)
+        }
+    }
+
+    /// Otherwise a new class key could get the number of the lost one, and the items under the lost one would look damaged.
+    @Test("Items under keys that an accepted older keybag does not have are kept, also after a passcode was set", arguments: [false, true])
+    func keysOfLostKeybag(rotates: Bool) throws {
+        try withTemporaryDirectory { directory in
+            let home = TamperedHome(home: directory)
+            func perform(_ body: (LocalKeychain) throws -> Void) throws {
+                try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))
+            }
+            try perform { try $0.addItem("account 1", "secret 1") }
+            try home.edit("CREATE TABLE side.held AS SELECT bytes FROM keybag")
+            try perform { keychain in
+                try keychain.set("swordfish")
+                try keychain.addItem("account 2", "secret 2")
+            }
+            try home.edit("UPDATE keybag SET bytes = (SELECT bytes FROM held); DELETE FROM keybag_copy; DROP TABLE held")
+            try perform { _ = try $0.acceptContent(applying: true, acceptingKeybag: true) }
+            try perform { keychain in
+                try keychain.set("1234567")
+                if rotates {
+                    try keychain.changePasscode(
+                        from: Passcode(text: "1234567"), to: Passcode(text: "swordfish"), rotatingKeys: true, autoLock: .standard)
+                }
+                for account in ["account 1", "account 2"] {
+                    #expect(throws: KeychainFailure(.decode, "")) { try keychain.addItem(account, "new") }
+                }
+                let report = try keychain.verify(purgingQuarantine: false)
+                #expect(report.findings.count == 2 && report.findings.allSatisfy(\.needsOtherKeys) && report.quarantinedCount == 0)
+                try keychain.addItem("account 3", "secret 3")
+                #expect(try keychain.secret(of: "account 3") == "secret 3")
+            }
+        }
+    }
+
     /// Gives the quarantine another root page: one of a page that belongs to the items, or the items' own.
     private func shareRootPage(_ page: String, in home: TamperedHome) throws {
         try home.edit("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = (\(page)) WHERE name = 'quarantine'")
@@ -560,7 +616,8 @@ struct TamperingTests {
             }
             let report = try keychain.verify(purgingQuarantine: true)
             #expect(!report.isSound && !report.isQuarantinePurged)
-            #expect(try keychain.acceptContent(applying: true) == nil)
+            let refusal = #expect(throws: KeychainFailure.self) { try keychain.acceptContent(applying: true) }
+            #expect(refusal?.remedy == .saveRefused)
             #expect(try Data(contentsOf: URL(filePath: home.database)) == tampered)
             for number in 1...40 { #expect(try keychain.secret(of: "account \(number)") == "secret \(number)") }
         }
