@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Crypto
 internal import FoundationEssentials
 internal import KeychainCore
 
@@ -11,8 +10,8 @@ final class HeldKeyLoader: Sendable {
     private let cipher: HolderPayloadCipher
     private let payload: HolderPayload
     private let ids: [ClassKeyID]
-    /// The digest of the keys that were last found valid, so that the next call computes one hash instead of one for each key.
-    private let validDigest = LockedValue<SHA256.Digest?>(nil)
+    /// The seal of the payload whose keys were last found valid, so that the next call does not derive a check value of each key.
+    private let validSeal = LockedValue<HolderPayloadCipher.Seal?>(nil)
 
     init(_ holder: any KeyHolder, slot: KeyHolderSlot, of document: KeybagDocument, _ cipher: HolderPayloadCipher) {
         self.holder = holder
@@ -33,18 +32,13 @@ final class HeldKeyLoader: Sendable {
             return nil
         }
         let timeoutSeconds = held.timeoutSeconds
-        // The hash reads the bytes within the closure.
-        let digest = unsafe keys.withBytes { bytes in
-            var hash = SHA256()
-            unsafe hash.update(bufferPointer: bytes)
-            return hash.finalizeWiping()
-        }
-        if validDigest.withLock({ $0 == digest }) { return HeldKeys(keys, ids: ids, timeoutSeconds) }
+        let seal = HolderPayloadCipher.Seal(of: held.secret)
+        if validSeal.withLock({ $0 == seal }) { return HeldKeys(keys, ids: ids, timeoutSeconds) }
         guard try payload.isValid(keys) else {
             holder.discard(slot, ticket: held.ticket)
             return nil
         }
-        validDigest.withLock { $0 = digest }
+        validSeal.withLock { $0 = seal }
         return HeldKeys(keys, ids: ids, timeoutSeconds)
     }
 

@@ -125,6 +125,30 @@ package final class HolderPayloadCipher: Sendable {
     }
 }
 
+extension HolderPayloadCipher {
+    /// The nonce and the tag of a payload.
+    ///
+    /// Two authentic payloads under one key with the same nonce and tag have the same content.
+    struct Seal: Equatable, Sendable {
+        private let nonce: UInt64
+        private let restOfNonce: UInt32
+        private let tag: UInt64
+        private let restOfTag: UInt64
+
+        /// The payload must be one that was opened, so it has at least these bytes.
+        init(of payload: borrowing SecretBytes) {
+            // The bytes are copied within the closure; loads outside of them trap.
+            (nonce, restOfNonce, tag, restOfTag) = unsafe payload.withBytes { bytes in
+                unsafe (
+                    bytes.loadUnaligned(fromByteOffset: 1, as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 9, as: UInt32.self),
+                    bytes.loadUnaligned(fromByteOffset: bytes.count - 16, as: UInt64.self),
+                    bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+                )
+            }
+        }
+    }
+}
+
 extension KeyHolderSlot {
     /// The number of the slot in a payload's associated data, part of the format.
     fileprivate var code: UInt8 {
