@@ -28,6 +28,14 @@ package struct BackupSummary: Hashable, Sendable {
     package var constrainedCount = 0
     /// Omitted items that are damaged or cannot be opened.
     package var unreadableCount = 0
+    /// The rows that were authenticated, saved or not, each item counted once.
+    ///
+    /// Not part of the file.
+    package var intactRowCount = 0
+    /// False if items of a keychain whose content is refused may be missing or old.
+    ///
+    /// Not part of the file.
+    package var isOfLastChange = true
 
     package init() {}
 }
@@ -48,6 +56,8 @@ package struct RestoreSummary: Hashable, Sendable {
         case differentOfSameDate
         /// The keychain's item has access control, so its content cannot be compared.
         case protectedInKeychain
+        /// The keychain's item is under keys that the keychain does not have.
+        case unsupportedInKeychain
     }
 
     package var addedCount = 0
@@ -70,6 +80,8 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> BackupSummary {
         let keychain = scopedToCall
         var summary = BackupSummary()
+        // In a damaged file a search can return a row twice.
+        var seen: Set<ItemID> = []
         try store.read { reading throws(KeychainFailure) in
             if !underAnyKeybag {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
@@ -78,9 +90,13 @@ extension SealedKeychain {
                 row throws(KeychainFailure) in
                 let header = row.header
                 // Columns that are not encrypted decide which rows are omitted, so they are verified first.
-                if !cipher.isIntact(row) {
+                guard cipher.isIntact(row) else {
                     summary.unreadableCount += 1
-                } else if header.isTombstone {
+                    return .proceed
+                }
+                guard seen.insert(header.reference.id).inserted else { return .proceed }
+                summary.intactRowCount += 1
+                if header.isTombstone {
                     return .proceed
                 } else if header.accessibility.isThisDeviceOnly {
                     summary.thisDeviceOnlyCount += 1
@@ -158,7 +174,8 @@ private struct ItemRestorer {
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
             try add(item)
         case .needsAuthentication: countConflict(item, as: .protectedInKeychain)
-        case .unsupported(let failure), .locked(let failure): throw failure
+        case .unsupported: countConflict(item, as: .unsupportedInKeychain)
+        case .locked(let failure): throw failure
         }
     }
 

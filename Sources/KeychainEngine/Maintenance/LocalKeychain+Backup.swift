@@ -43,8 +43,31 @@ extension LocalKeychain {
             let keys = try unlockedKeys(of: opened, passcode)
             let keychain = try keys.map { keys throws(KeychainFailure) in try opened.keychain(openingWith: keys) } ?? opened.keychain
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
-                try keychain.forEachBackupItem(underAnyKeybag: true, body)
+                var summary = try keychain.forEachBackupItem(underAnyKeybag: true, body)
+                try Self.compareWithState(&summary, of: opened)
+                return summary
             }
+        }
+    }
+
+    /// Counts the items that are missing, and notes whether the rows are those of the last change.
+    ///
+    /// SQLite does not notice every damage of pages whose checksums are ignored: a search can end early, or return a row twice.
+    private static func compareWithState(_ summary: inout BackupSummary, of opened: OpenKeychain) throws(KeychainFailure) {
+        let (store, keybag) = (try opened.fileStore(), opened.keybag)
+        do throws(KeychainFailure) {
+            guard let expectedCount = try store.rowCount(in: keybag.stateCipher) else {
+                summary.isOfLastChange = false
+                return
+            }
+            summary.unreadableCount = max(summary.unreadableCount, Int(clamping: expectedCount) - summary.intactRowCount)
+            switch try store.stateProblem(in: keybag.stateCipher, using: keybag.usedCopy) {
+            case nil, .keybagReplaced, .keybagGenerationAltered: summary.isOfLastChange = true
+            default: summary.isOfLastChange = false
+            }
+        } catch {
+            guard error.isDamage else { throw error }
+            summary.isOfLastChange = false
         }
     }
 

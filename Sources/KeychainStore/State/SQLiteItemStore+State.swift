@@ -98,6 +98,14 @@ extension SQLiteItemStore {
         }
     }
 
+    /// The number of rows, including tombstones, in the state that this cipher opens; nil if the state is not authentic.
+    package func rowCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
+        try withReader { session throws(KeychainFailure) in
+            try session.beginReadTransaction()
+            return (try? session.storedState(cipher))?.rowCount
+        }
+    }
+
     /// Gives this copy a change count in a new series, because it is about to replace a store.
     ///
     /// - Parameters:

@@ -84,6 +84,7 @@ struct BackupCreateCommand: ParsableCommand {
                 summary.constrainedCount, "its access control applies to this device only",
                 "their access control applies to this device only"),
             line(summary.unreadableCount, "it cannot be read, see `valet verify`", "they cannot be read, see `valet verify`"),
+            summary.isOfLastChange ? nil : "These are not exactly the items of the last change: some may be missing or old.",
         ].compactMap(\.self)
     }
 }
@@ -147,6 +148,7 @@ struct BackupRestoreCommand: ParsableCommand {
             case .newerInKeychain: "the keychain has a newer item"
             case .differentOfSameDate: "the keychain has a different item with the same date"
             case .protectedInKeychain: "the keychain has an item with access control"
+            case .unsupportedInKeychain: "the keychain has an item under keys that it does not have, see `valet verify`"
             }
         let key = ItemListing.escapingUnprintable(conflict.account)
         return "key \(key) of \(ItemListing.escapingUnprintable(conflict.service)): kept, \(reason)"

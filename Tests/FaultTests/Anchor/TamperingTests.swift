@@ -552,8 +552,39 @@ struct TamperingTests {
             let before = try Data(contentsOf: URL(filePath: home.database))
             let summary = try keychain.createBackupOfRefusedContent(
                 atPath: directory + "/backup", password: Passcode(text: "a password"), replacing: false, passcode: nil)
-            #expect(summary.savedCount == savedCount)
+            #expect(summary.savedCount == savedCount && summary.savedCount + summary.unreadableCount == 40)
+            #expect(summary.isOfLastChange == !sql.hasPrefix("DELETE"))
             #expect(try Data(contentsOf: URL(filePath: home.database)) == before)
+        }
+    }
+
+    /// A page without its checksum can look like one with fewer rows, or be that of other rows.
+    @Test(
+        "What a damaged page hides is counted when a refused keychain is saved", arguments: ["cell count", "child pointer", "older page"])
+    func hiddenByDamage(_ damage: String) throws {
+        try TamperedHome.with { home in
+            try home.add(1...150)
+            let older = try Data(contentsOf: URL(filePath: home.database))
+            for number in 1...150 { try home.use { try $0.updateItem("account \(number)", to: "new \(number)") } }
+            var bytes = try Data(contentsOf: URL(filePath: home.database))
+            // The tables of leaves (type 13) and of other pages (type 5) with several cells.
+            let pages = stride(from: 4096, to: bytes.count, by: 4096)
+            let leaf = try #require(pages.first { bytes[$0] == 13 && bytes[$0 + 3] == 0 && bytes[$0 + 4] > 2 })
+            switch damage {
+            case "cell count": bytes[leaf + 4] -= 2
+            case "child pointer":
+                let root = try #require(pages.first { bytes[$0] == 5 && bytes[$0 + 4] > 2 })
+                // A cell of such a page begins with the number of the child.
+                let cells = [root + 12, root + 14].map { root + Int(bytes[$0]) << 8 + Int(bytes[$0 + 1]) }
+                bytes.replaceSubrange(cells[0]..<cells[0] + 4, with: bytes[cells[1]..<cells[1] + 4])
+            default: bytes.replaceSubrange(leaf..<leaf + 4080, with: older[leaf..<leaf + 4080])
+            }
+            try bytes.write(to: URL(filePath: home.database))
+            let keychain = try LocalKeychain.withCheapPasscode(home: home.home)
+            let summary = try keychain.createBackupOfRefusedContent(
+                atPath: home.home + "/backup", password: Passcode(text: "a password"), replacing: false, passcode: nil)
+            #expect(!summary.isOfLastChange && summary.savedCount + summary.unreadableCount == 150, "\(summary)")
+            #expect(summary.savedCount > 100 && (damage == "older page" || summary.savedCount < 150), "\(summary)")
         }
     }
 
@@ -565,7 +596,11 @@ struct TamperingTests {
             func perform(_ body: (LocalKeychain) throws -> Void) throws {
                 try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))
             }
-            try perform { try $0.addItem("account 1", "secret 1") }
+            let backup = directory + "/backup"
+            try perform { keychain in
+                try keychain.addItem("account 1", "secret 1")
+                _ = try keychain.createBackup(atPath: backup, password: Passcode(text: "a password"), replacing: false)
+            }
             try home.edit("CREATE TABLE side.held AS SELECT bytes FROM keybag")
             try perform { keychain in
                 try keychain.set("swordfish")
@@ -582,6 +617,8 @@ struct TamperingTests {
                 for account in ["account 1", "account 2"] {
                     #expect(throws: KeychainFailure(.decode, "")) { try keychain.addItem(account, "new") }
                 }
+                let restored = try keychain.restoreBackup(atPath: backup, password: Passcode(text: "a password"), dryRun: false)
+                #expect(restored.conflicts.map(\.reason) == [.unsupportedInKeychain])
                 let report = try keychain.verify(purgingQuarantine: false)
                 #expect(report.findings.count == 2 && report.findings.allSatisfy(\.needsOtherKeys) && report.quarantinedCount == 0)
                 try keychain.addItem("account 3", "secret 3")
