@@ -32,7 +32,7 @@ package struct BackupSummary: Hashable, Sendable {
     ///
     /// Not part of the file.
     package var intactRowCount = 0
-    /// False if items of a keychain whose content is refused may be missing or old.
+    /// False if items may be missing or old, because a part of the file is damaged or its content is refused.
     ///
     /// Not part of the file.
     package var isOfLastChange = true

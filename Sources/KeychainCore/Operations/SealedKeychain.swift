@@ -92,6 +92,13 @@ package struct SealedKeychain: Keychain {
             remedy: .saveReadable)
     }
 
+    /// The failure of the deletion of several items, which is then rolled back.
+    private static var itemsMayRemain: KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "a part of the keychain is damaged, so items may remain; nothing was deleted", subject: .store, cause: .damaged,
+            isDamage: true, remedy: .saveReadable)
+    }
+
     package static var keybagChanged: KeychainFailure {
         KeychainFailure(.notAvailable, "the store's keybag changed since it was opened", subject: .keybag, requiresReopening: true)
     }
@@ -269,6 +276,8 @@ extension SealedKeychain {
                 throw KeychainFailure(.itemNotFound, "no such item to delete")
             }
             for (row, opening) in found { try delete(row, opening, as: request, in: writing) }
+            // The deletion of several items must not leave one that an altered column hides.
+            if !search.isSelective, try writing.mayLackRows() { throw Self.itemsMayRemain }
         }
     }
 

@@ -19,7 +19,9 @@ extension LocalKeychain {
             // Checked before the slow key derivation.
             try opened.requireUnlocked()
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
-                try opened.keychain.forEachBackupItem(body)
+                var summary = try opened.keychain.forEachBackupItem(body)
+                if summary.unreadableCount > 0 { try Self.compareWithState(&summary, of: opened) }
+                return summary
             }
         }
     }
@@ -34,7 +36,8 @@ extension LocalKeychain {
     /// Writes what can be read of a keychain whose content is refused to a new file, as `createBackup` does, and changes nothing in the keychain.
     ///
     /// The content may be older than the newest one, or altered. If it is damaged as well, it can never be accepted, and this is the only way
-    /// to save it. Pages with wrong checksums are read too, because each item is authenticated by itself. `passcode` is that of the keybag in the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
+    /// to save it. Pages with wrong checksums are read too, because each item is authenticated by itself. `passcode` is that of the keybag in
+    /// the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
     package func createBackupOfRefusedContent(
         atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
     ) throws(KeychainFailure) -> BackupSummary {
@@ -50,24 +53,23 @@ extension LocalKeychain {
         }
     }
 
-    /// Counts the items that are missing, and notes whether the rows are those of the last change.
+    /// Counts the items that are missing, and notes whether the others are known to be those of the last change.
     ///
-    /// SQLite does not notice every damage of pages whose checksums are ignored: a search can end early, or return a row twice.
+    /// A row may have been removed beside a damaged page. And SQLite does not notice every damage of pages whose checksums are ignored: a search
+    /// can end early, or return a row twice.
     private static func compareWithState(_ summary: inout BackupSummary, of opened: OpenKeychain) throws(KeychainFailure) {
-        let (store, keybag) = (try opened.fileStore(), opened.keybag)
+        summary.isOfLastChange = false
+        guard let store = opened.store as? SQLiteItemStore else { return }
+        let keybag = opened.keybag
         do throws(KeychainFailure) {
-            guard let expectedCount = try store.rowCount(in: keybag.stateCipher) else {
-                summary.isOfLastChange = false
-                return
-            }
+            guard let expectedCount = try store.rowCount(in: keybag.stateCipher) else { return }
             summary.unreadableCount = max(summary.unreadableCount, Int(clamping: expectedCount) - summary.intactRowCount)
-            switch try store.stateProblem(in: keybag.stateCipher, using: keybag.usedCopy) {
-            case nil, .keybagReplaced, .keybagGenerationAltered: summary.isOfLastChange = true
-            default: summary.isOfLastChange = false
-            }
+            // With unreadable rows, the sum of the others says nothing about them.
+            guard summary.unreadableCount == 0, try !store.isContradictedByAnchor() else { return }
+            let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.usedCopy)
+            summary.isOfLastChange = problem == nil || problem == .keybagGenerationAltered
         } catch {
             guard error.isDamage else { throw error }
-            summary.isOfLastChange = false
         }
     }
 

@@ -98,6 +98,16 @@ extension SQLiteItemStore {
         }
     }
 
+    /// Whether an anchor shows that the store is not the one that was written last; false if the state is not authentic.
+    package func isContradictedByAnchor() throws(KeychainFailure) -> Bool {
+        guard let stateGuard else { return false }
+        return try withReader { session throws(KeychainFailure) in
+            try session.beginReadTransaction()
+            guard let state = try? session.storedState(stateGuard.cipher) else { return false }
+            return stateGuard.reload().contains { $0.lastState?.problem(of: state) != nil }
+        }
+    }
+
     /// The number of rows, including tombstones, in the state that this cipher opens; nil if the state is not authentic.
     package func rowCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
         try withReader { session throws(KeychainFailure) in
