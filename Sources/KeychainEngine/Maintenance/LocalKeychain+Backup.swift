@@ -30,24 +30,26 @@ extension LocalKeychain {
     ///
     /// Throws the errors of opening the file and its keybag.
     package func backupOfRefusedContentNeedsPasscode() throws(KeychainFailure) -> Bool {
-        try withRefusedContent { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
+        try withRefusedContent { opened, _ throws(KeychainFailure) in opened.keybag.isPasscodeSet }
     }
 
     /// Writes what can be read of a keychain whose content is refused to a new file, as `createBackup` does, and changes nothing in the keychain.
     ///
     /// The content may be older than the newest one, or altered. If it is damaged as well, it can never be accepted, and this is the only way
-    /// to save it. Pages with wrong checksums are read too, because each item is authenticated by itself. `passcode` is that of the keybag in
-    /// the file; nil if it has none. Also throws `.authFailed` for a wrong passcode.
+    /// to save it. Pages with wrong checksums are read too, because each item is authenticated by itself. Of a file with unreachable changes in its
+    /// -wal file, the content before these changes is saved. `passcode` is that of the keybag in the file; nil if it has none. Also throws
+    /// `.authFailed` for a wrong passcode.
     package func createBackupOfRefusedContent(
         atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
     ) throws(KeychainFailure) -> BackupSummary {
         let (file, cost) = try newBackup(atPath: path, password: password)
-        return try withRefusedContent { opened throws(KeychainFailure) in
+        return try withRefusedContent { opened, lacksChanges throws(KeychainFailure) in
             let keys = try unlockedKeys(of: opened, passcode)
             let keychain = try keys.map { keys throws(KeychainFailure) in try opened.keychain(openingWith: keys) } ?? opened.keychain
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
                 var summary = try keychain.forEachBackupItem(underAnyKeybag: true, body)
                 try Self.compareWithState(&summary, of: opened)
+                if lacksChanges { summary.isOfLastChange = false }
                 return summary
             }
         }
@@ -74,14 +76,12 @@ extension LocalKeychain {
     }
 
     private func withRefusedContent<Result>(
-        _ body: (OpenKeychain) throws(KeychainFailure) -> Result
+        _ body: (OpenKeychain, _ lacksChanges: Bool) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
             closeCurrent()
-            let opened = try backend.openToSave()
-            defer { backend.close(opened) }
-            return try body(opened)
+            return try backend.openingToSave(body)
         }
     }
 
