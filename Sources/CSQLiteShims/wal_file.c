@@ -232,11 +232,16 @@ static sqlite3_file *real(sqlite3_file *file) { return ours(file)->real; }
 
 static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->pMethods; }
 
+/* Whether damage may end the search for the last valid frame: the connection reads what is left, and no other can use its index. */
+static bool ignores_damage(const keychain_checksummed_file *database) {
+    return database && database->state == KEYCHAIN_PAGES_UNVERIFIED && !database->index;
+}
+
 /* SQLite reads the header before it searches for the last valid frame, while it holds a lock against writers. Damage would end that search early. */
 static int read_header(sqlite3_file *file, void *buffer) {
     int64_t count = 0, sound_byte_count = 0;
     int code = keychain_wal_count_unreachable(real(file), &count, &sound_byte_count);
-    if (code == SQLITE_OK && count > 0) code = KEYCHAIN_WAL_IS_DAMAGED;
+    if (code == SQLITE_OK && count > 0 && !ignores_damage(ours(file)->database)) code = KEYCHAIN_WAL_IS_DAMAGED;
     return code == SQLITE_OK ? below(file)->xRead(real(file), buffer, KEYCHAIN_WAL_HEADER_BYTE_COUNT, 0) : code;
 }
 

@@ -99,10 +99,8 @@ struct FileKeychainBackend: KeychainBackend {
     }
 
     /// Opens the store, and unless `acceptingContent` is set, refuses one whose content is not what the keychain wrote last.
-    ///
-    /// `copyPath` is the path of a copy of the store that is opened instead.
-    private func openExisting(acceptingContent: Bool = false, copyPath: String? = nil) throws(KeychainFailure) -> OpenKeychain {
-        let store = try SQLiteItemStore(openingAt: copyPath ?? configuration.storePath, options: configuration.storeOptions)
+    private func openExisting(acceptingContent: Bool = false) throws(KeychainFailure) -> OpenKeychain {
+        let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
         let holder = try makeHolder(for: store)
         let stored = try store.keybag()
         do throws(KeychainFailure) {
@@ -127,24 +125,11 @@ struct FileKeychainBackend: KeychainBackend {
         return try openExisting(acceptingContent: true)
     }
 
-    /// Opens the keychain as `openAcceptingContent` does, only to read, and also pages with wrong checksums, for as long as `body` runs.
-    ///
-    /// If damage in the -wal file makes changes unreachable, `body` gets a copy that lacks these changes, and true.
-    func openingToSave<Result>(
-        _ body: (OpenKeychain, _ lacksChanges: Bool) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        try requireStore()
+    /// Opens the keychain as `openAcceptingContent` does, only to read, and also pages with wrong checksums.
+    func openToSave() throws(KeychainFailure) -> OpenKeychain {
         var configuration = configuration
-        configuration.storeOptions.verifiesPages = false
-        let backend = FileKeychainBackend(configuration: configuration, entitlements: entitlements)
-        func perform(_ copyPath: String?) throws(KeychainFailure) -> Result {
-            let opened = try backend.openExisting(acceptingContent: true, copyPath: copyPath)
-            defer { backend.close(opened) }
-            return try body(opened, copyPath != nil)
-        }
-        let repair = StoreRepair(configuration.storePath, options: self.configuration.storeOptions)
-        if let result = try repair.readingWithoutUnreachableChanges(perform) { return result }
-        return try perform(nil)
+        configuration.storeOptions.verifiesContent = false
+        return try FileKeychainBackend(configuration: configuration, entitlements: entitlements).openAcceptingContent()
     }
 
     /// Opens the keychain with a recovery key instead of its protector.

@@ -269,10 +269,10 @@ package struct StoreOptions: Sendable {
     ///
     /// Tests inject failures with a VFS of their own.
     package var vfsName: String?
-    /// Whether pages with wrong checksums are refused.
+    /// Whether pages with wrong checksums, and a -wal file with unreachable changes, are refused.
     ///
     /// Otherwise the store can only be read: to save its items, each of which is authenticated by itself.
-    package var verifiesPages = true
+    package var verifiesContent = true
     /// Whether an anchor counts although its file is not the one that it was written to.
     ///
     /// For tests on simulated disks, which create files again.

@@ -56,7 +56,10 @@ package struct StoreRepair {
         guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
         let original = try LockedDatabase(location.path, until: deadline)
-        let (copy, unreachableChangeCount) = try readableCopy(of: original, in: location)
+        RepairCopy.removeLeftovers(in: location)
+        let copy = try RepairCopy(of: original, in: location)
+        let unreachableChangeCount = try truncateUnreachableChanges(copy)
+        try copy.checkpoint(options)
         let isAccepted = try accepts(
             Copy(
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,
@@ -69,33 +72,6 @@ package struct StoreRepair {
             try replacement.run(until: deadline)
         }
         return .done(original: keptPath)
-    }
-
-    /// If changes in the -wal file are unreachable, passes a copy without them to `body`; otherwise returns nil.
-    ///
-    /// SQLite reads nothing of a store with unreachable changes, and the changes must not be lost. Nothing in the store is changed.
-    /// Connections and errors are those of `run`.
-    package func readingWithoutUnreachableChanges<Result>(
-        _ body: (_ copyPath: String) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result? {
-        try ForkDetection.requireNotForked()
-        let damage = try StoreOpener(path: path, options: options).findDamage()
-        guard damage.wal != nil, let location = try FileLocation(path) else { return nil }
-        let original = try LockedDatabase(
-            location.path, until: .after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds)))
-        let (copy, _) = try readableCopy(of: original, in: location)
-        return try withExtendedLifetime(copy) { () throws(KeychainFailure) in try body(copy.path) }
-    }
-
-    /// Returns a copy of a locked store, with new checksums and without unreachable changes, and the number of those.
-    private func readableCopy(
-        of original: LockedDatabase, in location: FileLocation
-    ) throws(KeychainFailure) -> (copy: RepairCopy, unreachableChangeCount: Int) {
-        RepairCopy.removeLeftovers(in: location)
-        let copy = try RepairCopy(of: original, in: location)
-        let unreachableChangeCount = try truncateUnreachableChanges(copy)
-        try copy.checkpoint(options)
-        return (copy, unreachableChangeCount)
     }
 
     /// Truncates the copy's -wal file where damage begins, if there are changes after the damage.

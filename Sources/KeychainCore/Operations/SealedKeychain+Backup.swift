@@ -73,17 +73,19 @@ package struct RestoreSummary: Hashable, Sendable {
 extension SealedKeychain {
     /// Calls `body` with every item that may migrate to another device, and counts the others.
     ///
-    /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete. With `underAnyKeybag`,
-    /// the keybag in use need not be the one stored last, because a person saves what is left.
+    /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete.
+    ///
+    /// `refusedKeybag` is the keybag in use if the content is refused. It need not be the one stored last then, because a person saves what is
+    /// left.
     package func forEachBackupItem(
-        underAnyKeybag: Bool = false, _ body: (BackupItem) throws(KeychainFailure) -> Void
+        under refusedKeybag: StoredKeybag? = nil, _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
         let keychain = scopedToCall
         var summary = BackupSummary()
         // In a damaged file a search can return a row twice.
         var seen: Set<ItemID> = []
         try store.read { reading throws(KeychainFailure) in
-            if !underAnyKeybag {
+            if refusedKeybag == nil {
                 guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             }
             let skipped = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
@@ -117,8 +119,28 @@ extension SealedKeychain {
                 return .proceed
             }
             summary.unreadableCount += skipped.damagedPageRowCount
+            if refusedKeybag != nil || summary.unreadableCount > 0 { try Self.compare(&summary, withStateOf: reading, refusedKeybag) }
         }
         return summary
+    }
+
+    /// Counts the items that are missing, and notes whether the others are known to be those of the last change.
+    ///
+    /// A row may have been removed beside a damaged page. And SQLite does not notice every damage of pages whose checksums are ignored: a search
+    /// can end early, or return a row twice.
+    private static func compare(
+        _ summary: inout BackupSummary, withStateOf reading: any ItemReading, _ refusedKeybag: StoredKeybag?
+    ) throws(KeychainFailure) {
+        summary.isOfLastChange = false
+        do throws(KeychainFailure) {
+            let keybag = if let refusedKeybag { refusedKeybag } else { try reading.keybag() }
+            guard let state = try reading.stateReport(using: keybag) else { return }
+            summary.unreadableCount = max(summary.unreadableCount, Int(clamping: state.rowCount) - summary.intactRowCount)
+            // With unreadable rows, the sum of the others says nothing about them.
+            summary.isOfLastChange = summary.unreadableCount == 0 && state.isOfLastChange
+        } catch {
+            guard error.isDamage else { throw error }
+        }
     }
 
     /// Restores items in one transaction.

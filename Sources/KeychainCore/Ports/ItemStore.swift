@@ -55,6 +55,21 @@ extension ItemReading {
     }
 
     package func mayLackRows() throws(KeychainFailure) -> Bool { false }
+
+    package func stateReport(using keybag: StoredKeybag) throws(KeychainFailure) -> StateReport? { nil }
+}
+
+/// What the authenticated state of a store says about a transaction that reads it.
+package struct StateReport: Equatable, Sendable {
+    /// The number of rows, including tombstones, that the store should have.
+    package let rowCount: UInt64
+    /// Whether the rows and the keybag are those of the last known change.
+    package let isOfLastChange: Bool
+
+    package init(rowCount: UInt64, isOfLastChange: Bool) {
+        self.rowCount = rowCount
+        self.isOfLastChange = isOfLastChange
+    }
 }
 
 /// The result of a write.
@@ -88,6 +103,11 @@ package protocol ItemReading: LockEpochReading {
 
     /// Returns whether a search may lack rows, because a part of the store is damaged, or a row or an index was altered.
     func mayLackRows() throws(KeychainFailure) -> Bool
+
+    /// Compares what this transaction reads with the state of the store; nil if the store has none, or if it is not authentic.
+    ///
+    /// `keybag` is the copy that is in use. Reads all rows.
+    func stateReport(using keybag: StoredKeybag) throws(KeychainFailure) -> StateReport?
 
     /// Returns the number of rows without tombstones.
     func itemCount() throws(KeychainFailure) -> Int

@@ -19,9 +19,7 @@ extension LocalKeychain {
             // Checked before the slow key derivation.
             try opened.requireUnlocked()
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
-                var summary = try opened.keychain.forEachBackupItem(body)
-                if summary.unreadableCount > 0 { try Self.compareWithState(&summary, of: opened) }
-                return summary
+                try opened.keychain.forEachBackupItem(body)
             }
         }
     }
@@ -30,7 +28,7 @@ extension LocalKeychain {
     ///
     /// Throws the errors of opening the file and its keybag.
     package func backupOfRefusedContentNeedsPasscode() throws(KeychainFailure) -> Bool {
-        try withRefusedContent { opened, _ throws(KeychainFailure) in opened.keybag.isPasscodeSet }
+        try withRefusedContent { opened throws(KeychainFailure) in opened.keybag.isPasscodeSet }
     }
 
     /// Writes what can be read of a keychain whose content is refused to a new file, as `createBackup` does, and changes nothing in the keychain.
@@ -43,45 +41,24 @@ extension LocalKeychain {
         atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
     ) throws(KeychainFailure) -> BackupSummary {
         let (file, cost) = try newBackup(atPath: path, password: password)
-        return try withRefusedContent { opened, lacksChanges throws(KeychainFailure) in
+        return try withRefusedContent { opened throws(KeychainFailure) in
             let keys = try unlockedKeys(of: opened, passcode)
             let keychain = try keys.map { keys throws(KeychainFailure) in try opened.keychain(openingWith: keys) } ?? opened.keychain
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in
-                var summary = try keychain.forEachBackupItem(underAnyKeybag: true, body)
-                try Self.compareWithState(&summary, of: opened)
-                if lacksChanges { summary.isOfLastChange = false }
-                return summary
+                try keychain.forEachBackupItem(under: opened.keybag.usedCopy, body)
             }
         }
     }
 
-    /// Counts the items that are missing, and notes whether the others are known to be those of the last change.
-    ///
-    /// A row may have been removed beside a damaged page. And SQLite does not notice every damage of pages whose checksums are ignored: a search
-    /// can end early, or return a row twice.
-    private static func compareWithState(_ summary: inout BackupSummary, of opened: OpenKeychain) throws(KeychainFailure) {
-        summary.isOfLastChange = false
-        guard let store = opened.store as? SQLiteItemStore else { return }
-        let keybag = opened.keybag
-        do throws(KeychainFailure) {
-            guard let expectedCount = try store.rowCount(in: keybag.stateCipher) else { return }
-            summary.unreadableCount = max(summary.unreadableCount, Int(clamping: expectedCount) - summary.intactRowCount)
-            // With unreadable rows, the sum of the others says nothing about them.
-            guard summary.unreadableCount == 0, try !store.isContradictedByAnchor() else { return }
-            let problem = try store.stateProblem(in: keybag.stateCipher, using: keybag.usedCopy)
-            summary.isOfLastChange = problem == nil || problem == .keybagGenerationAltered
-        } catch {
-            guard error.isDamage else { throw error }
-        }
-    }
-
     private func withRefusedContent<Result>(
-        _ body: (OpenKeychain, _ lacksChanges: Bool) throws(KeychainFailure) -> Result
+        _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
             closeCurrent()
-            return try backend.openingToSave(body)
+            let opened = try backend.openToSave()
+            defer { backend.close(opened) }
+            return try body(opened)
         }
     }
 

@@ -15,16 +15,21 @@ struct StoreOpener {
         }
         try file.requireOwnCompanions()
         let immutableFile = try ImmutableFile(file)
-        if role == .writer, immutableFile != nil || !options.verifiesPages {
+        if role == .writer, immutableFile != nil || !options.verifiesContent {
             let directory = file.location.directory
             throw KeychainFailure(.readOnly, "\(directory) is read-only: nothing can be stored there", path: directory, subject: .store)
         }
+        // Without verification SQLite ignores unreachable changes.
+        let lacksChanges = options.verifiesContent ? false : try findDamage().wal != nil
         let connection = try openConnection(file, immutableFile == nil ? .readWrite : .immutable)
         if let deadlineNanoseconds { connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds) }
-        if !options.verifiesPages { try connection.ignorePageChecksums() }
+        if !options.verifiesContent { try connection.ignorePageChecksums() }
+        // Then the index of the -wal file is in the memory of this connection, and no other can be open. In a -shm file, others would find an
+        // index that ends before the unreachable changes, and overwrite them.
+        if lacksChanges { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
         try connection.applySafetySettings()
         try checkHeader(of: connection, path: file.location.path)
-        if options.verifiesPages { try connection.enablePageVerification() }
+        if options.verifiesContent { try connection.enablePageVerification() }
         try connection.apply(options.synchronous)
         switch role {
         case .reader: try connection.execute("PRAGMA query_only = ON")
@@ -46,7 +51,8 @@ struct StoreOpener {
             role == .writer
             ? WriterTurn(directory: file.location.directory, yieldNanosecondLimit: options.yieldNanosecondLimit) : nil
         return StoreSession(
-            connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile, turn: turn)
+            connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile, turn: turn,
+            lacksChanges: lacksChanges)
     }
 
     /// Throws unless the file at the path is a store of a supported format.

@@ -15,6 +15,8 @@ final class StoreSession: @unchecked Sendable {
     ///
     /// It must be unchanged after each read.
     let immutableFile: ImmutableFile?
+    /// Whether unreachable changes in the -wal file are left out.
+    let lacksChanges: Bool
 
     private var isInTransaction = false
     /// Whether a commit failed with an unknown outcome: its changes may or may not be durable.
@@ -38,12 +40,16 @@ final class StoreSession: @unchecked Sendable {
     /// Only the writer has one.
     let turn: WriterTurn?
 
-    init(connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?, turn: WriterTurn?) {
+    init(
+        connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?, turn: WriterTurn?,
+        lacksChanges: Bool
+    ) {
         self.connection = connection
         self.file = file
         self.poolGeneration = poolGeneration
         self.immutableFile = immutableFile
         self.turn = turn
+        self.lacksChanges = lacksChanges
     }
 
     var health: ConnectionHealth { connection.health }

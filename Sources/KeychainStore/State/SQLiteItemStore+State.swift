@@ -98,24 +98,6 @@ extension SQLiteItemStore {
         }
     }
 
-    /// Whether an anchor shows that the store is not the one that was written last; false if the state is not authentic.
-    package func isContradictedByAnchor() throws(KeychainFailure) -> Bool {
-        guard let stateGuard else { return false }
-        return try withReader { session throws(KeychainFailure) in
-            try session.beginReadTransaction()
-            guard let state = try? session.storedState(stateGuard.cipher) else { return false }
-            return stateGuard.reload().contains { $0.lastState?.problem(of: state) != nil }
-        }
-    }
-
-    /// The number of rows, including tombstones, in the state that this cipher opens; nil if the state is not authentic.
-    package func rowCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
-        try withReader { session throws(KeychainFailure) in
-            try session.beginReadTransaction()
-            return (try? session.storedState(cipher))?.rowCount
-        }
-    }
-
     /// Gives this copy a change count in a new series, because it is about to replace a store.
     ///
     /// - Parameters:
@@ -204,6 +186,20 @@ extension StoreSession {
         // A pending change may be rolled back.
         if pendingState == nil { stateGuard.damagedFiles = isSound ? nil : files }
         return !isSound
+    }
+
+    func stateReport(using keybag: StoredKeybag) throws(KeychainFailure) -> StateReport? {
+        guard let stateGuard, let state = try? storedState(stateGuard.cipher) else { return nil }
+        var isOfLastChange = false
+        do throws(KeychainFailure) {
+            if !lacksChanges, !stateGuard.isContradicted(state) {
+                let problem = try StateComparison.problem(in: self, stateGuard.cipher, using: keybag)
+                isOfLastChange = problem == nil || problem == .keybagGenerationAltered
+            }
+        } catch {
+            guard error.isDamage else { throw error }
+        }
+        return StateReport(rowCount: state.rowCount, isOfLastChange: isOfLastChange)
     }
 }
 

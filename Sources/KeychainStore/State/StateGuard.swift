@@ -91,6 +91,9 @@ final class StateGuard: Sendable {
         recoveredKeybag != nil && contradiction(of: state) != nil ? state.changeCount : state.changeCount + 1
     }
 
+    /// Whether an anchor shows that the state is not the last one.
+    func isContradicted(_ state: StoreState) -> Bool { contradiction(of: state) != nil }
+
     private func contradiction(of state: StoreState) -> StateProblem? {
         known.withLock { known in
             known.lazy.compactMap { $0.lastState.flatMap { $0.problem(of: state) } }.first
