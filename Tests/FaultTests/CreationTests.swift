@@ -15,7 +15,7 @@ struct CreationRaceTests {
     // On a disk the flushes spread the processes out; in memory they stay close together.
     @Test(
         "Eight processes create one keychain with one key file, and it contains every value",
-        arguments: [(Scale.pick(3, full: 50), false), (Scale.pick(15, full: 450), true)])
+        arguments: [(Scale.pick(2, full: 50), false), (Scale.pick(8, full: 450), true)])
     func oneStore(roundCount: Int, inMemory: Bool) throws {
         try withTemporaryDirectory(inMemory: inMemory) { directory in
             let program = try BuiltProgram.path(of: "KeychainTestChild")

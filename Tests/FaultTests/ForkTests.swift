@@ -9,7 +9,7 @@ struct ForkedProgramTests {
     @Test("Every call in a child is refused, and none crashes or hangs, whatever lock another thread held")
     func forks() throws {
         try withTemporaryDirectory(inMemory: true) { home in
-            let count = Scale.pick(40, full: 400)
+            let count = Scale.pick(20, full: 400)
             let run = try ChildProcess.run(
                 BuiltProgram.path(of: "KeychainTestChild"), ["forks", String(count)],
                 environment: ["KEYCHAIN_HOME": home + "/home", "KEYCHAIN_PINENTRY": ""], withinSeconds: 600)

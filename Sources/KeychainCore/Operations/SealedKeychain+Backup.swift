@@ -75,8 +75,8 @@ extension SealedKeychain {
     ///
     /// Throws `.interactionNotAllowed` if an item that may migrate is locked: a backup without it would look complete.
     ///
-    /// `refusedKeybag` is the keybag in use if the content is refused. It need not be the one stored last then, because a person saves what is
-    /// left.
+    /// `refusedKeybag` is the copy of the keybag in use if the content is refused. It need not be the one stored last then, because a person saves
+    /// what is left. But it must be in the store, or another process has changed the keys since.
     package func forEachBackupItem(
         under refusedKeybag: StoredKeybag? = nil, _ body: (BackupItem) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> BackupSummary {
@@ -85,9 +85,13 @@ extension SealedKeychain {
         // In a damaged file a search can return a row twice.
         var seen: Set<ItemID> = []
         try store.read { reading throws(KeychainFailure) in
-            if refusedKeybag == nil {
-                guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            }
+            let isCurrent =
+                if let refusedKeybag {
+                    try reading.keybag().copies.contains { refusedKeybag.copies.contains($0) }
+                } else {
+                    try isKeybagCurrent(reading)
+                }
+            guard isCurrent else { throw Self.keybagChanged }
             let skipped = try reading.forEachReadableRow(matching: RowQuery(), includingSecrets: true) {
                 row throws(KeychainFailure) in
                 let header = row.header

@@ -41,7 +41,22 @@ extension LocalKeychain {
         atPath path: String, password: borrowing Passcode, replacing: Bool, passcode: borrowing Passcode?
     ) throws(KeychainFailure) -> BackupSummary {
         let (file, cost) = try newBackup(atPath: path, password: password)
-        return try withRefusedContent { opened throws(KeychainFailure) in
+        var round = 1
+        while true {
+            do throws(KeychainFailure) {
+                return try writeRefusedContent(to: file, replacing: replacing, password: password, cost, passcode: passcode)
+            } catch {
+                // Another process changed the keys meanwhile.
+                guard error.requiresReopening, round < 5 else { throw error }
+                round += 1
+            }
+        }
+    }
+
+    private func writeRefusedContent(
+        to file: AtomicFile, replacing: Bool, password: borrowing Passcode, _ cost: PasscodeCost, passcode: borrowing Passcode?
+    ) throws(KeychainFailure) -> BackupSummary {
+        try withRefusedContent { opened throws(KeychainFailure) in
             let keys = try unlockedKeys(of: opened, passcode)
             let keychain = try keys.map { keys throws(KeychainFailure) in try opened.keychain(openingWith: keys) } ?? opened.keychain
             return try Self.write(to: file, replacing: replacing, password: password, cost) { body throws(KeychainFailure) in

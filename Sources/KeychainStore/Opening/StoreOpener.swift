@@ -26,7 +26,14 @@ struct StoreOpener {
         if !options.verifiesContent { try connection.ignorePageChecksums() }
         // Then the index of the -wal file is in the memory of this connection, and no other can be open. In a -shm file, others would find an
         // index that ends before the unreachable changes, and overwrite them.
-        if lacksChanges { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
+        if lacksChanges {
+            guard !connection.isReadOnly else {
+                throw KeychainFailure(
+                    .readOnly, "\(file.location.path) is read-only, and its damaged -wal file can be read only by a process that may write",
+                    path: file.location.path, subject: .store)
+            }
+            try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        }
         try connection.applySafetySettings()
         try checkHeader(of: connection, path: file.location.path)
         if options.verifiesContent { try connection.enablePageVerification() }

@@ -58,7 +58,7 @@ struct BackupCreateCommand: ParsableCommand {
         let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
             try session.keychain.createBackup(atPath: path, password: password, replacing: force)
         }
-        try StandardOutput.write(Self.lines(summary), afterAction: "the backup was written")
+        try Self.report(summary)
     }
 
     /// The keychain cannot be unlocked, so the passcode is used for this backup alone.
@@ -70,7 +70,16 @@ struct BackupCreateCommand: ParsableCommand {
         let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
             try session.keychain.createBackupOfRefusedContent(atPath: path, password: password, replacing: force, passcode: passcode)
         }
-        try StandardOutput.write(Self.lines(summary), afterAction: "the backup was written")
+        try Self.report(summary)
+    }
+
+    /// An incomplete backup has the exit code of damage, so that a script keeps the backups before it.
+    private static func report(_ summary: BackupSummary) throws {
+        try StandardOutput.write(lines(summary), afterAction: "the backup was written")
+        guard summary.unreadableCount > 0 else { return }
+        throw CommandFailure(
+            .damaged, "the backup was written, but it lacks items that cannot be read",
+            advice: "Run `valet verify` to see what is damaged, and keep earlier backups.")
     }
 
     static func lines(_ summary: BackupSummary) -> [String] {
@@ -83,7 +92,7 @@ struct BackupCreateCommand: ParsableCommand {
             line(
                 summary.constrainedCount, "its access control applies to this device only",
                 "their access control applies to this device only"),
-            line(summary.unreadableCount, "it cannot be read, see `valet verify`", "they cannot be read, see `valet verify`"),
+            line(summary.unreadableCount, "it cannot be read", "they cannot be read"),
             summary.isOfLastChange ? nil : "These are not exactly the items of the last change: some may be missing or old.",
         ].compactMap(\.self)
     }

@@ -40,7 +40,7 @@ struct NoFalseAlarmTests {
             try LocalKeychain(home: home).addItem("first", "secret")
             // Some steps run on a keychain that stays open, beside others.
             let longLived = LocalKeychain(home: home)
-            for round in 0..<Scale.pick(60, full: 300) {
+            for round in 0..<Scale.pick(30, full: 300) {
                 let step = try #require(Step.allCases.randomElement(using: &run.random))
                 do {
                     try Self.perform(step, directory: directory, &run)

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
+import Synchronization
 import Testing
 
 @Suite("What is readable of a keychain whose content is refused can be saved", .blocking)
@@ -169,5 +170,39 @@ struct SavingRefusedContentTests {
                 #expect(summary.unreadableCount == 0 && summary.savedCount > 20, "\(summary)")
             }
         }
+    }
+
+    @Test("A saving beside changes of the keys saves every item")
+    func besideRotation() async throws {
+        let directory = try TemporaryDirectory()
+        let home = directory.path
+        let keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory)
+        try keychain.set("swordfish")
+        for number in 1...100 { try keychain.addItem("account \(number)", "secret \(number)") }
+        // Each saving begins with one change.
+        let startedCount = Atomic(0)
+        let isSaving = Atomic(true)
+        let rotate: @Sendable () -> [BackupSummary] = {
+            var changedCount = 0
+            while isSaving.load(ordering: .acquiring) {
+                guard startedCount.load(ordering: .acquiring) > changedCount else { continue }
+                changedCount += 1
+                try? keychain.changePasscode(
+                    from: Passcode(text: "swordfish"), to: Passcode(text: "swordfish"), rotatingKeys: true, autoLock: .standard)
+            }
+            return []
+        }
+        let save: @Sendable () -> [BackupSummary] = {
+            defer { isSaving.store(false, ordering: .releasing) }
+            return (0..<20).compactMap { _ in
+                startedCount.add(1, ordering: .acquiringAndReleasing)
+                return try? LocalKeychain.withCheapPasscode(home: home, holder: .processMemory).createBackupOfRefusedContent(
+                    atPath: home + "/backup", password: Passcode(text: "a password"), replacing: true, passcode: Passcode(text: "swordfish")
+                )
+            }
+        }
+        let summaries = await onThreads([rotate, save]).flatMap { $0 }
+        #expect(summaries.count == 20)
+        #expect(summaries.allSatisfy { $0.savedCount == 100 && $0.unreadableCount == 0 && $0.isOfLastChange }, "\(summaries)")
     }
 }

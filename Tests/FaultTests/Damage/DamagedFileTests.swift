@@ -40,7 +40,7 @@ struct DamagedImages: Sendable {
 
     static let pageByteCount = 4_096
     /// One byte in so many is damaged.
-    static let byteStep = Scale.isExhaustive ? 1 : Scale.pick(190, full: 19)
+    static let byteStep = Scale.isExhaustive ? 1 : Scale.pick(380, full: 19)
 
     private static let accounts = (1...4).map { "account \($0)" }
 
@@ -206,7 +206,7 @@ struct DamagedPageTests {
     @Test("Planted fault: flipped bits under recomputed checksums make items vanish")
     func flippedWithoutChecksums() async throws {
         let images = try DamagedImages(hidesDamage: true)
-        let tally = try await images.tally(Self.flips(images, step: Scale.pick(190, full: 41)))
+        let tally = try await images.tally(Self.flips(images, step: Scale.pick(380, full: 41)))
         #expect(!tally.silent.isEmpty)
         #expect(tally.wrong.isEmpty, "what is sealed is safe even so: \(tally.wrong)")
     }
@@ -251,7 +251,7 @@ struct DamagedPageTests {
     func swapped() async throws {
         let images = try DamagedImages()
         let pairs = (0..<images.pageCount).flatMap { first in (first + 1..<images.pageCount).map { (first, $0) } }
-        let damages = pairs.shuffled().prefix(Scale.pick(20, full: .max)).map { first, second in
+        let damages = pairs.shuffled().prefix(Scale.pick(10, full: .max)).map { first, second in
             Damage(name: "pages \(first + 1) and \(second + 1)", page: Self.pageNumber(second)) { bytes in
                 for index in 0..<DamagedImages.pageByteCount {
                     bytes.swapAt(first * DamagedImages.pageByteCount + index, second * DamagedImages.pageByteCount + index)
@@ -264,7 +264,7 @@ struct DamagedPageTests {
     @Test("A truncated or extended file is reported")
     func cut() async throws {
         let images = try DamagedImages()
-        let step = Scale.isExhaustive ? 1 : Scale.pick(970, full: 97)
+        let step = Scale.isExhaustive ? 1 : Scale.pick(1_940, full: 97)
         let lengths = Set(stride(from: Int.random(in: 0..<step), to: images.bytes.count, by: step))
             .union((0..<images.pageCount).map { $0 * DamagedImages.pageByteCount }).sorted()
         Self.expectNoSilentLoss(

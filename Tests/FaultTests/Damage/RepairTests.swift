@@ -65,7 +65,7 @@ struct RepairTests {
             let byteCount = try Data(contentsOf: URL(filePath: home + Self.path)).count
             var (refusedCount, repairedCount) = (0, 0)
             // At a small scale until both were seen.
-            for round in 0..<60 where round < Scale.pick(15, full: 60) || refusedCount == 0 || repairedCount == 0 {
+            for round in 0..<60 where round < Scale.pick(5, full: 60) || refusedCount == 0 || repairedCount == 0 {
                 try FileManager.default.removeItem(atPath: home)
                 try FileManager.default.copyItem(atPath: original, toPath: home)
                 let offset = Int.random(in: 100..<byteCount)
@@ -136,7 +136,7 @@ struct RepairTests {
 
     @Test("A repair that is killed at any moment leaves the keychain unchanged or repaired, and can be repeated")
     func killed() throws {
-        let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: Scale.pick(3, full: 8), callCount: Scale.pick(8, full: 40))
+        let tally = try KillHarness(scenario: RepairOperation()).run(pointCount: Scale.pick(2, full: 8), callCount: Scale.pick(4, full: 40))
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }

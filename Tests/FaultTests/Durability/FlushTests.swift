@@ -10,7 +10,7 @@ import Testing
 @Suite(
     "Writes are flushed before they are acknowledged", .blocking, .requiresStrace)
 struct FlushTests {
-    private let setCount = Scale.pick(20, full: 100)
+    private let setCount = Scale.pick(10, full: 100)
 
     @Test("The log is flushed between each write and its acknowledgement, while another process has the keychain open")
     func flushes() throws {

@@ -9,7 +9,7 @@ import Testing
 struct PowerCutTests {
     private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
     /// In addition to the two images of each moment.
-    private static let arbitraryImageCount = Scale.pick(60, full: 400)
+    private static let arbitraryImageCount = Scale.pick(25, full: 400)
 
     @Test(
         "After a power cut at any moment, exactly the acknowledged writes are present and intact",
@@ -31,7 +31,7 @@ struct PowerCutTests {
         arguments: [false, true])
     func unflushedNameOfCreator(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
-        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(50, full: 200))
+        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(20, full: 200))
         #expect(report.losses.isEmpty, "\(report.lossCount) losses")
         #expect(report.refusals.isEmpty != failsDirectory, "\(report.refusals)")
     }
@@ -52,7 +52,7 @@ struct PowerCutTests {
 @Suite("Failing disks: errors are reported, and acknowledged writes survive", .blocking)
 struct FailingDiskTests {
     /// One call in so many fails.
-    private static let stride = Scale.pick(50, full: 1)
+    private static let stride = Scale.pick(100, full: 1)
 
     @Test(
         "If any disk call fails, the error is specific, the keychain opens afterwards, and acknowledged writes are present",
@@ -91,7 +91,7 @@ struct FailingDiskTests {
         var refusalCount = 0
         for point in Scale.pick(endsProcess ? [write] : [directory, write], full: points) {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
-            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(20, full: 50))
+            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(10, full: 50))
             #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")
             refusalCount += report.refusals.count
         }

@@ -12,7 +12,7 @@ import Valet
 
 @Suite("Acknowledged writes of a killed process are durable", .blocking)
 struct KillTests {
-    private let roundCount = Scale.pick(10, full: 1_000)
+    private let roundCount = Scale.pick(6, full: 1_000)
 
     @Test("After repeated kills at random moments, every acknowledged write is present")
     func acknowledgedWritesSurvive() throws {
@@ -80,7 +80,7 @@ struct LockKillTests {
     }
 
     private func expectAtomic(_ scenario: any KillScenario) throws {
-        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(4, full: 14))
+        let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(3, full: 14))
         #expect(tally.killCount >= Self.pointCount)
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
@@ -145,7 +145,7 @@ struct ProtectorKillTests {
     }
 
     private func expectAtomic(_ operation: any KillScenario) throws {
-        let tally = try KillHarness(scenario: operation).run(pointCount: Scale.pick(4, full: 12), callCount: Scale.pick(6, full: 20))
+        let tally = try KillHarness(scenario: operation).run(pointCount: Scale.pick(2, full: 12), callCount: Scale.pick(4, full: 20))
         #expect(FlushTrace.obstacle != nil || tally.callCount > 0, "no call was met")
         #expect(tally.outcomes[.nothingDone] != nil && tally.outcomes[.done] != nil, "\(tally)")
     }

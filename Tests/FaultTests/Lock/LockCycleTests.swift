@@ -33,7 +33,7 @@ struct LockCycleTests {
             }
             for reader in readers { #expect(try reader.readLine() == "ready") }
 
-            let cycleCount = Scale.pick(40, full: 1_000)
+            let cycleCount = Scale.pick(20, full: 1_000)
             let locker = try ChildProcess(program, ["lock-cycles", String(cycleCount), "swordfish"], environment: environment)
             #expect(try Self.tally(locker) == ["lock 0": cycleCount, "unlock 0": cycleCount])
             for reader in readers {
@@ -58,7 +58,7 @@ struct LockCycleTests {
             }
             for reader in readers { #expect(try reader.readLine() == "ready") }
             let changer = try SessionProcess(home: home)
-            for round in 0..<Scale.pick(8, full: 100) {
+            for round in 0..<Scale.pick(4, full: 100) {
                 let change = ["rotate swordfish swordfish", "change swordfish swordfish", "unlock swordfish", "remove swordfish"][round % 4]
                 #expect(try changer.status(of: change) == .success)
                 if round % 4 == 3 { #expect(try changer.status(of: "set swordfish") == .success) }
@@ -118,7 +118,7 @@ struct SimultaneousChangeTests {
             try keychain.addItem("item", "secret of item", .whenUnlocked)
             let processes = [try SessionProcess(home: home), try SessionProcess(home: home)]
             var passcode = "start"
-            for round in 0..<Scale.pick(4, full: 25) {
+            for round in 0..<Scale.pick(2, full: 25) {
                 let candidates = ["left \(round)", "right \(round)"].map { $0.replacing(" ", with: "-") }
                 for (process, candidate) in zip(processes, candidates) { process.send("\(operation) \(passcode) \(candidate)") }
                 let statuses = try processes.map { KeychainStatus(rawValue: try $0.answer().status) }
