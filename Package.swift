@@ -51,7 +51,10 @@ let package = Package(
         // Products
         .target(
             name: "KeychainServices",
-            dependencies: [.target(name: "SecurityAPI", condition: .when(platforms: linux))]
+            dependencies: [
+                .target(name: "SecurityAPI", condition: .when(platforms: linux)),
+                .target(name: "KeychainCore", condition: .when(platforms: linux)),
+            ]
         ),
         .target(name: "Valet", dependencies: ["KeychainServices"]),
         .target(name: "Locksmith", dependencies: ["KeychainServices"]),

@@ -39,6 +39,9 @@ package enum CurrentKeychain {
         try $observer.withValue(observer) { try with(keychain, body) }
     }
 
+    /// Called as `observer` is; failures are logged nevertheless.
+    @TaskLocal package static var listener: (@Sendable (KeychainFailure?) -> Void)?
+
     /// The keychain bound to the task; nil: use the process's own.
     ///
     /// Throws `.notAvailable` in a test process if none is bound: tests must never reach the user's own keychain.

@@ -6,7 +6,7 @@ internal import Logging
 /// The keychain engine of one process, over a store in a file or in memory.
 ///
 /// The store is opened by the first call and created by the first write.
-package final class LocalKeychain: Keychain {
+package final class LocalKeychain: TransactionalKeychain {
     let backend: any KeychainBackend
     package let entitlements: Entitlements
     let promptSettings: PromptSettings
@@ -69,6 +69,10 @@ package final class LocalKeychain: Keychain {
         try perform(creating: false, .delete, request) { opened, request throws(KeychainFailure) in
             try opened.keychain.delete(request)
         }
+    }
+
+    package func transaction(_ body: (any Keychain) -> Bool) throws(KeychainFailure) -> Bool {
+        try perform(creating: false) { opened throws(KeychainFailure) in try opened.keychain.transaction(body) }
     }
 
     /// Refuses an access group that the program is not entitled to, even if there is no store yet.

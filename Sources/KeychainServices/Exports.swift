@@ -13,6 +13,133 @@
 
 /// False: Apple's frameworks do not support processes that were forked without exec.
 package var isForkedChild: Bool { false }
+
+/// The outcome of calls in one transaction.
+package enum TransactionOutcome {
+    case committed, rolledBack
+    case failed(OSStatus)
+    case unsupported
+}
+
+/// Returns `.unsupported`: Apple's keychain has no transactions.
+package func withTransaction(_ body: () -> Bool) -> TransactionOutcome { .unsupported }
+
+extension CallFailure {
+    /// Creates the failure of a call with this status; nil for success.
+    package init?(status: OSStatus) {
+        let reason: Reason
+        switch status {
+        case errSecSuccess: return nil
+        case errSecItemNotFound: reason = .notFound
+        case errSecDuplicateItem: reason = .alreadyExists
+        case errSecInteractionNotAllowed: reason = .locked
+        case errSecUserCanceled: reason = .canceled
+        case errSecAuthFailed: reason = .notAuthenticated
+        case errSecDecode: reason = .damaged
+        case errSecReadOnly: reason = .readOnly
+        case errSecDiskFull: reason = .diskFull
+        case errSecMissingEntitlement: reason = .missingEntitlement
+        default: reason = .unavailable
+        }
+        self.init(status: status, reason: reason, detail: nil)
+    }
+
+    /// What a person can do; nil if there is nothing that holds in general.
+    package var advice: String? {
+        switch reason {
+        case .locked: "Unlock the device."
+        case .passcodeNotSet: "Set a passcode for the device."
+        case .canceled, .notAuthenticated: "Try again."
+        case .diskFull: "Free space on the device."
+        case .missingEntitlement: "Add the access group to the entitlements of the program."
+        case .outcomeUnknown: "Read the value again."
+        case .notFound, .alreadyExists, .cannotPrompt, .damaged, .readOnly, .noPlace, .protectorUnavailable, .unavailable: nil
+        }
+    }
+}
+
+/// The failure of the last call of Keychain Services in this task.
+package enum LastCall {
+    @TaskLocal private static var observer: (@Sendable (CallFailure?) -> Void)?
+
+    /// Passes the status of a call to the observer, and returns it.
+    package static func note(_ status: OSStatus) -> OSStatus {
+        observer?(CallFailure(status: status))
+        return status
+    }
+
+    /// Runs `body`, and passes the failure of each call, or nil, to `observer`.
+    package static func observing<Result>(_ observer: @escaping @Sendable (CallFailure?) -> Void, _ body: () -> Result) -> Result {
+        $observer.withValue(observer, operation: body)
+    }
+}
 #else
+internal import KeychainCore
 @_exported public import SecurityAPI
+
+extension CallFailure {
+    fileprivate init(_ failure: KeychainFailure) {
+        self.init(status: failure.status.rawValue, reason: Self.reason(of: failure), detail: failure.reason)
+    }
+
+    private static func reason(of failure: KeychainFailure) -> Reason {
+        switch failure.cause {
+        case .outcomeUnknown: return .outcomeUnknown
+        case .diskFull: return .diskFull
+        case .environmentVariable: return .noPlace
+        default: break
+        }
+        if failure.isDamage { return .damaged }
+        switch failure.status {
+        case .itemNotFound: return .notFound
+        case .duplicateItem: return .alreadyExists
+        case .userCanceled: return .canceled
+        case .missingEntitlement: return .missingEntitlement
+        case .readOnly: return .readOnly
+        case .authFailed: return failure.refusal == .passcodeNotSet ? .passcodeNotSet : .notAuthenticated
+        case .interactionNotAllowed:
+            switch failure.refusal {
+            case .notInteractive: return .cannotPrompt
+            case .timedOut: return .notAuthenticated
+            default: return .locked
+            }
+        case .decode: return .damaged
+        default: break
+        }
+        switch failure.subject {
+        case .keyFile, .credential, .tpm: return .protectorUnavailable
+        default: return .unavailable
+        }
+    }
+
+    /// What a person can do; nil if there is nothing that holds in general.
+    package var advice: String? {
+        switch reason {
+        case .locked: "Run `valet unlock`."
+        case .passcodeNotSet: "Set a passcode with `valet passcode set`."
+        case .canceled, .notAuthenticated: "Try again."
+        case .cannotPrompt: "Run the program in a terminal or on a desktop, or unlock the keychain with `valet unlock`."
+        case .damaged: "Run `valet verify` to see what is damaged."
+        case .readOnly: "Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."
+        case .diskFull: "Free space on the disk of the keychain."
+        case .noPlace: "Set KEYCHAIN_HOME or HOME."
+        case .protectorUnavailable: "Run `valet status` to see which key is missing."
+        case .missingEntitlement: "Add the access group to the entitlements file of the program."
+        case .outcomeUnknown: "Read the value again."
+        case .unavailable: "Run `valet status` to see where the keychain is."
+        case .notFound, .alreadyExists: nil
+        }
+    }
+}
+
+/// The failure of the last call of Keychain Services in this task.
+package enum LastCall {
+    /// Returns the status: here the keychain itself reports failures to the observer.
+    package static func note(_ status: OSStatus) -> OSStatus { status }
+
+    /// Runs `body`, and passes the failure of each call, or nil, to `observer`.
+    package static func observing<Result>(_ observer: @escaping @Sendable (CallFailure?) -> Void, _ body: () -> Result) -> Result {
+        CurrentKeychain.$listener.withValue({ failure in observer(failure.map { CallFailure($0) }) }, operation: body)
+    }
+}
 #endif

@@ -176,11 +176,21 @@ final class FaultQueue: Sendable {
 }
 
 extension InMemoryKeychain.Fault {
+    /// The failure of a commit in a file store with this fault.
+    fileprivate var commitFailure: KeychainFailure {
+        guard case .inputOutput = self else { return failure }
+        return KeychainFailure(
+            .inputOutput, "the disk answered with an error, and the change may or may not be written (the test asked for that)",
+            subject: .store, cause: .outcomeUnknown)
+    }
+
     /// The failure of a file store with this fault.
     var failure: KeychainFailure {
         switch self {
         case .unavailable: KeychainFailure(.notAvailable, "the store cannot be used (the test asked for that)")
-        case .diskFull: KeychainFailure(.notAvailable, "the disk is full; nothing was changed (the test asked for that)")
+        case .diskFull:
+            KeychainFailure(
+                .notAvailable, "the disk is full; nothing was changed (the test asked for that)", subject: .store, cause: .diskFull)
         case .inputOutput: KeychainFailure(.inputOutput, "the disk answered with an error (the test asked for that)")
         }
     }
@@ -206,11 +216,11 @@ struct FaultyItemStore: ItemStore {
         let outcome = try base.write(ifKeybagGeneration: generation) { writing throws(KeychainFailure) in
             let result = try body(writing)
             let fault = faults.next(at: .committing)
-            if let fault, fault != .inputOutput(isWritten: true) { throw fault.failure }
+            if let fault, fault != .inputOutput(isWritten: true) { throw fault.commitFailure }
             committed = fault
             return result
         }
-        if let committed { throw committed.failure }
+        if let committed { throw committed.commitFailure }
         return outcome
     }
 

@@ -4,7 +4,7 @@
 ///
 /// It separates the values of one valet from those of another, so choose a name for the kind of data. It need not contain the name of
 /// the program.
-public struct Identifier: CustomStringConvertible, Sendable {
+public struct Identifier: CustomStringConvertible, ExpressibleByStringLiteral, Sendable {
     /// The name.
     public let description: String
 
@@ -15,6 +15,13 @@ public struct Identifier: CustomStringConvertible, Sendable {
     public init?(nonEmpty: String?) {
         guard let nonEmpty, !nonEmpty.isEmpty else { return nil }
         description = nonEmpty
+    }
+
+    /// Creates the identifier from a literal, as in `Valet.valet(with: "account", accessibility: .whenUnlocked)`.
+    ///
+    /// - Parameter value: The name. It should not be empty; for names that are not written in the source, ``init(nonEmpty:)`` checks that.
+    public init(stringLiteral value: StaticString) {
+        description = "\(value)"
     }
 
     /// Creates the identifier of a valet that was created without one.

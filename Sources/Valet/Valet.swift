@@ -7,7 +7,7 @@ public import Foundation
 /// group, or on other devices of the same person. The arguments also separate the values of one valet from those of all others.
 ///
 /// Instances can be used from any thread. Each call reads from or writes to the disk.
-public final class Valet: Hashable, CustomStringConvertible, Sendable {
+public final class Valet: Hashable, CustomStringConvertible, SecretStore {
     /// The lock states in which the values can be read and written.
     public let accessibility: Accessibility
     /// The identifier that the valet was created with; without one, its access group without the prefix.
@@ -74,6 +74,17 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
         try keychain.setObject(object, forKey: key)
     }
 
+    /// Stores bytes under a key that has no value yet.
+    ///
+    /// - Parameters:
+    ///   - object: The value. It must not be empty.
+    ///   - key: The key. It must not be empty.
+    /// - Returns: False if there is a value already, which remains.
+    /// - Throws: The errors of ``setObject(_:forKey:)``.
+    public func addObject(_ object: Data, forKey key: String) throws(KeychainError) -> Bool {
+        try keychain.addObject(object, forKey: key)
+    }
+
     /// Reads the bytes stored under a key.
     ///
     /// - Parameter key: The key. It must not be empty.
@@ -82,6 +93,17 @@ public final class Valet: Hashable, CustomStringConvertible, Sendable {
     ///   ``KeychainError/missingEntitlement``, ``KeychainError/userCancelled``, or
     ///   ``KeychainError/couldNotAccessKeychain`` if the lookup could not be performed, for example because the keychain is locked.
     public func object(forKey key: String) throws(KeychainError) -> Data {
+        try keychain.object(forKey: key)
+    }
+
+    /// Reads the bytes stored under a key.
+    ///
+    /// - Parameters:
+    ///   - key: The key. It must not be empty.
+    ///   - userPrompt: Not used: this valet never prompts the user.
+    /// - Returns: The value.
+    /// - Throws: The errors of ``object(forKey:)``.
+    public func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data {
         try keychain.object(forKey: key)
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Foundation
 
-/// The operations that all valets share, for the command line and the C interface.
+/// What all valets have beyond `SecretStore`, for the command line and the C interface.
 ///
 /// The methods behave as the public ones of the same name. `itemQuery` and `newItem(forKey:value:)` are the dictionaries that the valet
 /// passes to Keychain Services, for operations that a valet does not have.
-package protocol ValetProtocol: AnyObject, Hashable, Sendable, CustomStringConvertible {
+package protocol ValetProtocol: SecretStore, AnyObject, Hashable, CustomStringConvertible {
     /// Whether a person has to authenticate before a value can be read.
     static var requiresAuthentication: Bool { get }
 
@@ -16,11 +16,6 @@ package protocol ValetProtocol: AnyObject, Hashable, Sendable, CustomStringConve
     func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any]
 
     func canAccessKeychain() -> Bool
-    func setObject(_ object: Data, forKey key: String) throws(KeychainError)
-    /// Reads a value. A valet that does not require authentication ignores the prompt.
-    func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data
-    func containsObject(forKey key: String) throws(KeychainError) -> Bool
-    func removeObject(forKey key: String) throws(KeychainError)
     func removeAllObjects() throws(KeychainError)
     func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws
     func migrateObjects(from valet: Valet, removeOnCompletion: Bool) throws
@@ -43,10 +38,6 @@ extension Valet: ListableValet {
 
     package func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
         try keychain.newItem(forKey: key, value: value)
-    }
-
-    package func object(forKey key: String, withPrompt userPrompt: String) throws(KeychainError) -> Data {
-        try object(forKey: key)
     }
 
     package func allKeys(userPrompt: String) throws(KeychainError) -> Set<String> {

@@ -4,7 +4,7 @@
 ///
 /// A new target needs a row.
 private let allowedImports: [String: Set<String>] = [
-    "KeychainServices": ["SecurityAPI", "Security", "LocalAuthentication", "Dispatch", "Foundation"],
+    "KeychainServices": ["SecurityAPI", "KeychainCore", "Security", "LocalAuthentication", "Dispatch", "Foundation"],
     "Security": ["KeychainServices"],
     "LocalAuthentication": ["KeychainServices", "Foundation"],
     "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],

@@ -11,8 +11,48 @@ import Locksmith
 import Testing
 import Valet
 
+private struct Credentials: Codable, Sendable {
+    var user: String
+    var token: String
+}
+
+extension ValetKey<Credentials> {
+    fileprivate static let github = ValetKey("github")
+}
+
+private struct Account {
+    let vault: Valet
+
+    var credentials: Credentials {
+        get throws { try vault.value(for: .github) }
+    }
+}
+
 @Suite("README's examples")
 struct ReadmeExamples {
+    @Test("Typed keys", .inMemoryKeychain)
+    func typedKeys() throws {
+        let vault = Valet.valet(with: "ghx", accessibility: .afterFirstUnlock)
+        try vault.set(Credentials(user: "Skroob", token: "12345"), for: .github)
+        let credentials = try vault.value(for: .github)
+        let maybe = try vault.valueIfPresent(for: .github)
+        #expect(credentials.token == "12345" && maybe?.user == "Skroob")
+        #expect(try Account(vault: vault).credentials.user == "Skroob")
+        try vault.removeValue(for: .github)
+
+        do {
+            print("Hello, \(try vault.value(for: .github).user)")
+        } catch {
+            switch error.reason {
+            case .notFound: print("Sign in first.")
+            case .locked: print("Unlock the keychain and try again.")
+            case .notDecodable(let codingPath): print("The stored credentials have another form at \(codingPath.joined(separator: ".")).")
+            default: print(error.localizedDescription)
+            }
+            #expect(error.reason == .notFound)
+        }
+    }
+
     @Test("Five lines store and read a secret", .inMemoryKeychain)
     func fiveLines() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)

@@ -17,6 +17,7 @@ enum ChildCommand {
         "hold-open": holdOpen,
         "serve": serve,
         "attempt": attempt,
+        "typed-calls": typedCalls,
         "count-descriptors": countDescriptors,
         "edit-database": editDatabase,
         "leave-traces": storeMarkers,
@@ -153,6 +154,23 @@ extension ChildCommand {
                 say("0 \(operation)\(try perform(operation))")
             } catch {
                 say(error.line)
+            }
+        }
+    }
+
+    /// Stores or reads a typed value, and prints the reason, the status, and the text of a failure.
+    static func typedCalls(_ arguments: [String]) throws {
+        let (vault, key) = (Valet.valet(with: "typed", accessibility: .whenUnlocked), ValetKey<String>("key"))
+        for operation in arguments {
+            do throws(ValetFailure) {
+                switch operation {
+                case "set": try vault.set(String(repeating: "value", count: 1_000), for: key)
+                case "get": _ = try vault.valueIfPresent(for: key)
+                default: say("unknown operation \(operation)")
+                }
+                say("done")
+            } catch {
+                say("\(error.reason) | \(error.status ?? 0) | \(error.localizedDescription)")
             }
         }
     }

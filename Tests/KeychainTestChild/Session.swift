@@ -5,6 +5,7 @@ import KeychainCore
 import KeychainEngine
 import KeychainTestSupport
 import Synchronization
+import Valet
 
 extension ChildCommand {
     /// HOLDER: carries out each line of its input on one keychain, and prints `= STATUS TEXT`.
@@ -139,6 +140,15 @@ extension ChildCommand {
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")
+        case ("migrate", 1):
+            do {
+                try CurrentKeychain.with(keychain) {
+                    try Valet.valet(with: "destination", accessibility: .whenUnlocked)
+                        .migrateObjects(from: Valet.valet(with: "source", accessibility: .whenUnlocked), removeOnCompletion: true)
+                }
+            } catch {
+                throw KeychainFailure(.internal, "the migration failed: \(error)")
+            }
         default: throw KeychainFailure(.parameter, "unknown request \(words.first ?? "")")
         }
         return ""

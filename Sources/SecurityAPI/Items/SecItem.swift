@@ -185,6 +185,7 @@ enum SecItemCall {
         } catch {
             failure = error
         }
+        CurrentKeychain.listener?(failure)
         if let observer = CurrentKeychain.observer {
             observer(failure)
         } else if let failure {
@@ -200,6 +201,31 @@ enum SecItemCall {
         case .parameter, .noSuchAttribute, .noSuchClass, .missingEntitlement, .restrictedAPI, .unimplemented: logger.error("\(failure)")
         default: logger.warning("\(failure)")
         }
+    }
+}
+
+/// The outcome of calls in one transaction.
+package enum TransactionOutcome {
+    case committed
+    /// The caller rejected it, or one of its calls failed. Nothing was changed.
+    case rolledBack
+    /// The transaction could not begin, or was not written.
+    case failed(OSStatus)
+    /// The keychain in use has no transactions.
+    case unsupported
+}
+
+/// Runs `body`, whose calls of Keychain Services are parts of one transaction, and commits it if `body` returns true.
+///
+/// `body` may run again after a rollback, and must be short: other processes cannot write meanwhile. Its calls do not prompt the user.
+package func withTransaction(_ body: () -> Bool) -> TransactionOutcome {
+    guard ForkDetection.beginUse(), let keychain = (try? DefaultKeychain.current()) as? any TransactionalKeychain else {
+        return .unsupported
+    }
+    do throws(KeychainFailure) {
+        return try keychain.transaction { part in CurrentKeychain.with(part, body) } ? .committed : .rolledBack
+    } catch {
+        return .failed(SecItemCall.run { () throws(KeychainFailure) in throw error })
     }
 }
 

@@ -112,6 +112,18 @@ struct NamespaceKeychain: Sendable {
         throw .couldNotAccessKeychain
     }
 
+    /// Stores a value under a key that has none, without prompting the user; returns false if there is one.
+    func addObject(_ object: Data, forKey key: String) throws(KeychainError) -> Bool {
+        guard !key.isEmpty else { throw .emptyKey }
+        guard !object.isEmpty else { throw .emptyValue }
+        switch SecItemClient.add(try newItem(forKey: key, value: object)) {
+        case errSecSuccess: return true
+        // For an explicitly named valet it can be the item of one with another accessibility.
+        case errSecDuplicateItem: return false
+        case let status: throw KeychainError(statusOfWriting: status)
+        }
+    }
+
     /// Throws if the item that a new one would duplicate belongs to an explicitly named valet of another accessibility.
     ///
     /// Such an item has the same primary key, but this valet does not find it. If there is no item, or if it belongs to this valet, another

@@ -8,7 +8,7 @@ internal import KeychainServices
 enum SecItemClient {
     /// Returns `errSecSuccess` if an item matches, `errSecItemNotFound` if none does, or the status of a failed search.
     static func status(ofSearch query: [String: Any]) -> OSStatus {
-        SecItemCopyMatching(query as CFDictionary, nil)
+        LastCall.note(SecItemCopyMatching(query as CFDictionary, nil))
     }
 
     /// Returns the value of the item that `query`, which requests data, matches.
@@ -53,23 +53,23 @@ enum SecItemClient {
     }
 
     static func add(_ attributes: [String: Any]) -> OSStatus {
-        SecItemAdd(attributes as CFDictionary, nil)
+        LastCall.note(SecItemAdd(attributes as CFDictionary, nil))
     }
 
     /// Adds an item and returns its attributes, which `attributes` requests.
     static func addReturningAttributes(_ attributes: [String: Any]) -> (OSStatus, [String: Any]?) {
         var result: CFTypeRef?
         // The pointer is used during the call only.
-        let status = unsafe SecItemAdd(attributes as CFDictionary, &result)
+        let status = LastCall.note(unsafe SecItemAdd(attributes as CFDictionary, &result))
         return (status, result as? [String: Any])
     }
 
     static func update(_ query: [String: Any], to attributes: [String: Any]) -> OSStatus {
-        SecItemUpdate(query as CFDictionary, attributes as CFDictionary)
+        LastCall.note(SecItemUpdate(query as CFDictionary, attributes as CFDictionary))
     }
 
     static func delete(_ query: [String: Any]) -> OSStatus {
-        SecItemDelete(query as CFDictionary)
+        LastCall.note(SecItemDelete(query as CFDictionary))
     }
 
     /// Returns an access control of the class that requires a passcode, or nil if the system cannot create it.
@@ -80,7 +80,7 @@ enum SecItemClient {
     private static func copy(matching query: [String: Any]) -> (OSStatus, CFTypeRef?) {
         var result: CFTypeRef?
         // The pointer is used during the call only.
-        let status = unsafe SecItemCopyMatching(query as CFDictionary, &result)
+        let status = LastCall.note(unsafe SecItemCopyMatching(query as CFDictionary, &result))
         return (status, result)
     }
 }

@@ -4,7 +4,8 @@ internal import KeychainServices
 
 /// A migration of items into a valet, with rollback on failure.
 ///
-/// All items are read and checked first. Only items that were read and copied are removed.
+/// All items are read and checked first. Only items that were read and copied are removed. Where the keychain has transactions, all changes are
+/// one. Elsewhere a journal undoes them, as far as the keychain allows that: it may be locked by then, or the program ends.
 struct Migration {
     typealias Mapping = (MigratableKeyValuePair<AnyHashable>) throws -> MigratableKeyValuePair<String>?
 
@@ -48,13 +49,33 @@ struct Migration {
     }
 
     private func execute(_ copies: [PlannedCopy], removingOriginals: Bool) throws {
-        var journal = MigrationJournal(destination: destination, undoing)
-        do {
+        func changes(_ journal: inout MigrationJournal) throws {
             for copy in copies { try journal.write(copy, removingOriginal: removingOriginals) }
             if removingOriginals { try journal.removeOriginals() }
-        } catch {
-            journal.undo()
-            throw error
+        }
+        var failure: (any Error)?
+        let outcome = withTransaction {
+            var journal = MigrationJournal(destination: destination)
+            do {
+                try changes(&journal)
+                return true
+            } catch {
+                failure = error
+                return false
+            }
+        }
+        switch outcome {
+        case .committed: return
+        case .rolledBack: throw failure ?? KeychainError.couldNotAccessKeychain
+        case .failed(let status): throw KeychainError(statusOfWriting: status)
+        case .unsupported:
+            var journal = MigrationJournal(destination: destination, undoing)
+            do {
+                try changes(&journal)
+            } catch {
+                journal.undo()
+                throw error
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ public import Foundation
 /// elsewhere they are encrypted with a key that only the passcode releases.
 ///
 /// Instances can be used from any thread. A call that prompts blocks until the user responds, so do not make it on the main thread.
-public final class SecureEnclaveValet: Hashable, CustomStringConvertible, Sendable {
+public final class SecureEnclaveValet: Hashable, CustomStringConvertible, SecretStore {
     /// The authentication that reading a value requires.
     public let accessControl: SecureEnclaveAccessControl
     /// The identifier that the valet was created with; without one, its access group without the prefix.
@@ -74,6 +74,17 @@ public final class SecureEnclaveValet: Hashable, CustomStringConvertible, Sendab
     ///   disk error while the change was flushed: then the outcome is unknown, and the program should read the value again.
     public func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         try keychain.values.setObject(object, forKey: key)
+    }
+
+    /// Stores bytes under a key that has no value yet, without prompting the user.
+    ///
+    /// - Parameters:
+    ///   - object: The value. It must not be empty.
+    ///   - key: The key. It must not be empty.
+    /// - Returns: False if there is a value already, which remains.
+    /// - Throws: The errors of ``setObject(_:forKey:)``.
+    public func addObject(_ object: Data, forKey key: String) throws(KeychainError) -> Bool {
+        try keychain.values.addObject(object, forKey: key)
     }
 
     /// Prompts the user and reads the bytes stored under a key.

@@ -12,7 +12,7 @@ internal import KeychainServices
 /// Instances can be used from any thread. A call that prompts blocks until the user responds, so do not make it on the main thread.
 @available(tvOS, unavailable)
 @available(watchOS, unavailable)
-public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvertible, Sendable {
+public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvertible, SecretStore {
     /// The authentication that reading a value requires.
     public let accessControl: SecureEnclaveAccessControl
     /// The identifier that the valet was created with; without one, its access group without the prefix.
@@ -86,6 +86,17 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     ///   disk error while the change was flushed: then the outcome is unknown, and the program should read the value again.
     public func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         try keychain.values.setObject(object, forKey: key)
+    }
+
+    /// Stores bytes under a key that has no value yet, without prompting the user.
+    ///
+    /// - Parameters:
+    ///   - object: The value. It must not be empty.
+    ///   - key: The key. It must not be empty.
+    /// - Returns: False if there is a value already, which remains.
+    /// - Throws: The errors of ``setObject(_:forKey:)``.
+    public func addObject(_ object: Data, forKey key: String) throws(KeychainError) -> Bool {
+        try keychain.values.addObject(object, forKey: key)
     }
 
     /// Reads the bytes stored under a key, after prompting the user if the valet has not been unlocked yet.

@@ -89,7 +89,7 @@ struct FailingDiskTests {
         // After the last write another process closes the keychain without having written anything.
         let write = try #require(endsProcess ? writes.last : writes.first)
         var refusalCount = 0
-        for point in Scale.pick(endsProcess ? [write] : [directory, write], full: points) {
+        for point in Scale.pick(endsProcess ? [write] : [directory], full: points) {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
             let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(10, full: 50))
             #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")

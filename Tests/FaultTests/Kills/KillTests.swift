@@ -79,6 +79,37 @@ struct LockKillTests {
         try expectAtomic(RestoreOperation())
     }
 
+    @Test("A migration that is killed has moved every value, or none, and can be done again")
+    func killedMigration() throws {
+        try expectAtomic(MigrationOperation())
+    }
+
+    private struct MigrationOperation: KillScenario {
+        private static let keys = Set((1...10).map { "key \($0)" })
+
+        var request: String { "migrate" }
+
+        func prepare(home: String) throws {
+            try CurrentKeychain.with(LocalKeychain(home: home)) {
+                for key in Self.keys { try Self.valet("source").setString("value of \(key)", forKey: key) }
+            }
+        }
+
+        func check(home: String, _ comment: Comment) throws -> KillOutcome {
+            try CurrentKeychain.with(LocalKeychain(home: home)) {
+                let (source, destination) = (Self.valet("source"), Self.valet("destination"))
+                let isDone = try destination.allKeys() == Self.keys
+                #expect(try source.allKeys() == (isDone ? [] : Self.keys), comment)
+                #expect(try isDone || destination.allKeys().isEmpty, comment)
+                if !isDone { try destination.migrateObjects(from: source, removeOnCompletion: true) }
+                for key in Self.keys { #expect(try destination.string(forKey: key) == "value of \(key)", comment) }
+                return isDone ? .done : .nothingDone
+            }
+        }
+
+        private static func valet(_ identifier: Identifier) -> Valet { Valet.valet(with: identifier, accessibility: .whenUnlocked) }
+    }
+
     private func expectAtomic(_ scenario: any KillScenario) throws {
         let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(3, full: 14))
         #expect(tally.killCount >= Self.pointCount)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a call of Keychain Services failed, for libraries that report more than its status.
+package struct CallFailure: Error, Sendable {
+    /// A reason that callers handle in a way of its own.
+    package enum Reason: Sendable {
+        case notFound
+        case alreadyExists
+        case locked
+        case canceled
+        /// A wrong passcode or password, or a factor that the item requires and that failed.
+        case notAuthenticated
+        case passcodeNotSet
+        case cannotPrompt
+        case damaged
+        case readOnly
+        case diskFull
+        /// The environment names no place for the keychain.
+        case noPlace
+        /// The key file, the credential, or the TPM does not release the key of the keychain.
+        case protectorUnavailable
+        case missingEntitlement
+        /// A write may or may not have taken effect.
+        case outcomeUnknown
+        case unavailable
+    }
+
+    /// The status of the call.
+    package let status: Int32
+    package let reason: Reason
+    /// What the keychain reports, for people; nil if it only gives the status.
+    ///
+    /// Never a secret or the name of an item.
+    package let detail: String?
+
+    package init(status: Int32, reason: Reason, detail: String?) {
+        self.status = status
+        self.reason = reason
+        self.detail = detail
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Foundation
+internal import KeychainServices
+
+/// The error of the typed calls of a valet: a reason for the program, and a text for the person.
+///
+/// No text contains a key or a value. ``KeychainError`` has fewer cases; ``init(_:)`` is the way from it to a reason.
+public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
+    /// Why a call failed.
+    public enum Reason: Hashable, Sendable {
+        /// The key is the empty string.
+        case emptyKey
+        /// The value has no bytes; nothing was stored.
+        case emptyValue
+        /// There is no value under the key. This is certain, also while the keychain is locked.
+        case notFound
+        /// There is a value under the key already, and the call may not replace it.
+        case alreadyExists
+        /// The stored bytes are not UTF-8.
+        case notText
+        /// The stored bytes are not a value of the requested type. The path leads to the part that does not fit; empty if it is the whole.
+        case notDecodable(codingPath: [String])
+        /// The coder cannot encode the value. The path leads to the part that it does not accept; empty if it is the whole.
+        case notEncodable(codingPath: [String])
+        /// The keychain is locked for this value.
+        case locked
+        /// The user canceled the prompt.
+        case canceled
+        /// The user did not authenticate: the passcode or the password was wrong, or prompts timed out.
+        case notAuthenticated
+        /// The value requires a passcode, and none is set.
+        case passcodeNotSet
+        /// A prompt is necessary and cannot be shown.
+        case cannotPrompt
+        /// The value or the keychain is damaged. Nothing was changed.
+        case damaged
+        /// The keychain cannot be written.
+        case readOnly
+        /// The disk is full. Nothing was changed.
+        case diskFull
+        /// The environment names no place for the keychain.
+        case noPlace
+        /// The key file, the credential, or the TPM does not release the key of the keychain.
+        case protectorUnavailable
+        /// The entitlements of the program do not list the access group of the valet.
+        case missingEntitlement
+        /// The disk failed while the change was flushed: it may or may not have taken effect.
+        case outcomeUnknown
+        /// The keychain cannot be used for another reason; ``ValetFailure/failureReason`` has it.
+        case unavailable
+    }
+
+    /// Why the call failed.
+    public let reason: Reason
+    /// The status of Keychain Services, one of the `errSec…` constants; nil if the failure does not come from the keychain.
+    public let status: Int32?
+    /// What the keychain reports, for people, in English; nil if there is nothing to add to ``errorDescription``.
+    ///
+    /// It can name files and access groups.
+    public let failureReason: String?
+    /// What a person can do; nil if there is nothing that holds in general.
+    public let recoverySuggestion: String?
+
+    /// One sentence about the problem and, if there is one, the next step.
+    public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
+
+    /// ``errorDescription``, ``failureReason``, and ``status``.
+    public var description: String {
+        let facts = [failureReason, status.map { "status \($0)" }].compactMap(\.self).joined(separator: "; ")
+        return (errorDescription ?? "") + (facts.isEmpty ? "" : " (\(facts))")
+    }
+
+    init(reason: Reason, _ failure: CallFailure? = nil) {
+        self.reason = reason
+        status = failure?.status
+        failureReason = failure?.detail
+        recoverySuggestion = failure?.advice
+    }
+
+    /// Creates the failure for an error of a valet, which has less detail than the failures that the typed calls throw.
+    ///
+    /// - Parameter error: The error of a call such as ``Valet/object(forKey:)``.
+    public init(_ error: KeychainError) {
+        self.init(error, after: nil)
+    }
+
+    /// `failure` is that of the last call of Keychain Services.
+    init(_ error: KeychainError, after failure: CallFailure?) {
+        switch error {
+        case .emptyKey: self.init(reason: .emptyKey)
+        case .emptyValue: self.init(reason: .emptyValue)
+        case .itemNotFound: self.init(reason: .notFound, failure)
+        case .userCancelled: self.init(reason: failure.map { Reason($0.reason) } ?? .canceled, failure)
+        case .missingEntitlement: self.init(reason: .missingEntitlement, failure)
+        case .couldNotAccessKeychain: self.init(reason: failure.map { Reason($0.reason) } ?? .unavailable, failure)
+        }
+    }
+
+    /// Runs calls of a valet that throw `KeychainError`, and throws the failure of the last one.
+    static func translating<Result>(_ body: () throws(KeychainError) -> Result) throws(ValetFailure) -> Result {
+        let last = LastFailure()
+        let result = LastCall.observing(last.note) { Swift.Result { () throws(KeychainError) in try body() } }
+        do throws(KeychainError) { return try result.get() } catch { throw ValetFailure(error, after: last.failure) }
+    }
+
+    private var problem: String {
+        switch reason {
+        case .emptyKey: "The key is empty."
+        case .emptyValue: "The value is empty."
+        case .notFound: "There is no value under this key."
+        case .alreadyExists: "There is a value under this key already."
+        case .notText: "The stored value is not text."
+        case .notDecodable: "The stored value is not of the expected type."
+        case .notEncodable: "The value cannot be encoded."
+        case .locked: "The keychain is locked."
+        case .canceled: "The prompt was canceled."
+        case .notAuthenticated: "Authentication failed."
+        case .passcodeNotSet: "No passcode is set."
+        case .cannotPrompt: "A prompt is necessary and cannot be shown."
+        case .damaged: "The keychain or the stored value is damaged."
+        case .readOnly: "The keychain is read-only."
+        case .diskFull: "The disk is full."
+        case .noPlace: "There is no place for the keychain."
+        case .protectorUnavailable: "The key of the keychain is not available."
+        case .missingEntitlement: "The program is not entitled to the access group."
+        case .outcomeUnknown: "The disk failed, and the change may or may not have taken effect."
+        case .unavailable: "The keychain is not available."
+        }
+    }
+}
+
+extension ValetFailure.Reason {
+    fileprivate init(_ reason: CallFailure.Reason) {
+        self =
+            switch reason {
+            case .notFound: .notFound
+            case .alreadyExists: .alreadyExists
+            case .locked: .locked
+            case .canceled: .canceled
+            case .notAuthenticated: .notAuthenticated
+            case .passcodeNotSet: .passcodeNotSet
+            case .cannotPrompt: .cannotPrompt
+            case .damaged: .damaged
+            case .readOnly: .readOnly
+            case .diskFull: .diskFull
+            case .noPlace: .noPlace
+            case .protectorUnavailable: .protectorUnavailable
+            case .missingEntitlement: .missingEntitlement
+            case .outcomeUnknown: .outcomeUnknown
+            case .unavailable: .unavailable
+            }
+    }
+}
+
+/// The failure of the last call of Keychain Services.
+///
+/// `@unchecked Sendable`: the lock guards the variable.
+private final class LastFailure: @unchecked Sendable {
+    private let lock = NSLock()
+    private var last: CallFailure?
+
+    var failure: CallFailure? { lock.withLock { last } }
+
+    @Sendable func note(_ failure: CallFailure?) { lock.withLock { last = failure } }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Synchronization
+import Testing
+import Valet
+
+private struct Credentials: Codable, Equatable, Sendable {
+    var user: String
+    var token: String
+    var scopes: [String] = []
+}
+
+extension ValetKey<Credentials> {
+    fileprivate static let github = ValetKey("github")
+}
+
+extension ValetKey<String> {
+    fileprivate static let text = ValetKey("text")
+}
+
+@Suite("Typed keys", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct TypedValueTests {
+    private let credentials = Credentials(user: "Skroob", token: "12345", scopes: ["air", "shield"])
+    private let vault = Valet.valet(with: "typed", accessibility: .whenUnlocked)
+
+    private func reason<Result>(_ body: () throws(ValetFailure) -> Result) -> ValetFailure.Reason? {
+        do throws(ValetFailure) { _ = try body() } catch { return error.reason }
+        return nil
+    }
+
+    @Test("A value is stored as JSON with sorted keys, replaced, and removed")
+    func roundTrip() throws {
+        #expect(try vault.valueIfPresent(for: .github) == nil)
+        #expect(try !vault.containsValue(for: .github))
+        try vault.set(credentials, for: .github)
+        #expect(try vault.value(for: .github) == credentials)
+        #expect(try vault.string(forKey: "github") == #"{"scopes":["air","shield"],"token":"12345","user":"Skroob"}"#)
+        try vault.set(Credentials(user: "Helmet", token: "2"), for: .github)
+        #expect(try vault.valueIfPresent(for: .github)?.user == "Helmet")
+        #expect(try vault.containsValue(for: .github))
+        try vault.removeValue(for: .github)
+        try vault.removeValue(for: .github)
+        #expect(reason { () throws(ValetFailure) in try vault.value(for: .github) } == .notFound)
+    }
+
+    @Test("Text and data are stored as they are, so that untyped calls see the same")
+    func plainValues() throws {
+        try vault.set("swordfish", for: .text)
+        #expect(try vault.string(forKey: "text") == "swordfish")
+        try vault.setString("\u{FEFF}é\0", forKey: "text")
+        #expect(try vault.value(for: .text) == "\u{FEFF}é\0")
+        let data = ValetKey<Data>("data")
+        try vault.set(Data([0, 255]), for: data)
+        #expect(try vault.object(forKey: "data") == Data([0, 255]))
+        #expect(try vault.value(for: data) == Data([0, 255]))
+        #expect(reason { () throws(ValetFailure) in try vault.value(for: ValetKey<String>("data")) } == .notText)
+    }
+
+    @Test("All kinds of valets have typed calls, with their prompts")
+    func kinds() throws {
+        let keychain = try keychainWithPasscode()
+        let cloud = Valet.iCloudValet(with: "typed", accessibility: .whenUnlocked)
+        try cloud.set(credentials, for: .github)
+        #expect(try cloud.value(for: .github, withPrompt: "not shown") == credentials)
+        let enclave = try enclaveValet()
+        try enclave.set(credentials, for: .github)
+        #expect(try enclave.containsValue(for: .github))
+        keychain.person.answers(.correctPasscode, .cancel, .correctPasscode)
+        #expect(try enclave.value(for: .github, withPrompt: "open the air shield") == credentials)
+        #expect(reason { () throws(ValetFailure) in try enclave.value(for: .github) } == .canceled)
+        let single = try singlePromptValet("typed single prompt")
+        try single.set(credentials, for: .github)
+        #expect(try single.value(for: .github, withPrompt: "once") == credentials)
+        #expect(try single.valueIfPresent(for: .github) == credentials)
+        #expect(keychain.person.questions.compactMap(\.reason).filter { !$0.isEmpty }.prefix(1) == ["open the air shield"])
+    }
+
+    @Test("Another coder encodes the value of its key")
+    func coder() throws {
+        struct PropertyListCoder: ValetCoder {
+            func encode<Value: Encodable>(_ value: Value) throws -> Data { try PropertyListEncoder().encode(value) }
+
+            func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+                try PropertyListDecoder().decode(type, from: data)
+            }
+        }
+        let key = ValetKey<Credentials>("list", coder: PropertyListCoder())
+        try vault.set(credentials, for: key)
+        #expect(try vault.value(for: key) == credentials)
+        #expect(reason { () throws(ValetFailure) in try vault.value(for: ValetKey<Credentials>("list")) } == .notDecodable(codingPath: []))
+    }
+
+    @Test(
+        "A value of another type is not decodable, and the reason has the path to what does not fit",
+        arguments: [
+            ("not JSON", []), (#"{"user":"Skroob","scopes":[]}"#, ["token"]), (#"{"user":1,"token":"","scopes":[]}"#, ["user"]),
+            (#"{"user":"","token":"","scopes":["air",2]}"#, ["scopes", "Index 1"]), (#"["Skroob"]"#, []),
+        ] as [(String, [String])])
+    func notDecodable(_ stored: String, _ path: [String]) throws {
+        try vault.setString(stored, forKey: "github")
+        let failure = #expect(throws: ValetFailure.self) { try vault.value(for: .github) }
+        #expect(failure?.reason == .notDecodable(codingPath: path))
+        #expect(failure?.status == nil)
+        #expect(failure.map { !"\($0) \($0.localizedDescription)".contains("Skroob") } == true)
+        #expect(try vault.string(forKey: "github") == stored)
+    }
+
+    @Test("A value that a newer version of the type has stored is read without what this version does not know")
+    func newerVersion() throws {
+        try vault.setString(#"{"expires":7,"scopes":[],"token":"12345","user":"Skroob"}"#, forKey: "github")
+        #expect(try vault.value(for: .github) == Credentials(user: "Skroob", token: "12345"))
+    }
+
+    @Test("A value that cannot be encoded is not stored")
+    func notEncodable() throws {
+        let key = ValetKey<[String: Double]>("numbers")
+        #expect(
+            reason { () throws(ValetFailure) in try vault.set(["one": 1, "all": .infinity], for: key) }
+                == .notEncodable(codingPath: ["all"]))
+        #expect(try !vault.containsValue(for: key))
+    }
+
+    @Test(
+        "A key can be any text but the empty one",
+        arguments: ["é", "e\u{301}", "🥋", "\0", "a b\n", "ключ", String(repeating: "k", count: 64 << 10)])
+    func keys(_ name: String) throws {
+        let key = ValetKey<Int>(name)
+        try vault.set(7, for: key)
+        #expect(try vault.value(for: key) == 7)
+        #expect(try vault.valueIfPresent(for: ValetKey<Int>(name + "2")) == nil)
+    }
+
+    @Test("An empty key and an empty value are errors")
+    func empty() throws {
+        let key = ValetKey<String>("")
+        #expect(reason { () throws(ValetFailure) in try vault.set("a", for: key) } == .emptyKey)
+        #expect(reason { () throws(ValetFailure) in try vault.set("a", for: key, onlyIfAbsent: true) } == .emptyKey)
+        #expect(reason { () throws(ValetFailure) in try vault.value(for: key) } == .emptyKey)
+        #expect(reason { () throws(ValetFailure) in try vault.containsValue(for: key) } == .emptyKey)
+        #expect(reason { () throws(ValetFailure) in try vault.removeValue(for: key) } == .emptyKey)
+        #expect(reason { () throws(ValetFailure) in try vault.set("", for: .text) } == .emptyValue)
+        #expect(reason { () throws(ValetFailure) in try vault.set("", for: .text, onlyIfAbsent: true) } == .emptyValue)
+    }
+
+    @Test("A value of ten mebibytes is stored and read")
+    func large() throws {
+        let key = ValetKey<[String]>("large")
+        let value = [String(repeating: "x", count: 10 << 20)]
+        try vault.set(value, for: key)
+        #expect(try vault.value(for: key) == value)
+    }
+
+    @Test("Of several threads that store only if there is no value, one succeeds, and its value remains")
+    func onlyIfAbsent() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        let key = ValetKey<Int>("first")
+        let stored = Mutex<[Int]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { number in
+            keychain.perform {
+                guard reason({ () throws(ValetFailure) in try vault.set(number, for: key, onlyIfAbsent: true) }) == nil else { return }
+                stored.withLock { $0.append(number) }
+            }
+        }
+        let winners = stored.withLock { $0 }
+        #expect(winners.count == 1)
+        #expect(try vault.value(for: key) == winners.first)
+        #expect(reason { () throws(ValetFailure) in try vault.set(9, for: key, onlyIfAbsent: true) } == .alreadyExists)
+        // A valet of another accessibility has the item, so this one can neither read nor add it.
+        try explicitValet("Druidia", .afterFirstUnlock).set(1, for: key)
+        #expect(
+            reason { () throws(ValetFailure) in
+                try Valet.valet(withExplicitlySet: "Druidia", accessibility: .whenUnlocked).set(1, for: key, onlyIfAbsent: true)
+            } == .alreadyExists)
+    }
+}
+
+@Suite("A failure says why", .inMemoryKeychain(accessGroups: testAccessGroups))
+struct ValetFailureTests {
+    private let vault = Valet.valet(with: "reasons", accessibility: .whenUnlocked)
+
+    private func failure(_ body: () throws -> Void) -> ValetFailure? {
+        #expect(throws: ValetFailure.self) { try body() }
+    }
+
+    @Test("A locked keychain: reason, status, and the next step; the value is neither absent nor changed")
+    func locked() throws {
+        let keychain = try keychainWithPasscode()
+        try vault.set("swordfish", for: .text)
+        try keychain.lock()
+        for call in [{ _ = try vault.value(for: .text) }, { _ = try vault.valueIfPresent(for: .text) }, { try vault.set("a", for: .text) }]
+        {
+            let failure = failure(call)
+            #expect(failure?.reason == .locked && failure?.status == errSecInteractionNotAllowed)
+            #expect(failure?.errorDescription == "The keychain is locked. Run `valet unlock`.")
+            #expect(failure?.localizedDescription == failure?.errorDescription)
+            #expect(failure?.failureReason?.isEmpty == false)
+        }
+        #expect(try vault.valueIfPresent(for: ValetKey<String>("another")) == nil)
+        try keychain.unlock()
+        #expect(try vault.value(for: .text) == "swordfish")
+    }
+
+    @Test("Other states of the keychain")
+    func states() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        let passcodeOnly = Valet.valet(with: "reasons", accessibility: .whenPasscodeSetThisDeviceOnly)
+        #expect(failure { try passcodeOnly.set("a", for: .text) }?.reason == .passcodeNotSet)
+        try vault.set("swordfish", for: .text)
+        try keychain.damageItems()
+        let damaged = failure { _ = try vault.valueIfPresent(for: .text) }
+        #expect(damaged?.reason == .damaged && damaged?.status == errSecDecode)
+        let foreign = Valet.sharedGroupValet(with: try foreignGroup(), accessibility: .whenUnlocked)
+        let missing = failure { _ = try foreign.valueIfPresent(for: .text) }
+        #expect(missing?.reason == .missingEntitlement && missing?.status == errSecMissingEntitlement)
+        keychain.fail(.all, with: .unavailable, times: 1)
+        #expect(failure { _ = try vault.value(for: .text) }?.reason == .unavailable)
+        keychain.fail(.writes, with: .diskFull)
+        #expect(failure { try vault.set("b", for: .text) }?.reason == .diskFull)
+        keychain.stopFailing()
+        keychain.fail(.writes, with: .inputOutput(isWritten: true))
+        #expect(failure { try vault.set("b", for: .text) }?.reason == .outcomeUnknown)
+    }
+
+    @Test("Prompts")
+    func prompts() throws {
+        let keychain = try keychainWithPasscode()
+        let enclave = try enclaveValet("reasons")
+        try enclave.set("swordfish", for: .text)
+        #expect(failure { _ = try enclave.value(for: .text) }?.reason == .cannotPrompt)
+        keychain.person.answers(.cancel)
+        #expect(failure { _ = try enclave.value(for: .text) }?.reason == .canceled)
+        keychain.person.answers(.text("wrong"), times: 3)
+        let wrong = failure { _ = try enclave.value(for: .text) }
+        #expect(wrong?.reason == .notAuthenticated && wrong?.status == errSecAuthFailed)
+        keychain.person.answers(.tooLate)
+        #expect(failure { _ = try enclave.value(for: .text) }?.reason == .notAuthenticated)
+    }
+
+    @Test("An error of an untyped call has a reason too", arguments: KeychainError.allCases)
+    func fromKeychainError(_ error: KeychainError) {
+        let failure = ValetFailure(error)
+        let expected: [KeychainError: ValetFailure.Reason] = [
+            .couldNotAccessKeychain: .unavailable, .userCancelled: .canceled, .itemNotFound: .notFound,
+            .missingEntitlement: .missingEntitlement,
+            .emptyKey: .emptyKey, .emptyValue: .emptyValue,
+        ]
+        #expect(failure.reason == expected[error])
+        #expect(failure.status == nil && failure.errorDescription?.hasSuffix(".") == true)
+    }
+}
+#endif
