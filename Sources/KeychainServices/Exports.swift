@@ -14,13 +14,6 @@
 /// False: Apple's frameworks do not support processes that were forked without exec.
 package var isForkedChild: Bool { false }
 
-/// The outcome of calls in one transaction.
-package enum TransactionOutcome {
-    case committed, rolledBack
-    case failed(OSStatus)
-    case unsupported
-}
-
 /// Returns `.unsupported`: Apple's keychain has no transactions.
 package func withTransaction(_ body: () -> Bool) -> TransactionOutcome { .unsupported }
 
@@ -130,6 +123,15 @@ extension CallFailure {
         case .notFound, .alreadyExists: nil
         }
     }
+}
+
+/// Runs `body`, whose calls are parts of one transaction, and commits it if `body` returns true.
+///
+/// `body` may run again after a rollback, and must be short: other processes cannot write meanwhile. Its calls do not prompt the user.
+package func withTransaction(_ body: () -> Bool) -> TransactionOutcome {
+    guard let outcome = performTransaction(body) else { return .unsupported }
+    guard outcome.status == errSecSuccess else { return .failed(outcome.status) }
+    return outcome.isCommitted ? .committed : .rolledBack
 }
 
 /// The failure of the last call of Keychain Services in this task.

@@ -204,28 +204,16 @@ enum SecItemCall {
     }
 }
 
-/// The outcome of calls in one transaction.
-package enum TransactionOutcome {
-    case committed
-    /// The caller rejected it, or one of its calls failed. Nothing was changed.
-    case rolledBack
-    /// The transaction could not begin, or was not written.
-    case failed(OSStatus)
-    /// The keychain in use has no transactions.
-    case unsupported
-}
-
-/// Runs `body`, whose calls of Keychain Services are parts of one transaction, and commits it if `body` returns true.
+/// Runs `body`, whose SecItem calls are parts of one transaction, and commits it if `body` returns true.
 ///
-/// `body` may run again after a rollback, and must be short: other processes cannot write meanwhile. Its calls do not prompt the user.
-package func withTransaction(_ body: () -> Bool) -> TransactionOutcome {
-    guard ForkDetection.beginUse(), let keychain = (try? DefaultKeychain.current()) as? any TransactionalKeychain else {
-        return .unsupported
-    }
+/// `body` may run again after a rollback, and must be short: other processes cannot write meanwhile. Its calls do not prompt the user. The
+/// status is not success if the transaction could not begin or was not written. Returns nil if the keychain in use has no transactions.
+package func performTransaction(_ body: () -> Bool) -> (isCommitted: Bool, status: OSStatus)? {
+    guard ForkDetection.beginUse(), let keychain = (try? DefaultKeychain.current()) as? any TransactionalKeychain else { return nil }
     do throws(KeychainFailure) {
-        return try keychain.transaction { part in CurrentKeychain.with(part, body) } ? .committed : .rolledBack
+        return (try keychain.transaction { part in CurrentKeychain.with(part, body) }, errSecSuccess)
     } catch {
-        return .failed(SecItemCall.run { () throws(KeychainFailure) in throw error })
+        return (false, SecItemCall.run { () throws(KeychainFailure) in throw error })
     }
 }
 

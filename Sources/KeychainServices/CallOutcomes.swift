@@ -39,3 +39,14 @@ package struct CallFailure: Error, Sendable {
         self.detail = detail
     }
 }
+
+/// The outcome of calls in one transaction.
+package enum TransactionOutcome {
+    case committed
+    /// The caller rejected it, or one of its calls failed. Nothing was changed.
+    case rolledBack
+    /// The transaction could not begin, or was not written.
+    case failed(Int32)
+    /// The keychain in use has no transactions.
+    case unsupported
+}
