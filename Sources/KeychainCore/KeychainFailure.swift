@@ -58,6 +58,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case costRefused
         /// The output file is one of the keychain's own files.
         case isKeychainFile
+        /// A backup would lack items, and may not replace an earlier one.
+        case incompleteBackup
         case mistypedRecoveryKey
         case locked
         case timedOut(milliseconds: Int)

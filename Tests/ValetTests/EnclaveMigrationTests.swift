@@ -84,8 +84,9 @@ struct EnclaveMigrationTests {
         #expect(try !destination.containsObject(forKey: "Skroob"))
     }
 
-    @Test("Migrating into a plain valet with the caller's context prompts once")
-    func intoPlainValet() throws {
+    @Test(
+        "Migrating into a plain valet prompts once, with the context or the text of the query", arguments: ["context", "text", "neither"])
+    func intoPlainValet(prompt: String) throws {
         let keychain = try keychainWithPasscode()
         let source = try enclaveValet("out")
         try source.setString("12345", forKey: "Skroob")
@@ -94,11 +95,16 @@ struct EnclaveMigrationTests {
         let context = LAContext()
         context.localizedReason = "take it out"
         keychain.person.answers(.correctPasscode)
+        let options: [String: AnyHashable] =
+            switch prompt {
+            case "context": [kSecUseAuthenticationContext as String: context]
+            case "text": ["u_OpPrompt": "take it out"]
+            default: [:]
+            }
         let items = query(
-            service: "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_out_AccessibleWhenPasscodeSetThisDeviceOnly",
-            [kSecUseAuthenticationContext as String: context])
+            service: "VAL_VALSecureEnclaveValet_initWithIdentifier:accessibility:_out_AccessibleWhenPasscodeSetThisDeviceOnly", options)
         try destination.migrateObjects(matching: items, removeOnCompletion: true)
-        #expect(keychain.person.questions.map(\.reason) == ["take it out"])
+        #expect(keychain.person.questions.map(\.reason) == [prompt == "neither" ? nil : "take it out"])
         #expect(try destination.allKeys() == ["Skroob", "Helmet"])
         #expect(try destination.string(forKey: "Skroob") == "12345")
         #expect(try !source.containsObject(forKey: "Skroob"))

@@ -465,7 +465,7 @@ typedef struct {
 /**
  * Copies existing items of the keychain to a valet: all that match, or none.
  *
- * All items are checked before the first write. If writing or removing fails, the migration is undone.
+ * All items are checked before the first write, and all changes are one transaction. For items with access control one prompt is shown.
  *
  * @param destination The valet that receives the items.
  * @param query The query. An empty query or a duplicate name is `valet_error_invalid_query`.
@@ -664,7 +664,7 @@ valet_status valet_enclave_remove(valet_enclave *handle, const char *key, size_t
 /** As `valet_remove_all()`. Shows no prompt. */
 valet_status valet_enclave_remove_all(valet_enclave *handle);
 
-/** As `valet_migrate_matching()`. Prompts once if the migration has to be undone, and otherwise not for writing. */
+/** As `valet_migrate_matching()`. Writing shows no prompt. */
 valet_status valet_enclave_migrate_matching(
     valet_enclave *destination, const valet_query_entry *query, size_t query_count, bool remove_on_completion);
 

@@ -36,6 +36,8 @@ package struct BackupSummary: Hashable, Sendable {
     ///
     /// Not part of the file.
     package var isOfLastChange = true
+    /// Whether the backup contains every item that may leave the device.
+    package var isComplete: Bool { unreadableCount == 0 && isOfLastChange }
 
     package init() {}
 }

@@ -8,7 +8,7 @@ internal import KeychainSystem
 extension LocalKeychain {
     /// Writes every item that may migrate to another device to a new file, encrypted under `password`.
     ///
-    /// The file is created atomically. Throws `.itemNotFound` if there is no keychain, `.interactionNotAllowed` unless it is
+    /// The file is created atomically; an incomplete backup does not replace a file, also if `replacing` is true. Throws `.itemNotFound` if there is no keychain, `.interactionNotAllowed` unless it is
     /// unlocked, `.parameter` for a password that is too short for a passcode, `.duplicateItem` if the file exists and `replacing` is
     /// false, and `.unimplemented` for a keychain in memory.
     package func createBackup(
@@ -99,6 +99,12 @@ extension LocalKeychain {
             ) { bytes throws(KeychainFailure) in try writer.append(bytes) }
             summary = try forEachItem { item throws(KeychainFailure) in try backup.append(item) }
             try backup.finish(summary)
+            // It may be the only file that still contains an item.
+            if !summary.isComplete, try FileStatus.ifPresent(at: file.path) != nil {
+                throw KeychainFailure(
+                    .decode, "the new backup would be incomplete, so \(file.path) was not replaced", path: file.path, subject: .backup,
+                    cause: .incompleteBackup)
+            }
         }
         guard outcome == .created else { throw alreadyThere(file.path) }
         return summary

@@ -36,6 +36,12 @@ struct MigrationQuery {
     }
 
     private init(checked query: [String: Any]) {
+        var query = query
+        // One authentication for the listing, all reads, and all removals: those in a transaction cannot prompt.
+        if query[kSecUseAuthenticationContext as String] == nil {
+            let prompt = query.removeValue(forKey: Self.operationPrompt) as? String
+            query.merge(PlatformRules.promptEntries(prompt ?? "")) { _, new in new }
+        }
         var listing = query
         listing[kSecMatchLimit as String] = query[kSecMatchLimit as String] ?? kSecMatchLimitAll as String
         listing[kSecReturnAttributes as String] = true
@@ -43,12 +49,14 @@ struct MigrationQuery {
         listing[kSecReturnData as String] = nil
         listing[kSecReturnRef as String] = nil
         self.listing = listing.merging(PlatformRules.failIfUnreadable) { _, new in new }
-        // The constant for "u_OpPrompt" is deprecated on Apple platforms: its use would be a warning.
-        let options = [kSecUseDataProtectionKeychain as String, kSecUseAuthenticationContext as String, "u_OpPrompt"]
+        let options = [kSecUseDataProtectionKeychain as String, kSecUseAuthenticationContext as String, Self.operationPrompt]
         accessOptions = query.filter { options.contains($0.key) }
         let interaction = kSecUseAuthenticationUI as String
         readingOptions = query.filter { $0.key == interaction || options.contains($0.key) }
     }
+
+    /// The constant for this key is deprecated on Apple platforms: its use would be a warning.
+    private static let operationPrompt = "u_OpPrompt"
 
     /// Reads all items that match, with their values.
     ///

@@ -25,6 +25,8 @@ struct BackupCreateCommand: ParsableCommand {
             The password is prompted for twice, without echo. Anyone who has the file can try passwords without limit, and a forgotten password \
             cannot be recovered: choose a long one. Items whose accessibility ends in this-device-only are not included.
 
+            If items cannot be read, the others are saved, and the exit code is 4. Such a backup never replaces an existing file, also with --force.
+
             --accept-content saves what can be read of a keychain that is refused because another program has changed its file, and changes nothing \
             in it. The backup then has the content of the file, which may be old. If a passcode is set, it is prompted for.
             """
@@ -33,7 +35,7 @@ struct BackupCreateCommand: ParsableCommand {
     @Argument(help: "The file to write, atomically.", completion: .file())
     var file: String
 
-    @Flag(help: "Replace an existing file.")
+    @Flag(help: "Replace an existing file, unless items cannot be read.")
     var force = false
 
     @Flag(help: "Save what can be read of a keychain whose content is refused.")
@@ -76,9 +78,12 @@ struct BackupCreateCommand: ParsableCommand {
     /// An incomplete backup has the exit code of damage, so that a script keeps the backups before it.
     private static func report(_ summary: BackupSummary) throws {
         try StandardOutput.write(lines(summary), afterAction: "the backup was written")
-        guard summary.unreadableCount > 0 else { return }
+        guard !summary.isComplete else { return }
         throw CommandFailure(
-            .damaged, "the backup was written, but it lacks items that cannot be read",
+            .damaged,
+            summary.unreadableCount > 0
+                ? "the backup was written, but it lacks items that cannot be read"
+                : "the backup was written, but it may lack changes",
             advice: "Run `valet verify` to see what is damaged, and keep earlier backups.")
     }
 

@@ -56,6 +56,10 @@ enum BackupFailure {
             switch error.status {
             case .itemNotFound: throw CommandFailure.noKeychain
             case .duplicateItem: throw alreadyExists(path)
+            case .decode where error.cause == .incompleteBackup:
+                throw CommandFailure(
+                    .damaged, error.reason,
+                    advice: "Give the name of a new file to save what can be read. `valet verify` shows what is damaged.")
             case .parameter where error.cause == .isKeychainFile:
                 throw CommandFailure(
                     .usage, error.reason, advice: "Nothing was written. Give a path outside the directory of the keychain.")
