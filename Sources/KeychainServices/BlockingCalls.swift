@@ -4,18 +4,64 @@ internal import Foundation
 
 /// Runs `body`, which may block, on a thread outside Swift's cooperative thread pool.
 ///
-/// On platform versions without task executors, `body` runs on the cooperative pool. In a forked child, which has no other threads, `body`
-/// runs on the caller's thread.
+/// If the task is canceled, the wait ends with a `CancellationError`. A call that has begun completes nevertheless; one that has not is not
+/// made. In a forked child, which has no other threads, `body` runs on the caller's thread.
 nonisolated(nonsending) package func withBlockingCalls<Result>(
-    _ body: @Sendable () throws -> sending Result
+    _ body: @escaping @Sendable () throws -> sending Result
 ) async throws -> sending Result {
     guard !isForkedChild else { return try body() }
-    return try await withBlockingCallExecutor(body)
+    let wait = CancelableWait<Result>()
+    return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { wait.begin(body, $0) }
+    } onCancel: {
+        wait.cancel()
+    }
 }
 
-@concurrent private func withBlockingCallExecutor<Result>(_ body: @Sendable () throws -> sending Result) async throws -> sending Result {
-    guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return try body() }
-    return try await withTaskExecutorPreference(BlockingCallExecutor.shared) { try body() }
+/// The wait of a task for a call on another thread; it ends once: with the call or with a cancellation.
+///
+/// `@unchecked Sendable`: `lock` guards the variables.
+private final class CancelableWait<Result>: @unchecked Sendable {
+    private let lock = NSLock()
+    private var continuation: CheckedContinuation<Result, any Error>?
+    private var isCanceled = false
+
+    func begin(_ body: @escaping @Sendable () throws -> sending Result, _ continuation: CheckedContinuation<Result, any Error>) {
+        let isCanceled = lock.withLock {
+            if !self.isCanceled { self.continuation = continuation }
+            return self.isCanceled
+        }
+        guard !isCanceled else { return continuation.resume(throwing: CancellationError()) }
+        guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
+            // Without task executors the call has no task-local values.
+            DispatchQueue.global().async { self.run(body) }
+            return
+        }
+        // The task has the caller's task-local values and priority, and is not canceled with the caller.
+        Task(executorPreference: BlockingCallExecutor.shared) { self.run(body) }
+    }
+
+    private func run(_ body: @Sendable () throws -> sending Result) {
+        guard !lock.withLock({ isCanceled }) else { return }
+        do {
+            let result = try body()
+            takeContinuation()?.resume(returning: result)
+        } catch {
+            takeContinuation()?.resume(throwing: error)
+        }
+    }
+
+    func cancel() {
+        lock.withLock { isCanceled = true }
+        takeContinuation()?.resume(throwing: CancellationError())
+    }
+
+    private func takeContinuation() -> CheckedContinuation<Result, any Error>? {
+        lock.withLock {
+            defer { continuation = nil }
+            return continuation
+        }
+    }
 }
 
 /// An executor for calls that block, for example on the disk or on a keychain that another process is writing.

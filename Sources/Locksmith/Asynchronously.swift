@@ -7,8 +7,8 @@ internal import KeychainServices
 ///     try await account.asynchronously.createInSecureStore()
 ///
 /// The functions wait for the disk, or for another process that is writing the keychain, on threads for blocking calls. They block
-/// neither the main actor nor other tasks. Results and errors are those of the synchronous functions. A call that has begun completes even
-/// if its task is canceled. The functions belong to a type of their own because asynchronous overloads would hide the synchronous
+/// neither the main actor nor other tasks. Results and errors are those of the synchronous functions. If the task is canceled, the wait ends
+/// with a `CancellationError`; a call that has begun completes nevertheless. The functions belong to a type of their own because asynchronous overloads would hide the synchronous
 /// functions from asynchronous code.
 public struct Asynchronously<Storable: Sendable>: Sendable {
     let storable: Storable

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+public import Foundation
 internal import KeychainServices
 
 /// The error that a valet throws.
 ///
-/// The exact status and its reason are in the keychain's log.
-public enum KeychainError: Int, Error, CaseIterable, CustomStringConvertible, Sendable {
+/// It has the cases of other versions of Valet. ``ValetFailure/init(_:)`` gives an error its reason and text; the typed calls throw more detail.
+public enum KeychainError: Int, LocalizedError, CaseIterable, CustomStringConvertible, Sendable {
     /// The keychain could not be used: it is locked or damaged, its key is missing, or it rejected the call. A value may exist.
     case couldNotAccessKeychain
     /// The user canceled, or authentication failed.
@@ -29,6 +30,9 @@ public enum KeychainError: Int, Error, CaseIterable, CustomStringConvertible, Se
         case .emptyValue: "KeychainError.emptyValue"
         }
     }
+
+    /// One sentence about the problem, in English.
+    public var errorDescription: String? { ValetFailure(self).errorDescription }
 }
 
 extension KeychainError {

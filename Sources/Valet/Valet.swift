@@ -107,6 +107,25 @@ public final class Valet: Hashable, CustomStringConvertible, SecretStore {
         try keychain.object(forKey: key)
     }
 
+    /// Reads the bytes stored under a key, and stores what a closure makes of them, atomically across threads and processes.
+    ///
+    /// - Parameters:
+    ///   - key: The key. It must not be empty.
+    ///   - userPrompt: Not used: this valet never prompts the user.
+    ///   - change: A closure that receives the value, nil if there is none, and can change it; nil removes it. It runs again if another
+    ///     thread or process has changed the value meanwhile, so only its last run counts, and it must not have other effects.
+    /// - Throws: The errors of ``object(forKey:)`` except ``KeychainError/itemNotFound``, and of ``setObject(_:forKey:)``.
+    public func modifyObject(forKey key: String, withPrompt userPrompt: String, _ change: (inout Data?) -> Void) throws(KeychainError) {
+        try keychain.modifyObject(forKey: key, .unspecified, change)
+    }
+
+    /// The store in which the asynchronous form notes which task renews a value.
+    public var renewalStore: any SecretStore {
+        Valet(
+            name: name, kind: .local, accessibility: accessibility,
+            namespace: keychain.namespace.renewals)
+    }
+
     /// Returns whether there is a value under a key.
     ///
     /// - Parameter key: The key. It must not be empty.

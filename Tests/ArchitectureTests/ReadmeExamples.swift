@@ -20,6 +20,16 @@ extension ValetKey<Credentials> {
     fileprivate static let github = ValetKey("github")
 }
 
+private struct Session: Codable, Sendable {
+    var token: String
+    var expiration: Date
+    var isExpired: Bool { expiration < Date() }
+}
+
+extension ValetKey<Session> {
+    fileprivate static let session = ValetKey("session")
+}
+
 private struct Account {
     let vault: Valet
 
@@ -38,6 +48,8 @@ struct ReadmeExamples {
         let maybe = try vault.valueIfPresent(for: .github)
         #expect(credentials.token == "12345" && maybe?.user == "Skroob")
         #expect(try Account(vault: vault).credentials.user == "Skroob")
+        try vault.update(.github) { $0.token = "67890" }
+        #expect(try vault.value(for: .github).token == "67890")
         try vault.removeValue(for: .github)
 
         do {
@@ -51,6 +63,22 @@ struct ReadmeExamples {
             }
             #expect(error.reason == .notFound)
         }
+    }
+
+    @Test("Asynchronous calls of typed keys", .inMemoryKeychain)
+    func asynchronousCalls() async throws {
+        func renew(_ session: Session) async throws -> Session {
+            Session(token: session.token + "0", expiration: .distantFuture)
+        }
+        let vault = Valet.valet(with: "ghx", accessibility: .afterFirstUnlock)
+        try vault.set(Credentials(user: "Skroob", token: "12345"), for: .github)
+        let saved = try await vault.asynchronously.value(for: .github)
+        try await vault.asynchronously.setString("swordfish", forKey: "database")
+        #expect(try saved.user == "Skroob" && vault.string(forKey: "database") == "swordfish")
+
+        try vault.set(Session(token: "1", expiration: .distantPast), for: .session)
+        let session = try await vault.asynchronously.refresh(.session, if: \.isExpired) { try await renew($0) }
+        #expect(session.token == "10" && !session.isExpired)
     }
 
     @Test("Five lines store and read a secret", .inMemoryKeychain)

@@ -39,6 +39,8 @@ enum ChildCommand {
         "fork-with-store": forkWithStore,
         "fork-with-key-holder": forkWithKeyHolder,
         "stay-unlocked": stayUnlocked,
+        "store-expired-token": storeExpiredToken,
+        "refresh-token": refreshToken,
     ]
 }
 

@@ -79,15 +79,130 @@ struct TypedValueTests {
         #expect(keychain.person.questions.compactMap(\.reason).filter { !$0.isEmpty }.prefix(1) == ["open the air shield"])
     }
 
-    @Test("Another coder encodes the value of its key")
-    func coder() throws {
-        struct PropertyListCoder: ValetCoder {
-            func encode<Value: Encodable>(_ value: Value) throws -> Data { try PropertyListEncoder().encode(value) }
+    private struct PropertyListCoder: ValetCoder {
+        func encode<Value: Encodable>(_ value: Value) throws -> Data { try PropertyListEncoder().encode(value) }
 
-            func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
-                try PropertyListDecoder().decode(type, from: data)
+        func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+            try PropertyListDecoder().decode(type, from: data)
+        }
+    }
+
+    @Test("Another coder encodes the values of a valet, except under keys that have a coder of their own")
+    func coderOfValet() throws {
+        let lists = vault.coding(with: PropertyListCoder())
+        try lists.set(credentials, for: .github)
+        #expect(try lists.value(for: .github) == credentials)
+        #expect(reason { () throws(ValetFailure) in try vault.value(for: .github) } == .notDecodable(codingPath: []))
+        #expect(try PropertyListCoder().decode(Credentials.self, from: vault.object(forKey: "github")) == credentials)
+        try lists.update(.github) { $0.user = "Helmet" }
+        #expect(try lists.value(for: .github).user == "Helmet")
+        let json = ValetKey<Credentials>("json", coder: JSONValetCoder())
+        try lists.set(credentials, for: json)
+        #expect(try vault.value(for: ValetKey<Credentials>("json")) == credentials)
+        #expect(try lists.containsValue(for: json) && lists.canAccessKeychain())
+        try lists.removeValue(for: json)
+        #expect(try lists.valueIfPresent(for: json) == nil)
+        #expect(reason { () throws(ValetFailure) in try lists.set(credentials, for: .github, onlyIfAbsent: true) } == .alreadyExists)
+        try lists.removeAllObjects()
+        #expect(try vault.allKeys().isEmpty)
+    }
+
+    @Test("A change by several threads loses nothing, and returns the new value")
+    func update() async throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        let counter = ValetKey<Int>("counter")
+        try vault.set(0, for: counter)
+        let seen = Mutex<Set<Int>>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            keychain.perform {
+                for _ in 0..<25 {
+                    guard let new = try? vault.update(counter, { $0 += 1 }) else { continue }
+                    seen.withLock { _ = $0.insert(new) }
+                }
             }
         }
+        #expect(try vault.value(for: counter) == 200)
+        #expect(seen.withLock { $0 } == Set(1...200))
+    }
+
+    @Test("A change that throws, or of a value that is absent or of another type, changes nothing")
+    func failedUpdate() throws {
+        struct Stopped: Error {}
+        #expect(reason(updating: .github) { $0.token = "" } == .notFound)
+        #expect(try vault.allKeys().isEmpty)
+        try vault.set(credentials, for: .github)
+        #expect(throws: Stopped.self) {
+            try vault.update(.github) { credentials in
+                credentials.token = "changed"
+                throw Stopped()
+            }
+        }
+        #expect(try vault.value(for: .github) == credentials)
+        try vault.setString("not JSON", forKey: "github")
+        #expect(reason(updating: .github) { $0.token = "" } == .notDecodable(codingPath: []))
+        #expect(try vault.string(forKey: "github") == "not JSON")
+        try vault.set("text", for: .text)
+        #expect(reason(updating: .text) { $0 = "" } == .emptyValue)
+        #expect(try vault.value(for: .text) == "text")
+        #expect(reason(updating: ValetKey<String>("")) { $0 = "a" } == .emptyKey)
+        // The item of another accessibility can be neither read nor replaced.
+        try explicitValet("Druidia", .afterFirstUnlock).set("theirs", for: .text)
+        let other = Valet.valet(withExplicitlySet: "Druidia", accessibility: .whenUnlocked)
+        #expect(throws: KeychainError.couldNotAccessKeychain) {
+            try other.modifyObject(forKey: "text", withPrompt: "") { $0 = Data("a".utf8) }
+        }
+        #expect(try explicitValet("Druidia", .afterFirstUnlock).value(for: .text) == "theirs")
+    }
+
+    private func reason<Value>(updating key: ValetKey<Value>, _ change: (inout Value) -> Void) -> ValetFailure.Reason? {
+        do { try vault.update(key, change) } catch { return (error as? ValetFailure)?.reason }
+        return nil
+    }
+
+    @Test("Bytes are added, changed, left, and removed by one call")
+    func modify() throws {
+        try vault.modifyObject(forKey: "key", withPrompt: "") { $0 = Data("a".utf8) }
+        let date = try RawItems.only()[kSecAttrModificationDate as String] as? Date
+        try vault.modifyObject(forKey: "key", withPrompt: "") { #expect($0 == Data("a".utf8)) }
+        #expect(try RawItems.only()[kSecAttrModificationDate as String] as? Date == date)
+        try vault.modifyObject(forKey: "key", withPrompt: "") { $0?.append(0) }
+        #expect(try vault.object(forKey: "key") == Data("a\0".utf8))
+        // As if another program stored a value between reading and writing.
+        var runs = 0
+        try vault.modifyObject(forKey: "key", withPrompt: "") { object in
+            runs += 1
+            if runs == 1 { #expect(RawItems.setValue(Data("b".utf8), account: "key", service: service(of: vault)) == errSecSuccess) }
+            object?.append(1)
+        }
+        #expect(runs == 2)
+        #expect(try vault.object(forKey: "key") == Data("b\u{1}".utf8))
+        try vault.modifyObject(forKey: "key", withPrompt: "") { $0 = nil }
+        #expect(try RawItems.all().isEmpty)
+    }
+
+    private func service(of valet: Valet) -> String { valet.itemQuery[kSecAttrService as String] as? String ?? "" }
+
+    @Test("A change in a valet with access control prompts once")
+    func updateWithPrompt() throws {
+        let keychain = try keychainWithPasscode()
+        let enclave = try enclaveValet()
+        try enclave.set(credentials, for: .github)
+        keychain.person.answers(.cancel, .correctPasscode)
+        #expect(throws: ValetFailure.self) { try enclave.update(.github, withPrompt: "renew") { $0.token = "2" } }
+        #expect(try enclave.update(.github, withPrompt: "renew") { $0.token = "2" }.token == "2")
+        #expect(keychain.person.questions.compactMap(\.reason) == ["renew", "renew"])
+        keychain.person.answers(.correctPasscode)
+        #expect(try enclave.value(for: .github).token == "2")
+        let single = try singlePromptValet("updating")
+        try single.set(1, for: ValetKey<Int>("counter"))
+        keychain.person.answers(.correctPasscode)
+        for _ in 0..<3 { try single.update(ValetKey<Int>("counter")) { $0 += 1 } }
+        #expect(try single.value(for: ValetKey<Int>("counter")) == 4)
+        #expect(keychain.person.questions.count == 4)
+    }
+
+    @Test("Another coder encodes the value of its key")
+    func coder() throws {
         let key = ValetKey<Credentials>("list", coder: PropertyListCoder())
         try vault.set(credentials, for: key)
         #expect(try vault.value(for: key) == credentials)

@@ -21,6 +21,22 @@ struct KeychainNamespace: Hashable, Sendable {
         accessControl = protection.enclaveAccessControl
     }
 
+    private init(service: ExactString, accessGroup: ExactString?, accessibilityAttribute: String) {
+        self.service = service
+        self.accessGroup = accessGroup
+        self.accessibilityAttribute = accessibilityAttribute
+        isSynchronizable = false
+        accessControl = nil
+    }
+
+    /// The namespace that notes which task renews a value of this one.
+    ///
+    /// The same programs can use it in the same lock states. Its items are read without a prompt and stay on the device.
+    var renewals: KeychainNamespace {
+        KeychainNamespace(
+            service: ExactString("VAL_Renewals_" + service.value), accessGroup: accessGroup, accessibilityAttribute: accessibilityAttribute)
+    }
+
     /// Finds every item of the namespace.
     ///
     /// The query contains the accessibility because explicitly named valets can share a service and must not find each other's items.

@@ -124,6 +124,51 @@ struct NamespaceKeychain: Sendable {
         }
     }
 
+    /// Passes the value under a key, or nil, to `change`, and stores, replaces, or removes it accordingly.
+    ///
+    /// `change` runs again if another thread or process has changed the value meanwhile.
+    func modifyObject(
+        forKey key: String, _ promptOptions: PromptOptions, _ change: (inout Data?) -> Void
+    ) throws(KeychainError) {
+        guard !key.isEmpty else { throw .emptyKey }
+        for _ in 0..<Self.roundLimit {
+            let item = try storedItem(forKey: key, promptOptions)
+            var object = item?.value
+            change(&object)
+            guard object != item?.value else { return }
+            if let object, object.isEmpty { throw .emptyValue }
+            let status =
+                switch (item, object) {
+                case (let item?, let object?): item.replaceValueIfUnchanged(with: object)
+                case (let item?, nil): item.deleteIfUnchanged()
+                case (nil, let object?): SecItemClient.add(try newItem(forKey: key, value: object))
+                case (nil, nil): errSecSuccess
+                }
+            switch status {
+            case errSecSuccess: return
+            case errSecItemNotFound: break
+            case errSecDuplicateItem: try requireOwnItem(forKey: key)
+            default: throw KeychainError(statusOfWriting: status)
+            }
+        }
+        throw .couldNotAccessKeychain
+    }
+
+    /// Reads the item of a key; nil if there is none.
+    private func storedItem(forKey key: String, _ promptOptions: PromptOptions) throws(KeychainError) -> StoredItem? {
+        var query = value.forAccount(key, promptOptions)
+        query[kSecReturnAttributes as String] = true
+        let (status, found) = SecItemClient.copyDataAndAttributes(matching: query)
+        switch status {
+        case errSecSuccess: break
+        case errSecItemNotFound: return nil
+        default: throw KeychainError(status: status)
+        }
+        guard let found else { throw .couldNotAccessKeychain }
+        let accessOptions = items.keychainSelector.merging(promptOptions.entries) { _, new in new }
+        return StoredItem(attributes: found.attributes, value: found.data, accessOptions: accessOptions)
+    }
+
     /// Throws if the item that a new one would duplicate belongs to an explicitly named valet of another accessibility.
     ///
     /// Such an item has the same primary key, but this valet does not find it. If there is no item, or if it belongs to this valet, another

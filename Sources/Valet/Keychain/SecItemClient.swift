@@ -16,10 +16,22 @@ enum SecItemClient {
     /// Success with nil: the item has no value.
     static func copyData(matching query: [String: Any]) -> (OSStatus, Data?) {
         let (status, result) = copy(matching: query)
-        guard let value = result as? NSData else { return (status, nil) }
+        return (status, result.flatMap(data))
+    }
+
+    /// Returns the value, if there is one, and the attributes of the item that `query`, which requests both, matches.
+    static func copyDataAndAttributes(matching query: [String: Any]) -> (OSStatus, (data: Data?, attributes: [String: Any])?) {
+        let (status, result) = copy(matching: query)
+        guard var attributes = result as? [String: Any] else { return (status, nil) }
+        return (status, (attributes.removeValue(forKey: kSecValueData as String).flatMap(data), attributes))
+    }
+
+    /// Returns the bytes of a result; nil if it is no data.
+    private static func data(_ result: Any) -> Data? {
+        guard let value = result as? NSData else { return nil }
         // `as? Data` is slow on Linux, where Foundation casts byte by byte: 50 ms for a mebibyte. The bytes are valid during the
         // lifetime of `value`.
-        return (status, withExtendedLifetime(value) { unsafe Data(bytes: value.bytes, count: value.length) })
+        return withExtendedLifetime(value) { unsafe Data(bytes: value.bytes, count: value.length) }
     }
 
     /// Returns the attributes of the item that `query`, which requests attributes, matches.

@@ -51,11 +51,21 @@ struct StoredItem {
     ///
     /// - Returns: True if the item no longer exists, even if another program removed it.
     func removeIfUnchanged() -> Bool {
-        switch SecItemClient.delete(unchangedItemQuery) {
+        switch deleteIfUnchanged() {
         case errSecSuccess: true
         case errSecItemNotFound: SecItemClient.status(ofSearch: primaryKeyQuery) == errSecItemNotFound
         default: false
         }
+    }
+
+    /// Deletes the item; returns `errSecItemNotFound` if it was changed or removed since it was read.
+    func deleteIfUnchanged() -> OSStatus {
+        SecItemClient.delete(unchangedItemQuery)
+    }
+
+    /// Replaces the value of the item; returns `errSecItemNotFound` if the item was changed or removed since it was read.
+    func replaceValueIfUnchanged(with value: Data) -> OSStatus {
+        SecItemClient.update(unchangedItemQuery, to: [kSecValueData as String: value])
     }
 
     /// Changes the accessibility of the item unless the item was changed since it was read.

@@ -4,19 +4,20 @@ public import Foundation
 extension Valet {
     /// Copies existing keychain items into this valet, all of them or none.
     ///
-    /// All items are read and checked before any is written. If a write or a removal fails, the previous steps are rolled back. An item
-    /// that another program added or changed in the meantime is never removed.
+    /// All items are read and checked before any is written. All changes are one transaction; on Apple platforms, which have none, the
+    /// previous steps are undone if a write or a removal fails. An item that another program added or changed in the meantime is never removed.
     ///
     /// If an item cannot be read, nothing is migrated. On Apple platforms a search leaves out unreadable items, so there the migration
     /// leaves them where they are.
     ///
     /// - Parameters:
     ///   - query: The items to migrate: `kSecClass`, which must be `kSecClassGenericPassword`, and any other attributes. The query must not
-    ///     request data or references, set a limit of one, or contain an access control.
+    ///     request data or references, set a limit of one, or contain an access control. For items with access control the user is
+    ///     prompted once, with the query's `LAContext` if it contains one.
     ///   - removeOnCompletion: Whether to remove the original items.
     /// - Throws: A ``MigrationError`` or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches,
     ///   ``KeychainError/couldNotAccessKeychain`` if an item cannot be read, for example because it is damaged. All changes are then
-    ///   rolled back, but a restored item has new dates.
+    ///   rolled back; on Apple platforms a restored item has new dates.
     public func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws {
         try migration(from: MigrationQuery(query)).run(removingOriginals: removeOnCompletion)
     }
@@ -133,7 +134,7 @@ extension MigratableKeyValuePair: Sendable where Key: Sendable {}
 /// The reason why no values were migrated.
 ///
 /// All changes were rolled back.
-public enum MigrationError: Int, Error, CaseIterable, CustomStringConvertible, Sendable {
+public enum MigrationError: Int, LocalizedError, CaseIterable, CustomStringConvertible, Sendable {
     /// The query is empty, does not find generic passwords, or sets options that a migration sets itself.
     case invalidQuery
     /// The key of an item is not text, or is empty.
@@ -156,6 +157,18 @@ public enum MigrationError: Int, Error, CaseIterable, CustomStringConvertible, S
         case .duplicateKeyToMigrate: "MigrationError.duplicateKeyToMigrate"
         case .keyToMigrateAlreadyExistsInValet: "MigrationError.keyToMigrateAlreadyExistsInValet"
         case .removalFailed: "MigrationError.removalFailed"
+        }
+    }
+
+    /// One sentence about the problem, in English.
+    public var errorDescription: String? {
+        switch self {
+        case .invalidQuery: "The query of the migration is not valid."
+        case .keyToMigrateInvalid: "The key of an item to migrate is empty or not text."
+        case .dataToMigrateInvalid: "The value of an item to migrate is empty."
+        case .duplicateKeyToMigrate: "Two items to migrate have the same key."
+        case .keyToMigrateAlreadyExistsInValet: "The destination already has a value for a key."
+        case .removalFailed: "An original item could not be removed, or was changed during the migration."
         }
     }
 }

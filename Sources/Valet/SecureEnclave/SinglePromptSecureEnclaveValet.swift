@@ -113,6 +113,29 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
         }
     }
 
+    /// Reads the bytes stored under a key, and stores what a closure makes of them, atomically across threads and processes.
+    ///
+    /// Prompts the user if the valet has not been unlocked yet.
+    ///
+    /// - Parameters:
+    ///   - key: The key. It must not be empty.
+    ///   - userPrompt: The reason that a prompt shows. If it is empty, the keychain chooses the text.
+    ///   - change: A closure that receives the value, nil if there is none, and can change it; nil removes it. It runs again if another
+    ///     thread or process has changed the value meanwhile, so only its last run counts, and it must not have other effects.
+    /// - Throws: The errors of ``object(forKey:withPrompt:)`` except ``KeychainError/itemNotFound``, and of ``setObject(_:forKey:)``.
+    public func modifyObject(forKey key: String, withPrompt userPrompt: String, _ change: (inout Data?) -> Void) throws(KeychainError) {
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in
+            try keychain.values.modifyObject(forKey: key, promptOptions, change)
+        }
+    }
+
+    /// The store in which the asynchronous form notes which task renews a value.
+    public var renewalStore: any SecretStore {
+        Valet(
+            name: .identifier(identifier), kind: .local, accessibility: .whenPasscodeSetThisDeviceOnly,
+            namespace: keychain.values.namespace.renewals)
+    }
+
     /// Returns whether there is a value under a key, without prompting the user.
     ///
     /// - Parameter key: The key. It must not be empty.
@@ -224,17 +247,18 @@ extension SinglePromptSecureEnclaveValet {
 extension SinglePromptSecureEnclaveValet {
     /// Copies existing keychain items into this valet, all of them or none.
     ///
-    /// See ``Valet/migrateObjects(matching:removeOnCompletion:)``. Writing does not prompt the user. A rollback prompts once, because
-    /// only an authenticated read shows whether another program has stored a newer value.
+    /// See ``Valet/migrateObjects(matching:removeOnCompletion:)``. Writing does not prompt the user. Where
+    /// the keychain has no transactions, as on Apple platforms, a rollback prompts once, because only an authenticated read shows whether
+    /// another program has stored a newer value.
     ///
     /// - Parameters:
     ///   - query: The items to migrate: `kSecClass`, which must be `kSecClassGenericPassword`, and any other attributes. The query must not
-    ///     request data or references, set a limit of one, or contain an access control. If it contains an `LAContext`, the user is
-    ///     prompted once for items with access control; otherwise once per item.
+    ///     request data or references, set a limit of one, or contain an access control. For items with access control the user is
+    ///     prompted once, with the query's `LAContext` if it contains one.
     ///   - removeOnCompletion: Whether to remove the original items.
     /// - Throws: A ``MigrationError`` or a ``KeychainError``: ``KeychainError/itemNotFound`` if nothing matches,
     ///   ``KeychainError/couldNotAccessKeychain`` if an item cannot be read, for example because it is damaged. All changes are then
-    ///   rolled back, but a restored item has new dates.
+    ///   rolled back; on Apple platforms a restored item has new dates.
     public func migrateObjects(matching query: [String: AnyHashable], removeOnCompletion: Bool) throws {
         try keychain.migration(from: MigrationQuery(query)).run(removingOriginals: removeOnCompletion)
     }
