@@ -18,6 +18,20 @@ package protocol Keychain: Sendable {
     func delete(_ request: DeleteRequest) throws(KeychainFailure)
 }
 
+/// A keychain that reports changes.
+package protocol ObservableKeychain: Keychain {
+    /// Calls `onChange` soon after any process has changed or locked the keychain, until the observation is canceled.
+    ///
+    /// The call is on another thread, says nothing about the change, and may stand for several. Also called if the keychain is created,
+    /// replaced, or restored, and sometimes without a change.
+    func observeChanges(_ onChange: @escaping @Sendable () -> Void) throws(KeychainFailure) -> any ChangeObservation
+}
+
+/// An observation of a keychain; it ends when it is canceled, or with the last reference to it.
+package protocol ChangeObservation: AnyObject, Sendable {
+    func cancel()
+}
+
 /// The keychain that calls use: the one bound to the task, or else the process's own.
 package enum CurrentKeychain {
     @TaskLocal package static var bound: (any Keychain)?

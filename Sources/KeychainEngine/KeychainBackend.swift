@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
+internal import KeychainStore
 
 /// The place where a keychain is stored, and the settings that belong to it.
 ///
@@ -33,11 +34,39 @@ package protocol KeychainBackend: Sendable {
     /// Returns whether they were removed from the kernel's keyring.
     func lockWithoutOpening(_ extent: LockExtent) -> Bool
 
+    /// Calls `onEvent` when the content may have changed, until the result is released.
+    ///
+    /// `onEvent` returns whether it has found a change; if not, it may be called again, because the change may still be on its way to the disk.
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch
+
+    /// Returns the version of the content of an open keychain.
+    func contentVersion(of keychain: OpenKeychain) throws(KeychainFailure) -> ContentVersion
+
     /// Returns `failure` with the location of the store, if the failure does not say what it is about.
     func addingContext(to failure: KeychainFailure) -> KeychainFailure
 }
 
+/// What a watch of a keychain's content has noticed.
+package enum ContentEvent: Sendable {
+    case written
+    /// There may be another store, or none.
+    case replaced
+}
+
+/// A watch of a keychain's content; it ends when it is canceled, or with the last reference to it.
+package protocol ContentWatch: AnyObject, Sendable {
+    func cancel()
+}
+
 extension KeychainBackend {
+    package func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch {
+        throw KeychainFailure(.unimplemented, "the changes of this keychain cannot be observed")
+    }
+
+    package func contentVersion(of keychain: OpenKeychain) throws(KeychainFailure) -> ContentVersion {
+        try keychain.fileStore().contentVersion()
+    }
+
     package func close(_ keychain: OpenKeychain) {}
     package func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {}
     package func lockWithoutOpening(_ extent: LockExtent) -> Bool { false }

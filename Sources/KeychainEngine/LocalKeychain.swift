@@ -12,6 +12,7 @@ package final class LocalKeychain: TransactionalKeychain {
     let promptSettings: PromptSettings
     let prompts = PromptQueue<PromptKey>()
     private let opened = LockedValue<OpenKeychain?>(nil)
+    let changes = ChangeNotifier()
 
     package init(backend: any KeychainBackend) {
         self.backend = backend

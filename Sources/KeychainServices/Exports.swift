@@ -17,6 +17,9 @@ package var isForkedChild: Bool { false }
 /// Returns `.unsupported`: Apple's keychain has no transactions.
 package func withTransaction(_ body: () -> Bool) -> TransactionOutcome { .unsupported }
 
+/// Returns nil: Apple's keychain does not report changes.
+package func keychainChanges() -> AsyncStream<Void>? { nil }
+
 extension CallFailure {
     /// Creates the failure of a call with this status; nil for success.
     package init?(status: OSStatus) {
@@ -132,6 +135,16 @@ package func withTransaction(_ body: () -> Bool) -> TransactionOutcome {
     guard let outcome = performTransaction(body) else { return .unsupported }
     guard outcome.status == errSecSuccess else { return .failed(outcome.status) }
     return outcome.isCommitted ? .committed : .rolledBack
+}
+
+/// Returns a stream with an element soon after any process has changed the keychain, from now on.
+///
+/// Several changes before the next iteration are one element. The stream has no elements if the keychain cannot be observed.
+package func keychainChanges() -> AsyncStream<Void>? {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    guard let observation = observeKeychainChanges({ continuation.yield() }) else { return stream }
+    continuation.onTermination = { _ in observation.cancel() }
+    return stream
 }
 
 /// The failure of the last call of Keychain Services in this task.

@@ -56,6 +56,12 @@ struct InMemoryBackend: KeychainBackend {
 
     func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) { try storage.passcodes.record(passcode) }
 
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) -> any ContentWatch {
+        storage.store.observe { _ = onEvent(.written) }
+    }
+
+    func contentVersion(of keychain: OpenKeychain) -> ContentVersion { storage.store.contentVersion() }
+
     /// There always is a keychain: `creating` has no effect.
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         let stored = try storage.store.read { reading throws(KeychainFailure) in try reading.keybag() }

@@ -2,6 +2,7 @@
 #if !canImport(Darwin)
 internal import Foundation
 package import KeychainCore
+internal import KeychainEngine
 internal import Synchronization
 
 /// A store in memory with the rules of the store in a file.
@@ -13,6 +14,8 @@ package final class InMemoryItemStore: ItemStore {
         var rows: [SealedRow] = []
         var quarantine: [QuarantinedRow] = []
         var lastNumber: Int64 = 0
+        /// New for each write.
+        var change = Identifier128.random()
     }
 
     private let contents: Mutex<Contents>
@@ -20,6 +23,7 @@ package final class InMemoryItemStore: ItemStore {
     ///
     /// Readers see the state before or after a write.
     private let writerLock = NSLock()
+    private let observers = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
 
     package init(keybag: StoredKeybag) {
         contents = Mutex(Contents(keybag: keybag))
@@ -34,20 +38,57 @@ package final class InMemoryItemStore: ItemStore {
     package func write<Result>(
         ifKeybagGeneration generation: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
-        writerLock.lock()
-        defer { writerLock.unlock() }
-        let transaction = InMemoryTransaction(contents.withLock { $0 })
-        guard transaction.contents.keybag.generation == generation else { return .keybagChanged }
-        let result = try body(transaction)
-        let written = transaction.contents
-        contents.withLock { $0 = written }
+        let transaction: InMemoryTransaction
+        let result: Result
+        do {
+            writerLock.lock()
+            defer { writerLock.unlock() }
+            transaction = InMemoryTransaction(contents.withLock { $0 })
+            guard transaction.contents.keybag.generation == generation else { return .keybagChanged }
+            result = try body(transaction)
+            guard transaction.hasChanged else { return .written(result) }
+            var written = transaction.contents
+            written.change = .random()
+            contents.withLock { $0 = written }
+        }
+        notifyObservers()
         return .written(result)
     }
 
     package func advanceLockEpoch(_ extent: LockExtent) {
-        writerLock.lock()
-        defer { writerLock.unlock() }
-        contents.withLock { $0.lockEpoch = $0.lockEpoch.advanced(by: extent) }
+        writerLock.withLock { contents.withLock { $0.lockEpoch = $0.lockEpoch.advanced(by: extent) } }
+        notifyObservers()
+    }
+
+    // MARK: Changes
+
+    func contentVersion() -> ContentVersion {
+        contents.withLock { ContentVersion(change: $0.change, lockEpoch: $0.lockEpoch) }
+    }
+
+    /// Calls `onChange` after each write, on the thread of the writer, until the result is canceled.
+    func observe(_ onChange: @escaping @Sendable () -> Void) -> any ContentWatch {
+        let watch = Watch(store: self)
+        observers.withLock { $0[ObjectIdentifier(watch)] = onChange }
+        return watch
+    }
+
+    private func notifyObservers() {
+        for onChange in observers.withLock({ Array($0.values) }) { onChange() }
+    }
+
+    private final class Watch: ContentWatch {
+        private let store: InMemoryItemStore
+
+        init(store: InMemoryItemStore) {
+            self.store = store
+        }
+
+        deinit { cancel() }
+
+        func cancel() {
+            _ = store.observers.withLock { $0.removeValue(forKey: ObjectIdentifier(self)) }
+        }
     }
 }
 
@@ -55,7 +96,10 @@ package final class InMemoryItemStore: ItemStore {
 ///
 /// A write stores it if its body does not throw.
 final class InMemoryTransaction: ItemWriting {
-    var contents: InMemoryItemStore.Contents
+    var contents: InMemoryItemStore.Contents {
+        didSet { hasChanged = true }
+    }
+    private(set) var hasChanged = false
 
     init(_ contents: InMemoryItemStore.Contents) {
         self.contents = contents

@@ -81,6 +81,24 @@ struct ReadmeExamples {
         #expect(session.token == "10" && !session.isExpired)
     }
 
+    @Test("Changes", .inMemoryKeychain)
+    func changes() async throws {
+        let vault = Valet.valet(with: "ghx", accessibility: .afterFirstUnlock)
+        let listener = Task {
+            var values: [String?] = []
+            func reload() {
+                values.append(try? vault.string(forKey: "database"))
+                if values.count > 1 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+            }
+            let changes = vault.changes
+            reload()
+            try vault.setString("swordfish", forKey: "database")
+            for await _ in changes { reload() }
+            return values
+        }
+        #expect(try await listener.value == [nil, "swordfish"])
+    }
+
     @Test("Five lines store and read a secret", .inMemoryKeychain)
     func fiveLines() throws {
         let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)

@@ -41,6 +41,7 @@ enum ChildCommand {
         "stay-unlocked": stayUnlocked,
         "store-expired-token": storeExpiredToken,
         "refresh-token": refreshToken,
+        "listen": listen,
     ]
 }
 

@@ -51,6 +51,18 @@ extension ChildCommand {
         end.wait()
     }
 
+    /// Prints a line for each change, until it is killed.
+    static func listen(_ arguments: [String]) throws {
+        let changes = try testValet().changes
+        say("listening")
+        let end = DispatchSemaphore(value: 0)
+        Task {
+            for await _ in changes { say("changed \(Date().timeIntervalSince1970)") }
+            end.signal()
+        }
+        end.wait()
+    }
+
     private static func renew(by name: String, _ log: String) async throws -> RenewedToken {
         if log == "hang" {
             say("renewing")

@@ -42,6 +42,13 @@ package func withTemporaryDirectory<Result>(inMemory: Bool = false, _ body: (Str
     return try withExtendedLifetime(directory) { try body(directory.path) }
 }
 
+/// Runs `body` with the path of a new directory, which is removed afterwards.
+package func withTemporaryDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    return try await body(directory.path)
+}
+
 /// The names, types, modes, owners, and contents of all files below a directory, for comparison.
 ///
 /// Creating one opens and closes each file, which drops this process's locks on it. So no keychain may be open there.

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// Identifies the content of a keychain: two different contents have different versions.
+package struct ContentVersion: Hashable, Sendable {
+    private let change: Identifier128
+    private let lockEpoch: LockEpoch
+
+    /// - Parameters:
+    ///   - change: Random, new for each committed change.
+    ///   - lockEpoch: Advances with each lock.
+    package init(change: Identifier128, lockEpoch: LockEpoch) {
+        self.change = change
+        self.lockEpoch = lockEpoch
+    }
+}
+
 /// The state of a store after a committed transaction: how often it was changed, and which rows and which keybag it contains.
 ///
 /// It is stored in the transaction itself, sealed by a `StateCipher`. A store whose content does not match its state was altered by another

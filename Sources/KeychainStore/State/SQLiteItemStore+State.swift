@@ -4,6 +4,14 @@ internal import KeychainSystem
 
 /// Detecting changes by other programs.
 extension SQLiteItemStore {
+    /// Returns the version of the content; the store must be protected (`protect`).
+    package func contentVersion() throws(KeychainFailure) -> ContentVersion {
+        try withReader { session throws(KeychainFailure) in
+            guard let stateGuard else { throw KeychainFailure(.internal, "the state of the store is not known", subject: .store) }
+            return ContentVersion(change: try session.storedState(stateGuard.cipher).id, lockEpoch: try session.lockEpoch())
+        }
+    }
+
     /// How much of a store is compared with its state when it is opened.
     package enum StateCheck: Sendable {
         /// The rows, the keybag, and the anchors.

@@ -4,7 +4,7 @@
 // The names are Apple's.
 
 public import Foundation
-internal import KeychainCore
+package import KeychainCore
 internal import KeychainEngine
 internal import Logging
 
@@ -215,6 +215,20 @@ package func performTransaction(_ body: () -> Bool) -> (isCommitted: Bool, statu
     } catch {
         return (false, SecItemCall.run { () throws(KeychainFailure) in throw error })
     }
+}
+
+/// Calls `onChange` soon after any process has changed the keychain in use, until the observation is canceled.
+///
+/// See `ObservableKeychain`. Returns nil, and logs the reason, if the keychain cannot be observed.
+package func observeKeychainChanges(_ onChange: @escaping @Sendable () -> Void) -> (any ChangeObservation)? {
+    var observation: (any ChangeObservation)?
+    _ = SecItemCall.run { () throws(KeychainFailure) in
+        guard let keychain = try DefaultKeychain.current() as? any ObservableKeychain else {
+            throw KeychainFailure(.unimplemented, "the changes of this keychain cannot be observed")
+        }
+        observation = try keychain.observeChanges(onChange)
+    }
+    return observation
 }
 
 /// Whether this process was forked, without exec, from one that uses the keychain.

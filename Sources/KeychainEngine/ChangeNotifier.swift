@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import KeychainStore
+internal import KeychainSystem
+internal import Synchronization
+
+/// Tells the observers in this process when the content of a keychain has changed.
+///
+/// Nothing is watched while there is no observer. One watch serves all of them.
+final class ChangeNotifier: Sendable {
+    /// What was found when the keychain was last looked at.
+    private enum Content: Equatable {
+        case version(ContentVersion)
+        case noKeychain
+        /// It is damaged, refused, or cannot be reached. A reader finds out why.
+        case unreadable
+    }
+
+    private struct State {
+        var observers: [UInt64: @Sendable () -> Void] = [:]
+        var lastIdentifier: UInt64 = 0
+        var watch: (any ContentWatch)?
+        var known = Content.unreadable
+    }
+
+    private let state = Mutex(State())
+
+    /// Adds an observer, and begins to watch with the first one.
+    ///
+    /// A change after this returns is reported.
+    func observe(
+        _ keychain: LocalKeychain, _ onChange: @escaping @Sendable () -> Void
+    ) throws(KeychainFailure) -> any ChangeObservation {
+        let identifier = try state.withLock { state throws(KeychainFailure) in
+            if state.watch == nil {
+                state.watch = try keychain.backend.watchContent { [weak self, weak keychain] event in
+                    guard let self, let keychain else { return true }
+                    return notice(event, in: keychain)
+                }
+                // After the watch has begun, so that no change is between the two.
+                state.known = Self.content(of: keychain)
+            }
+            state.lastIdentifier += 1
+            state.observers[state.lastIdentifier] = onChange
+            return state.lastIdentifier
+        }
+        return Observation { [weak self] in self?.remove(identifier) }
+    }
+
+    private func remove(_ identifier: UInt64) {
+        let unused = state.withLock { state -> (any ContentWatch)? in
+            state.observers[identifier] = nil
+            guard state.observers.isEmpty else { return nil }
+            defer { state.watch = nil }
+            return state.watch
+        }
+        unused?.cancel()
+    }
+
+    /// Calls the observers if the content has changed; returns whether it has.
+    private func notice(_ event: ContentEvent, in keychain: LocalKeychain) -> Bool {
+        // An open connection may lead to the file that was replaced.
+        if event == .replaced { keychain.closeCurrent() }
+        let content = Self.content(of: keychain)
+        let observers = state.withLock { state in
+            defer { state.known = content }
+            return event == .replaced || content != state.known ? Array(state.observers.values) : nil
+        }
+        guard let observers else { return false }
+        for onChange in observers { onChange() }
+        return true
+    }
+
+    private static func content(of keychain: LocalKeychain) -> Content {
+        do throws(KeychainFailure) {
+            return .version(
+                try keychain.perform(creating: false) { opened throws(KeychainFailure) in
+                    try keychain.backend.contentVersion(of: opened)
+                })
+        } catch {
+            return error.status == .itemNotFound ? .noKeychain : .unreadable
+        }
+    }
+
+    private final class Observation: ChangeObservation {
+        private let end: @Sendable () -> Void
+
+        init(_ end: @escaping @Sendable () -> Void) {
+            self.end = end
+        }
+
+        deinit { end() }
+
+        func cancel() { end() }
+    }
+}
+
+extension LocalKeychain: ObservableKeychain {
+    package func observeChanges(_ onChange: @escaping @Sendable () -> Void) throws(KeychainFailure) -> any ChangeObservation {
+        try ForkDetection.requireNotForked()
+        return try changes.observe(self, onChange)
+    }
+}
+
+extension FileKeychainBackend {
+    /// Watches the file and its -wal file, and the anchors, which are written after a change has taken effect.
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch {
+        let path = configuration.storePath
+        let directory = FileSystem.parent(of: path)
+        let name = String(path.dropFirst(directory == "/" ? 1 : directory.count + 1))
+        do throws(Errno) {
+            return try FileWatch(
+                [
+                    FileWatch.Target(directory: directory, mainFile: name) { $0 == name || $0 == name + "-wal" },
+                    FileWatch.Target(directory: configuration.keyDirectory) { $0.hasSuffix(".anchor") },
+                ]
+            ) { event in onEvent(event == .replaced ? .replaced : .written) }
+        } catch {
+            throw KeychainFailure(
+                .notAvailable, "the changes of the keychain cannot be observed: \(error)", cause: .system(errno: error.rawValue))
+        }
+    }
+}
+
+extension FileWatch: ContentWatch {}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import Glibc
+internal import Synchronization
+
+/// Reports changes of files, also of files whose directory does not exist yet or is replaced.
+///
+/// A thread waits in the kernel (inotify(7)) until something changes, and does not run before. It watches directories, because a file that is
+/// replaced is another file, and the nearest existing ancestor of a directory that is missing. If the kernel offers no more inotify instances,
+/// it looks twice a second instead. Changes that another machine makes in a network file system are not reported.
+package final class FileWatch: Sendable {
+    /// Files in one directory.
+    package struct Target: Sendable {
+        /// The absolute path of the directory.
+        let directory: String
+        /// The file of which a new or a missing version is another content.
+        let mainFile: String?
+        /// Whether a change of the content of a file in the directory is reported.
+        let isWatched: @Sendable (_ name: String) -> Bool
+
+        package init(directory: String, mainFile: String? = nil, isWatched: @escaping @Sendable (_ name: String) -> Bool) {
+            self.directory = directory
+            self.mainFile = mainFile
+            self.isWatched = isWatched
+        }
+    }
+
+    package enum Event: Comparable, Sendable {
+        /// A file was written, or one that is not a main file was created or removed.
+        case written
+        /// A main file or its directory was created, replaced, or removed.
+        case replaced
+    }
+
+    private let watcher: Watcher
+
+    /// Begins to watch.
+    ///
+    /// `onEvent` is called on the thread of the watch, once for several changes at the same moment. A program may flush a file after it has
+    /// written it, and its change has no effect before: if `onEvent` returns false, because it has seen no effect, it is called again after
+    /// growing pauses for about two seconds. Throws `.noMemory` if the system has no thread to offer.
+    package init(_ targets: [Target], onEvent: @escaping @Sendable (Event) -> Bool) throws(Errno) {
+        watcher = Watcher(targets, onEvent)
+        // Watched when this returns: a change from now on is reported.
+        watcher.watchAll()
+        guard BackgroundThread.start({ [watcher] in watcher.run() }) else {
+            watcher.cancel()
+            watcher.end()
+            throw .noMemory
+        }
+    }
+
+    deinit { cancel() }
+
+    /// Ends the watch.
+    ///
+    /// An event may be reported while this is called, and none afterwards.
+    package func cancel() { watcher.cancel() }
+}
+
+private final class Watcher: Sendable {
+    /// A watch of the kernel for one target.
+    private struct Watch {
+        let target: Int
+        /// The next part of the path to the directory of the target, if the watched directory is only an ancestor of it.
+        let missing: String?
+    }
+
+    private struct State {
+        /// Nil: no instance is available, or the watch has ended.
+        var descriptor: FileDescriptor?
+        var watches: [Int32: [Watch]] = [:]
+        var isCanceled = false
+    }
+
+    private let targets: [FileWatch.Target]
+    private let onEvent: @Sendable (FileWatch.Event) -> Bool
+    private let state: Mutex<State>
+
+    init(_ targets: [FileWatch.Target], _ onEvent: @escaping @Sendable (FileWatch.Event) -> Bool) {
+        self.targets = targets
+        self.onEvent = onEvent
+        let number = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        state = Mutex(State(descriptor: number < 0 ? nil : FileDescriptor(rawValue: number)))
+    }
+
+    func watchAll() {
+        state.withLock { state in for target in targets.indices { watch(target, &state) } }
+    }
+
+    /// Watches the directory of a target, or its nearest ancestor that exists.
+    private func watch(_ target: Int, _ state: inout State) {
+        guard let descriptor = state.descriptor else { return }
+        for (number, watches) in state.watches where watches.contains(where: { $0.target == target }) {
+            let others = watches.filter { $0.target != target }
+            state.watches[number] = others.isEmpty ? nil : others
+            if others.isEmpty { inotify_rm_watch(descriptor.rawValue, number) }
+        }
+        let mask = IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+        var path = targets[target].directory
+        var missing: String?
+        var isAbsent = false
+        while true {
+            let number = unsafe inotify_add_watch(descriptor.rawValue, path, UInt32(mask))
+            guard number < 0 else {
+                // It may have been made before its parent was watched. One that is there and cannot be watched is waited for as a missing one.
+                if let name = missing, isAbsent, (try? FileStatus(of: path + "/" + name, followsLinks: true)) != nil {
+                    if state.watches[number] == nil { inotify_rm_watch(descriptor.rawValue, number) }
+                    path = targets[target].directory
+                    missing = nil
+                    continue
+                }
+                state.watches[number, default: []].append(Watch(target: target, missing: missing))
+                return
+            }
+            isAbsent = errno == ENOENT
+            guard path != "/" else { return }
+            missing = String(path[path.index(after: path.lastIndex(of: "/") ?? path.startIndex)...])
+            path = FileSystem.parent(of: path)
+        }
+    }
+
+    /// Wakes the thread, which then ends.
+    func cancel() {
+        state.withLock { state in
+            state.isCanceled = true
+            // Removing a watch is an event.
+            guard let descriptor = state.descriptor else { return }
+            for number in state.watches.keys { inotify_rm_watch(descriptor.rawValue, number) }
+        }
+    }
+
+    func end() {
+        state.withLock { state in
+            if let descriptor = state.descriptor { close(descriptor.rawValue) }
+            state.descriptor = nil
+            state.watches = [:]
+        }
+    }
+
+    // MARK: The thread
+
+    private static let firstPauseMilliseconds: UInt64 = 2
+    private static let lastPauseMilliseconds: UInt64 = 1_024
+    private static let pollingIntervalMilliseconds: UInt64 = 500
+
+    func run() {
+        defer { end() }
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return poll() }
+        var pauseMilliseconds: UInt64?
+        while true {
+            let deadline = pauseMilliseconds.map(Deadline.after(milliseconds:)) ?? .never
+            guard let ready = try? FileDescriptor.wait(for: [descriptor], until: deadline) else { return }
+            let found = ready.isEmpty ? nil : readEvents(descriptor)
+            guard !state.withLock({ $0.isCanceled }) else { return }
+            if let found {
+                pauseMilliseconds = onEvent(found) ? nil : Self.firstPauseMilliseconds
+            } else if ready.isEmpty, let pause = pauseMilliseconds {
+                pauseMilliseconds = onEvent(.written) || pause >= Self.lastPauseMilliseconds ? nil : 2 * pause
+            }
+        }
+    }
+
+    private func poll() {
+        while !state.withLock({ $0.isCanceled }) {
+            MonotonicClock.sleep(nanoseconds: Self.pollingIntervalMilliseconds * 1_000_000)
+            if !state.withLock({ $0.isCanceled }) { _ = onEvent(.written) }
+        }
+    }
+
+    /// Reads the events that are there; returns the most important one, or nil if none concerns the targets.
+    private func readEvents(_ descriptor: FileDescriptor) -> FileWatch.Event? {
+        // One event has at most 16 bytes and a name.
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        // The buffer is used within the call only.
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor.rawValue, $0.baseAddress, $0.count) }
+        guard count > 0 else { return nil }
+        return state.withLock { state in
+            var found: FileWatch.Event?
+            var rest = buffer[..<count]
+            while let event = InotifyEvent(from: &rest) {
+                found = [found, handle(event, &state)].compactMap(\.self).max()
+            }
+            return found
+        }
+    }
+
+    private func handle(_ event: InotifyEvent, _ state: inout State) -> FileWatch.Event? {
+        // Events were lost.
+        if event.has(IN_Q_OVERFLOW) { return .replaced }
+        var found: FileWatch.Event?
+        for watch in state.watches[event.watch] ?? [] {
+            let target = targets[watch.target]
+            if event.has(IN_DELETE_SELF) || event.has(IN_MOVE_SELF) || event.has(IN_IGNORED) {
+                if event.has(IN_IGNORED) { state.watches[event.watch] = nil }
+                self.watch(watch.target, &state)
+                found = .replaced
+            } else if let missing = watch.missing {
+                guard event.name == missing, event.has(IN_CREATE) || event.has(IN_MOVED_TO) else { continue }
+                self.watch(watch.target, &state)
+                found = .replaced
+            } else if event.name == target.mainFile, !event.has(IN_MODIFY) {
+                found = .replaced
+            } else if target.isWatched(event.name) {
+                found = max(found ?? .written, .written)
+            }
+        }
+        return found
+    }
+}
+
+/// An event as the kernel writes it.
+///
+/// Source: inotify(7), `struct inotify_event`.
+private struct InotifyEvent {
+    let watch: Int32
+    private let mask: UInt32
+    let name: String
+
+    /// Takes the first event from `bytes`; nil if there is none.
+    init?(from bytes: inout ArraySlice<UInt8>) {
+        guard bytes.count >= 16 else { return nil }
+        let header = Array(bytes.prefix(16))
+        // Four words in the byte order of the machine; each lies within the header.
+        func word(_ index: Int) -> UInt32 {
+            unsafe header.withUnsafeBytes { unsafe $0.loadUnaligned(fromByteOffset: 4 * index, as: UInt32.self) }
+        }
+        watch = Int32(bitPattern: word(0))
+        mask = word(1)
+        let name = bytes.dropFirst(16).prefix(Int(word(3)))
+        self.name = String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+        bytes = bytes.dropFirst(16 + name.count)
+    }
+
+    func has(_ flag: Int32) -> Bool { mask & UInt32(truncatingIfNeeded: flag) != 0 }
+}
