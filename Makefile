@@ -14,9 +14,9 @@ demo: install-dependencies  ## build `valet` (a few minutes the first time), the
 test: install-dependencies  ## build and run the tests: about 4 minutes to build the first time, about 1 minute to run
 	@Scripts/test.sh
 
-# The TPM build has a scratch path of its own, so that neither build replaces the other.
-test-all: test  ## run `make test`, then everything at full scale with the trait TPM, Objective-C, C, and sanitizers: more than an hour
-	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM --scratch-path .build/with-TPM
+# The build with traits has a scratch path of its own, so that neither build replaces the other.
+test-all: test  ## run `make test`, then everything at full scale with all traits, Objective-C, C, and sanitizers: more than an hour
+	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration --scratch-path .build/with-traits
 	@Scripts/objective-c-tests.sh
 	@Scripts/check-c.sh
 	@Scripts/sanitize.sh all

@@ -35,17 +35,21 @@ let package = Package(
         .library(name: "KeychainServices", targets: ["KeychainServices"]),
         .library(name: "Valet", targets: ["Valet"]),
         .library(name: "Locksmith", targets: ["Locksmith"]),
+        .library(name: "ValetConfiguration", targets: ["ValetConfiguration"]),
         .library(name: "KeychainTesting", targets: ["KeychainTesting"]),
         .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
         .executable(name: "valet", targets: ["ValetCLI"]),
     ],
     traits: [
-        .trait(name: "TPM", description: "Secrets sealed by a TPM 2.0. Building needs the headers of tpm2-tss, running its libraries.")
+        .trait(name: "TPM", description: "Secrets sealed by a TPM 2.0. Building needs the headers of tpm2-tss, running its libraries."),
+        .trait(name: "Configuration", description: "ValetConfiguration: secrets of a valet as values of swift-configuration."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        // With the trait Configuration only. A package without it does not resolve this one.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
     ],
     targets: [
         // Products
@@ -58,6 +62,13 @@ let package = Package(
         ),
         .target(name: "Valet", dependencies: ["KeychainServices"]),
         .target(name: "Locksmith", dependencies: ["KeychainServices"]),
+        // Empty without the trait, because `swift build` compiles every target.
+        .target(
+            name: "ValetConfiguration",
+            dependencies: [
+                "Valet", .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+            ]
+        ),
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
@@ -146,6 +157,14 @@ let package = Package(
         ),
         .testTarget(
             name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainCore", "KeychainTesting", "KeychainTestingTraits"]
+        ),
+        .testTarget(
+            name: "ValetConfigurationTests",
+            dependencies: [
+                "ValetConfiguration", "Valet", "KeychainTesting", "KeychainTestingTraits",
+                .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+                .product(name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+            ]
         ),
         .testTarget(
             name: "LocksmithTests",

@@ -173,6 +173,13 @@ public final class Valet: Hashable, CustomStringConvertible, SecretStore {
         try keychain.keyList()
     }
 
+    /// Returns all keys with their values, read at the same moment.
+    ///
+    /// Canonically equivalent keys are separate. Throws if one of the values cannot be read.
+    package func allObjects() throws(ValetFailure) -> [(key: String, value: Data)] {
+        try ValetFailure.translating { () throws(KeychainError) in try keychain.allObjects() }
+    }
+
     /// Removes the value under a key.
     ///
     /// Does nothing if no value exists.

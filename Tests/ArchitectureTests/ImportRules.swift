@@ -18,6 +18,7 @@ private let allowedImports: [String: Set<String>] = [
     ]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
+    "ValetConfiguration": ["Valet", "Configuration", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": standardModules.union([
         "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
@@ -48,6 +49,10 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ),
     ("CSQLiteShims", ["KeychainStore", "KeychainStoreTests"], "only the store knows the layout of a page"),
     ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
+    (
+        "Configuration", ["ValetConfiguration", "ValetConfigurationTests"],
+        "a package without the trait Configuration does not resolve swift-configuration"
+    ),
     ("CValet", ["ValetC", "ValetCTests"], "Swift programs use Valet; the names of C are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
     ("CDiskRecorder", ["PowerCutWorkload"], "it replaces functions of the C library in every program that links it"),

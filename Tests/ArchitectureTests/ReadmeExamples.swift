@@ -11,26 +11,26 @@ import Locksmith
 import Testing
 import Valet
 
-private struct Credentials: Codable, Sendable {
+struct Credentials: Codable, Sendable {
     var user: String
     var token: String
 }
 
 extension ValetKey<Credentials> {
-    fileprivate static let github = ValetKey("github")
+    static let github = ValetKey("github")
 }
 
-private struct Session: Codable, Sendable {
+struct Session: Codable, Sendable {
     var token: String
     var expiration: Date
     var isExpired: Bool { expiration < Date() }
 }
 
 extension ValetKey<Session> {
-    fileprivate static let session = ValetKey("session")
+    static let session = ValetKey("session")
 }
 
-private struct Account {
+struct Account {
     let vault: Valet
 
     var credentials: Credentials {
@@ -46,10 +46,12 @@ struct ReadmeExamples {
         try vault.set(Credentials(user: "Skroob", token: "12345"), for: .github)
         let credentials = try vault.value(for: .github)
         let maybe = try vault.valueIfPresent(for: .github)
-        #expect(credentials.token == "12345" && maybe?.user == "Skroob")
-        #expect(try Account(vault: vault).credentials.user == "Skroob")
         try vault.update(.github) { $0.token = "67890" }
-        #expect(try vault.value(for: .github).token == "67890")
+        try vault.removeValue(for: .github)
+        #expect(credentials.token == "12345" && maybe?.user == "Skroob")
+        #expect(try vault.valueIfPresent(for: .github) == nil)
+        try vault.set(credentials, for: .github)
+        #expect(try Account(vault: vault).credentials.user == "Skroob")
         try vault.removeValue(for: .github)
 
         do {
@@ -61,8 +63,9 @@ struct ReadmeExamples {
             case .notDecodable(let codingPath): print("The stored credentials have another form at \(codingPath.joined(separator: ".")).")
             default: print(error.localizedDescription)
             }
-            #expect(error.reason == .notFound)
         }
+        let failure = #expect(throws: ValetFailure.self) { try vault.value(for: .github) }
+        #expect(failure?.reason == .notFound)
     }
 
     @Test("Asynchronous calls of typed keys", .inMemoryKeychain)
@@ -88,15 +91,15 @@ struct ReadmeExamples {
             var values: [String?] = []
             func reload() {
                 values.append(try? vault.string(forKey: "database"))
-                if values.count > 1 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                if values.count > 1 { return unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                try? vault.setString("swordfish", forKey: "database")
             }
             let changes = vault.changes
             reload()
-            try vault.setString("swordfish", forKey: "database")
             for await _ in changes { reload() }
             return values
         }
-        #expect(try await listener.value == [nil, "swordfish"])
+        #expect(await listener.value == [nil, "swordfish"])
     }
 
     @Test("Five lines store and read a secret", .inMemoryKeychain)
@@ -356,13 +359,14 @@ struct ReadmeTests {
         ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
         ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 6), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
+        ("Sources/Valet/Valet.docc/Typed-Keys.md", 6), ("Sources/ValetConfiguration/ValetConfiguration.docc/ValetConfiguration.md", 1),
     ]
 
     @Test("Every Swift block in the documents is compiled and run here, line by line", arguments: documents)
     func examplesAreRun(path: String, blockCount: Int) throws {
         // `unsafe` is for packages that check it, which a reader's need not.
-        let compiled = Self.code(
-            of: try Repository.text(of: "Tests/ArchitectureTests/ReadmeExamples.swift").replacing("unsafe ", with: ""))
+        let files = ["Tests/ArchitectureTests/ReadmeExamples.swift", "Tests/ValetConfigurationTests/ValetProviderTests.swift"]
+        let compiled = try files.flatMap { Self.code(of: try Repository.text(of: $0).replacing("unsafe ", with: "")) }
         let blocks = Self.swiftBlocks(of: try Repository.text(of: path))
         #expect(blocks.count >= blockCount)
         for block in blocks {

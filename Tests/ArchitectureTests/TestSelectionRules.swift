@@ -2,7 +2,7 @@
 
 let testSelectionRules: [Rule] = [
     Rule(
-        "`needs_tpm` in .ci/run selects every test with the trait `.requiresTPM`, and each of its expressions matches a test",
+        "`needs_traits` in .ci/run selects every test with the trait `.requiresTPM`, and each of its expressions matches a test",
         because: "`swift test` cannot filter by trait, and a test that is not selected would be skipped in both builds",
         caught: [
             [selection(#"'^ATests\.First'"#), testFile("@Suite(\"A\", .requiresTPM)\nstruct Second {\n    @Test(\"B\") func b() {}\n}")],
@@ -38,7 +38,7 @@ let testSelectionRules: [Rule] = [
                 let script = try files.first { $0.path == scriptPath }?.text ?? Repository.text(of: scriptPath)
                 return try selectionViolations(tests, expressions: expressions(in: script))
             } catch {
-                return [Violation(path: scriptPath, line: nil, message: "has no usable list `needs_tpm`: \(error)")]
+                return [Violation(path: scriptPath, line: nil, message: "has no usable list `needs_traits`: \(error)")]
             }
         }
     )
@@ -48,21 +48,21 @@ private let scriptPath = ".ci/run"
 
 /// A script that selects tests, for samples.
 private func selection(_ expressions: String) -> SourceFile {
-    SourceFile(path: scriptPath, text: "set -e\nneeds_tpm=(\n    \(expressions)\n)\nmake 'nothing'\n")
+    SourceFile(path: scriptPath, text: "set -e\nneeds_traits=(\n    \(expressions)\n)\nmake 'nothing'\n")
 }
 
 private func testFile(_ text: String) -> SourceFile { SourceFile(path: "Tests/ATests/A.swift", text: text) }
 
-/// Returns the quoted words of the list `needs_tpm`, without its comments.
+/// Returns the quoted words of the list `needs_traits`, without its comments.
 private func expressions(in script: String) -> [String] {
-    guard let list = script.firstMatch(of: /\nneeds_tpm=\(\n(.*?)\n\)\n/.dotMatchesNewlines()) else { return [] }
+    guard let list = script.firstMatch(of: /\nneeds_traits=\(\n(.*?)\n\)\n/.dotMatchesNewlines()) else { return [] }
     return list.1.split(separator: "\n").flatMap { line in
         line.prefix { $0 != "#" }.matches(of: /'([^']+)'/).map { String($0.1) }
     }
 }
 
 private func selectionViolations(_ files: [SourceFile], expressions: [String]) throws -> [Violation] {
-    guard !expressions.isEmpty else { return [Violation(path: scriptPath, line: nil, message: "the list `needs_tpm` is empty")] }
+    guard !expressions.isEmpty else { return [Violation(path: scriptPath, line: nil, message: "the list `needs_traits` is empty")] }
     let patterns = try expressions.map { try Regex($0) }
     let files = files.map { (file: $0, declarations: $0.testDeclarations) }
     let identifiers = files.flatMap { $0.declarations.map(\.identifier) }

@@ -81,6 +81,24 @@ struct NamespaceKeychain: Sendable {
         return found.filter { $0 != Canary.key }
     }
 
+    /// Returns all keys with their values, in no particular order.
+    func allObjects() throws(KeychainError) -> [(key: String, value: Data)] {
+        let query = items.entries.merging(PlatformRules.failIfUnreadable) { _, new in new }
+            .merging([
+                kSecMatchLimit as String: kSecMatchLimitAll as String, kSecReturnAttributes as String: true, kSecReturnData as String: true,
+            ]) { _, new in new }
+        let (status, found) = SecItemClient.copyAllAttributes(matching: query)
+        if status == errSecItemNotFound { return [] }
+        guard status == errSecSuccess else { throw KeychainError(status: status) }
+        guard let found else { throw .couldNotAccessKeychain }
+        return found.compactMap { item in
+            guard let key = item[kSecAttrAccount as String] as? String, key != Canary.key,
+                let value = item[kSecValueData as String] as? Data
+            else { return nil }
+            return (key, value)
+        }
+    }
+
     /// Stores a value under a key, without prompting the user.
     ///
     /// Replaces an existing value atomically, except as described at `PlatformRules.overwritesByRemoving`.
