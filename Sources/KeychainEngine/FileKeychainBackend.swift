@@ -24,6 +24,14 @@ struct FileKeychainBackend: KeychainBackend {
 
     func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy { try configuration.passcodePolicy() }
 
+    func requireProtectorForNewKeychain() throws(KeychainFailure) {
+        switch try configuration.newStoreProtector() {
+        case .keyFile: try configuration.keyPlacement.requireEqualLifetimes()
+        case .systemdCredential: _ = try protectors.credential.deviceSecret(for: .random())
+        case .tpm2: _ = try configuration.tpm()
+        }
+    }
+
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         if try isStorePresent() { return try openExisting() }
         if let trace = try traceOfMissingStore() {

@@ -26,6 +26,9 @@ package protocol KeychainBackend: Sendable {
     /// Throws `.notAvailable` if the rules cannot be read.
     func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy
 
+    /// Throws if the protector that a new keychain would use cannot be used now.
+    func requireProtectorForNewKeychain() throws(KeychainFailure)
+
     /// Records a passcode that is about to be set. For tests.
     func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure)
 
@@ -68,6 +71,7 @@ extension KeychainBackend {
     }
 
     package func close(_ keychain: OpenKeychain) {}
+    package func requireProtectorForNewKeychain() throws(KeychainFailure) {}
     package func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {}
     package func lockWithoutOpening(_ extent: LockExtent) -> Bool { false }
     package func addingContext(to failure: KeychainFailure) -> KeychainFailure { failure }

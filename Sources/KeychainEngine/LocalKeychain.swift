@@ -195,7 +195,7 @@ package final class LocalKeychain: TransactionalKeychain {
     package var promptParticipantCount: Int { prompts.participantCount }
 }
 
-/// Warnings for the administrator: never a secret, never the value of an attribute.
+/// Warnings about what no call reports: never a secret, never the value of an attribute.
 enum EngineLog {
     private static let logger = Logger(label: "keychain")
 

@@ -66,6 +66,8 @@ struct CredentialTests {
             let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("new", "secret") }
             #expect(failure?.status == .notAvailable)
             #expect(failure?.subject == .credential && failure?.cause == .missing)
+            let stateFailure = #expect(throws: KeychainFailure.self) { try keychain.sessionStatus() }
+            #expect(stateFailure?.subject == .credential && stateFailure?.cause == .missing)
             #expect(try FileSnapshot(of: directory).names.isEmpty)
         }
     }

@@ -4,12 +4,13 @@ package import KeychainCore
 
 /// The lock state, unlocking, and locking.
 extension LocalKeychain: KeychainSessionProviding {
-    /// The state of a keychain that does not exist yet is unlocked, without a passcode.
+    /// The state of a keychain that does not exist yet is unlocked, without a passcode, if it could be created.
     package func sessionStatus() throws(KeychainFailure) -> SessionStatus {
         do throws(KeychainFailure) {
             return try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.sessionStatus() }
         } catch {
             guard error.status == .itemNotFound else { throw error }
+            try addingContext { () throws(KeychainFailure) in try backend.requireProtectorForNewKeychain() }
             return SessionStatus(state: .unlocked, isPasscodeSet: false, holder: backend.newKeychainHolder, autoLock: nil)
         }
     }

@@ -189,18 +189,10 @@ enum SecItemCall {
         if let observer = CurrentKeychain.observer {
             observer(failure)
         } else if let failure {
-            log(failure)
+            // The caller has the status. A command-line tool that sets up no log prints nothing.
+            logger.debug("\(failure)")
         }
         return failure?.status.rawValue ?? errSecSuccess
-    }
-
-    /// Logs a failure: at level debug if programs expect it, as error if the call is invalid, and otherwise as warning.
-    private static func log(_ failure: KeychainFailure) {
-        switch failure.status {
-        case .itemNotFound, .duplicateItem, .userCanceled: logger.debug("\(failure)")
-        case .parameter, .noSuchAttribute, .noSuchClass, .missingEntitlement, .restrictedAPI, .unimplemented: logger.error("\(failure)")
-        default: logger.warning("\(failure)")
-        }
     }
 }
 

@@ -52,7 +52,9 @@ public struct KeychainSession: Sendable {
 
     /// The current state.
     ///
-    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` if the keychain cannot be read.
+    /// A keychain that does not exist yet is unlocked, if the key file, the credential, or the TPM that it would use is available.
+    ///
+    /// - Throws: ``KeychainSessionError`` with `errSecNotAvailable` if the keychain or its key cannot be read.
     public var state: State {
         get throws(KeychainSessionError) { State(try status().state) }
     }
