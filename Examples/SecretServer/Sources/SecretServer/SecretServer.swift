@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import Configuration
+import Foundation
 import Hummingbird
 import Valet
 import ValetConfiguration
 
 /// An HTTP server that takes the password of its database from the keychain, and uses a new one as soon as it is stored.
 ///
-///     printf swordfish | valet set database-password --identifier secret-server
+///     printf swordfish | valet set database-password --app SecretServer --identifier secret-server --accessibility after-first-unlock
 ///     swift run SecretServer
 ///     curl localhost:8080/database
 ///
 /// In development, without that value in the keychain, the password comes from the environment: `DATABASE_PASSWORD=test swift run`.
 @main
 struct SecretServer {
-    static func main() async throws {
+    static func main() async {
+        do {
+            try await serve()
+        } catch {
+            // For example: "The keychain is locked. Run `valet unlock`."
+            FileHandle.standardError.write(Data("SecretServer: \((error as? ValetFailure)?.errorDescription ?? "\(error)")\n".utf8))
+            exit(1)
+        }
+    }
+
+    static func serve() async throws {
         let secrets = Valet.valet(with: "secret-server", accessibility: .afterFirstUnlock)
         let config = ConfigReader(providers: [ValetProvider(secrets), EnvironmentVariablesProvider()])
         // A keychain that is locked or damaged ends the program here, with the reason.
