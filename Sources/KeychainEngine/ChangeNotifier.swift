@@ -34,7 +34,7 @@ final class ChangeNotifier: Sendable {
         let identifier = try state.withLock { state throws(KeychainFailure) in
             if state.watch == nil {
                 state.watch = try keychain.backend.watchContent { [weak self, weak keychain] event in
-                    guard let self, let keychain else { return true }
+                    guard let self, let keychain else { return .changed }
                     return notice(event, in: keychain)
                 }
                 // After the watch has begun, so that no change is between the two.
@@ -57,18 +57,19 @@ final class ChangeNotifier: Sendable {
         unused?.cancel()
     }
 
-    /// Calls the observers if the content has changed; returns whether it has.
-    private func notice(_ event: ContentEvent, in keychain: LocalKeychain) -> Bool {
+    /// Calls the observers if the content has changed.
+    private func notice(_ event: ContentEvent, in keychain: LocalKeychain) -> ContentFinding {
         // An open connection may lead to the file that was replaced.
         if event == .replaced { keychain.closeCurrent() }
         let content = Self.content(of: keychain)
         let observers = state.withLock { state in
             defer { state.known = content }
-            return event == .replaced || content != state.known ? Array(state.observers.values) : nil
+            // A keychain that was unreadable before is reported once, however often it is replaced.
+            let isReplaced = event == .replaced && content != .unreadable
+            return isReplaced || content != state.known ? Array(state.observers.values) : nil
         }
-        guard let observers else { return false }
-        for onChange in observers { onChange() }
-        return true
+        for onChange in observers ?? [] { onChange() }
+        return content == .unreadable ? .unreadable : observers == nil ? .unchanged : .changed
     }
 
     private static func content(of keychain: LocalKeychain) -> Content {
@@ -104,7 +105,7 @@ extension LocalKeychain: ObservableKeychain {
 
 extension FileKeychainBackend {
     /// Watches the file and its -wal file, and the anchors, which are written after a change has taken effect.
-    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch {
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch {
         let path = configuration.storePath
         let directory = FileSystem.parent(of: path)
         let name = String(path.dropFirst(directory == "/" ? 1 : directory.count + 1))
@@ -114,7 +115,13 @@ extension FileKeychainBackend {
                     FileWatch.Target(directory: directory, mainFile: name) { $0 == name || $0 == name + "-wal" },
                     FileWatch.Target(directory: configuration.keyDirectory) { $0.hasSuffix(".anchor") },
                 ]
-            ) { event in onEvent(event == .replaced ? .replaced : .written) }
+            ) { event in
+                switch onEvent(event == .replaced ? .replaced : .written) {
+                case .changed: .changed
+                case .unchanged: .unchanged
+                case .unreadable: .unusable
+                }
+            }
         } catch {
             throw KeychainFailure(
                 .notAvailable, "the changes of the keychain cannot be observed: \(error)", cause: .system(errno: error.rawValue))

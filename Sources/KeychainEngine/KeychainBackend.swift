@@ -39,8 +39,8 @@ package protocol KeychainBackend: Sendable {
 
     /// Calls `onEvent` when the content may have changed, until the result is released.
     ///
-    /// `onEvent` returns whether it has found a change; if not, it may be called again, because the change may still be on its way to the disk.
-    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch
+    /// `onEvent` returns what it has found, and may be called again if that is no change, or if the content cannot be read.
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch
 
     /// Returns the version of the content of an open keychain.
     func contentVersion(of keychain: OpenKeychain) throws(KeychainFailure) -> ContentVersion
@@ -56,13 +56,21 @@ package enum ContentEvent: Sendable {
     case replaced
 }
 
+/// What a look at a keychain's content has found.
+package enum ContentFinding: Sendable {
+    case changed
+    case unchanged
+    /// The keychain is damaged, refused, or cannot be reached.
+    case unreadable
+}
+
 /// A watch of a keychain's content; it ends when it is canceled, or with the last reference to it.
 package protocol ContentWatch: AnyObject, Sendable {
     func cancel()
 }
 
 extension KeychainBackend {
-    package func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) throws(KeychainFailure) -> any ContentWatch {
+    package func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch {
         throw KeychainFailure(.unimplemented, "the changes of this keychain cannot be observed")
     }
 

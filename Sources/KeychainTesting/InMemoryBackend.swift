@@ -56,7 +56,7 @@ struct InMemoryBackend: KeychainBackend {
 
     func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) { try storage.passcodes.record(passcode) }
 
-    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> Bool) -> any ContentWatch {
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) -> any ContentWatch {
         storage.store.observe { _ = onEvent(.written) }
     }
 

@@ -43,8 +43,7 @@ private let systemFunctions: Set<String> = [
 private let systemExceptions: [String: [String: String]] = [
     "Sources/Locksmith/Locksmith.swift": ["Bundle": "as in Locksmith 4, the default service is the identifier of the program's bundle"],
     "Sources/Valet/Typed/AsynchronousValet+Refresh.swift": [
-        "Date": "the end of a renewal is stored for other processes, also on Apple platforms, where KeychainSystem does not exist",
-        "ContinuousClock": "the wait for a renewal ends on all platforms, also if the clock of the system was set back",
+        "SuspendingClock": "a renewal has a deadline for other processes, also on Apple platforms, where KeychainSystem does not exist"
     ],
 ]
 

@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import KeychainTestSupport
 import Synchronization
 import Testing
@@ -92,6 +93,81 @@ struct ChangeTests {
             await listener.waitUntilValue(is: "1")
             try set("3", home: home)
             await listener.waitUntilValue(is: "3")
+        }
+    }
+
+    @Test("A keychain that is refused, and accepted later")
+    func refused() async throws {
+        try await withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            try set("1", home: home)
+            try FileManager.default.copyItem(atPath: home, toPath: directory + "/older")
+            try set("2", home: home)
+            let listener = try Listener(home: home)
+            #expect(listener.value == "2")
+            try FileManager.default.removeItem(atPath: home + "/keychain.db")
+            for file in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home + "/keychain.db" + file) }
+            try FileManager.default.copyItem(atPath: directory + "/older/keychain.db", toPath: home + "/keychain.db")
+            await listener.waitUntilValue(is: nil)
+            _ = try LocalKeychain(home: home).acceptContent(applying: true)
+            await listener.waitUntilValue(is: "1")
+        }
+    }
+
+    @Test("A keychain whose key file is put back")
+    func missingKeyFile() async throws {
+        try await withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            try set("1", home: home)
+            try FileManager.default.moveItem(atPath: home + "/keys", toPath: directory + "/keys")
+            let listener = try Listener(home: home)
+            #expect(listener.value == nil)
+            try FileManager.default.moveItem(atPath: directory + "/keys", toPath: home + "/keys")
+            await listener.waitUntilValue(is: "1")
+        }
+    }
+
+    @Test("Files that change when they are looked at and cannot be used are looked at once a second")
+    func unusable() async throws {
+        try await withTemporaryDirectory { directory in
+            let looks = Mutex<[ContinuousClock.Instant]>([])
+            let (calls, call) = AsyncStream.makeStream(of: Void.self)
+            let watch = try FileWatch([FileWatch.Target(directory: directory) { $0 == "file" }]) { _ in
+                looks.withLock { $0.append(.now) }
+                try? Data("looked".utf8).write(to: URL(filePath: directory + "/file"), options: .atomic)
+                call.yield()
+                return .unusable
+            }
+            for await _ in calls.prefix(3) {}
+            watch.cancel()
+            let times = looks.withLock { $0 }
+            for (first, second) in zip(times, times.dropFirst()) { #expect(first.duration(to: second) >= .milliseconds(900)) }
+        }
+    }
+
+    private static let canLimitInotify: Bool = {
+        let script = "echo 0 >/proc/sys/user/max_inotify_watches"
+        return (try? ChildProcess.run("unshare", ["-Ur", "sh", "-c", script], environment: ["PATH": "/usr/bin:/bin"]))?.ending == .exited(0)
+    }()
+
+    @Test(
+        "A user who has no inotify watches or instances left", .enabled(if: canLimitInotify, "requires user namespaces"),
+        arguments: ["max_inotify_watches", "max_inotify_instances"])
+    func withoutInotify(limit: String) throws {
+        try withTemporaryDirectory { home in
+            try set("1", home: home)
+            let child = try ChildProcess(
+                "unshare",
+                [
+                    "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/\(limit); exec \"$0\" listen",
+                    try BuiltProgram.path(of: "KeychainTestChild"),
+                ],
+                environment: ["PATH": "/usr/bin:/bin", "KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": ""])
+            #expect(try child.readLine() == "listening")
+            for number in 2...4 {
+                try set("\(number)", home: home)
+                #expect(try child.readLine()?.hasPrefix("changed ") == true)
+            }
         }
     }
 

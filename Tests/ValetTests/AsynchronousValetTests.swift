@@ -310,15 +310,19 @@ struct RefreshTests {
     }
 
     @Test(
-        "A note that another process has left is abandoned after its time, also if the clock was set back",
-        arguments: [
-            #"{"expiration":0,"identifier":"5E0B1E0C-0000-4000-8000-000000000001","timeoutSeconds":60}"#,
-            #"{"expiration":9e9,"identifier":"5E0B1E0C-0000-4000-8000-000000000001","timeoutSeconds":1}"#,
-            #"{"expiration":9e9,"identifier":"5E0B1E0C-0000-4000-8000-000000000001","timeoutSeconds":-1e300}"#, "not a note",
-        ])
-    func leftNote(_ note: String) async throws {
+        "A note that another process has left is abandoned after its time, also if the machine was started meanwhile",
+        arguments: [(-10, 60), (0, 60), (9e9, 1), (9e9, -1e300), nil] as [(expiresIn: Double, timeoutSeconds: Double)?])
+    func leftNote(_ note: (expiresIn: Double, timeoutSeconds: Double)?) async throws {
+        struct Note: Codable {
+            var identifier = UUID()
+            let expiration: SuspendingClock.Instant
+            let timeoutSeconds: Double
+        }
         try vault.set(expired, for: .token)
-        try vault.renewalStore.setString(note, forKey: "renewal of token")
+        let bytes = try note.map {
+            try JSONEncoder().encode(Note(expiration: .now.advanced(by: .seconds($0.expiresIn)), timeoutSeconds: $0.timeoutSeconds))
+        }
+        try vault.renewalStore.setObject(bytes ?? Data("not a note".utf8), forKey: "renewal of token")
         #expect(try vault.allKeys() == ["token"])
         let fresh = try await vault.asynchronously.refresh(.token, if: \.isExpired, timeoutSeconds: .nan) { _ in Token(text: "new") }
         #expect(fresh.text == "new")

@@ -8,6 +8,14 @@ package enum Circumstance: String, Codable, CaseIterable, Sendable {
     case besideReader
     /// In a running process, while another one continuously writes.
     case besideWriter
+    /// In turns with the other forms of the same call.
+    case besideOtherForms
+    /// With a typed key.
+    case typedKey
+    /// The asynchronous form, in one task.
+    case asynchronous
+    /// Until another process is told of the change.
+    case untilNoticed
     /// In a new process, including its start and exit.
     case wholeProcess
 
@@ -16,6 +24,10 @@ package enum Circumstance: String, Codable, CaseIterable, Sendable {
         case .alone: ""
         case .besideReader: "beside a reading process"
         case .besideWriter: "beside a writing process"
+        case .besideOtherForms: "in turns with the next"
+        case .typedKey: "with a typed key"
+        case .asynchronous: "asynchronous form"
+        case .untilNoticed: "until another process is told"
         case .wholeProcess: "whole process"
         }
     }

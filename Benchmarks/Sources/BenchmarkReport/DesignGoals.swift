@@ -7,7 +7,7 @@ struct DesignGoals {
     let rows: [Row]
     let memory: [MemoryRow]
 
-    var all: [Goal] { reading + writing + atScale + [listing, command] + memoryGoals }
+    var all: [Goal] { reading + writing + forms + atScale + [listing, command] + memoryGoals }
 
     private var reading: [Goal] {
         [
@@ -31,6 +31,24 @@ struct DesignGoals {
             Goal(
                 "\(KeychainOperation.overwrite.title): rate of 8 threads / of one", .atLeast, 3,
                 measured: row(.valet, .overwrite, threadCount: 8)?.rateAgainstOneThread)
+        ]
+    }
+
+    private var forms: [Goal] {
+        func inTurns(_ operation: KeychainOperation, _ form: Circumstance) -> (plain: Double?, other: Double?) {
+            (median(.valet, operation, circumstance: .besideOtherForms), median(.valet, operation, circumstance: form))
+        }
+        let asynchronous = inTurns(.get, .asynchronous)
+        return [KeychainOperation.get, .overwrite].map { operation in
+            let times = inTurns(operation, .typedKey)
+            return Goal("\(operation.title) with a typed key / without", .atMost, 1.2, measured: ratio(times.other, times.plain))
+        } + [
+            Goal(
+                "asynchronous get - get", .atMost, 25, unit: "µs",
+                measured: asynchronous.plain.flatMap { plain in asynchronous.other.map { $0 - plain } }),
+            Goal(
+                "from a write until another process is told", .atMost, 50, unit: "ms",
+                measured: median(.valet, .overwrite, circumstance: .untilNoticed).map { $0 / 1_000 }),
         ]
     }
 

@@ -21,6 +21,8 @@ enum Subprogram {
         case ("second-process", 3) where numbers.count == 1:
             guard let second = SecondProcess(rawValue: arguments[1]) else { return false }
             try second.run(itemCount: numbers[0])
+        case ("listen", 1):
+            try FormsBenchmark.listen()
         case ("measure", 4) where numbers.count == 2:
             try send(ValetMeasurement(itemCount: numbers[0]).run(directory: arguments[3], sampleCount: numbers[1]))
         case ("lock", 2) where numbers.count == 1:

@@ -5,8 +5,8 @@ internal import Synchronization
 /// Reports changes of files, also of files whose directory does not exist yet or is replaced.
 ///
 /// A thread waits in the kernel (inotify(7)) until something changes, and does not run before. It watches directories, because a file that is
-/// replaced is another file, and the nearest existing ancestor of a directory that is missing. If the kernel offers no more inotify instances,
-/// it looks twice a second instead. Changes that another machine makes in a network file system are not reported.
+/// replaced is another file, and the nearest existing ancestor of a directory that is missing. If the kernel has no more inotify instances or
+/// watches for this user, it looks twice a second instead. Changes that another machine makes in a network file system are not reported.
 package final class FileWatch: Sendable {
     /// Files in one directory.
     package struct Target: Sendable {
@@ -31,14 +31,23 @@ package final class FileWatch: Sendable {
         case replaced
     }
 
+    /// What was found after an event.
+    package enum Finding: Sendable {
+        case changed
+        /// The change may have no effect yet, because a program can flush a file after it has written it.
+        case unchanged
+        /// The files cannot be used.
+        case unusable
+    }
+
     private let watcher: Watcher
 
     /// Begins to watch.
     ///
-    /// `onEvent` is called on the thread of the watch, once for several changes at the same moment. A program may flush a file after it has
-    /// written it, and its change has no effect before: if `onEvent` returns false, because it has seen no effect, it is called again after
-    /// growing pauses for about two seconds. Throws `.noMemory` if the system has no thread to offer.
-    package init(_ targets: [Target], onEvent: @escaping @Sendable (Event) -> Bool) throws(Errno) {
+    /// `onEvent` is called on the thread of the watch: at its beginning, and then once for several changes at the same moment. If nothing has
+    /// changed, it is called again after growing pauses for about two seconds. While the files cannot be used, it is called once a second,
+    /// because looking at them may change them. Throws `.noMemory` if the system has no thread to offer.
+    package init(_ targets: [Target], onEvent: @escaping @Sendable (Event) -> Finding) throws(Errno) {
         watcher = Watcher(targets, onEvent)
         // Watched when this returns: a change from now on is reported.
         watcher.watchAll()
@@ -69,14 +78,16 @@ private final class Watcher: Sendable {
         /// Nil: no instance is available, or the watch has ended.
         var descriptor: FileDescriptor?
         var watches: [Int32: [Watch]] = [:]
+        /// The targets of which the kernel watches nothing.
+        var unwatched: Set<Int> = []
         var isCanceled = false
     }
 
     private let targets: [FileWatch.Target]
-    private let onEvent: @Sendable (FileWatch.Event) -> Bool
+    private let onEvent: @Sendable (FileWatch.Event) -> FileWatch.Finding
     private let state: Mutex<State>
 
-    init(_ targets: [FileWatch.Target], _ onEvent: @escaping @Sendable (FileWatch.Event) -> Bool) {
+    init(_ targets: [FileWatch.Target], _ onEvent: @escaping @Sendable (FileWatch.Event) -> FileWatch.Finding) {
         self.targets = targets
         self.onEvent = onEvent
         let number = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
@@ -89,6 +100,7 @@ private final class Watcher: Sendable {
 
     /// Watches the directory of a target, or its nearest ancestor that exists.
     private func watch(_ target: Int, _ state: inout State) {
+        state.unwatched.insert(target)
         guard let descriptor = state.descriptor else { return }
         for (number, watches) in state.watches where watches.contains(where: { $0.target == target }) {
             let others = watches.filter { $0.target != target }
@@ -110,6 +122,7 @@ private final class Watcher: Sendable {
                     continue
                 }
                 state.watches[number, default: []].append(Watch(target: target, missing: missing))
+                state.unwatched.remove(target)
                 return
             }
             isAbsent = errno == ENOENT
@@ -119,11 +132,10 @@ private final class Watcher: Sendable {
         }
     }
 
-    /// Wakes the thread, which then ends.
+    /// Ends the thread: removing a watch is an event, and without a watch the thread wakes up by itself.
     func cancel() {
         state.withLock { state in
             state.isCanceled = true
-            // Removing a watch is an event.
             guard let descriptor = state.descriptor else { return }
             for number in state.watches.keys { inotify_rm_watch(descriptor.rawValue, number) }
         }
@@ -139,32 +151,74 @@ private final class Watcher: Sendable {
 
     // MARK: The thread
 
+    /// What the thread waits for.
+    private enum Phase {
+        case events
+        /// The effect of a change, for so many milliseconds.
+        case effect(pauseMilliseconds: UInt64)
+        case usability
+    }
+
     private static let firstPauseMilliseconds: UInt64 = 2
     private static let lastPauseMilliseconds: UInt64 = 1_024
     private static let pollingIntervalMilliseconds: UInt64 = 500
+    private static let unusableIntervalMilliseconds: UInt64 = 1_000
 
     func run() {
         defer { end() }
-        guard let descriptor = state.withLock({ $0.descriptor }) else { return poll() }
-        var pauseMilliseconds: UInt64?
+        var phase = phase(after: onEvent(.written))
         while true {
-            let deadline = pauseMilliseconds.map(Deadline.after(milliseconds:)) ?? .never
-            guard let ready = try? FileDescriptor.wait(for: [descriptor], until: deadline) else { return }
-            let found = ready.isEmpty ? nil : readEvents(descriptor)
+            let deadline = deadline(of: phase)
+            var found = waitForEvent(until: deadline)
             guard !state.withLock({ $0.isCanceled }) else { return }
-            if let found {
-                pauseMilliseconds = onEvent(found) ? nil : Self.firstPauseMilliseconds
-            } else if ready.isEmpty, let pause = pauseMilliseconds {
-                pauseMilliseconds = onEvent(.written) || pause >= Self.lastPauseMilliseconds ? nil : 2 * pause
+            switch phase {
+            case .usability:
+                // Most of these events come from looking.
+                while !deadline.isOver {
+                    found = [found, waitForEvent(until: deadline)].compactMap(\.self).max()
+                    guard !state.withLock({ $0.isCanceled }) else { return }
+                }
+                phase = self.phase(after: onEvent(found ?? .written))
+            case .effect(let pause) where found == nil:
+                let next = self.phase(after: onEvent(.written))
+                if case .effect = next {
+                    phase = pause < Self.lastPauseMilliseconds ? .effect(pauseMilliseconds: 2 * pause) : .events
+                } else {
+                    phase = next
+                }
+            case .events, .effect: phase = self.phase(after: onEvent(found ?? .written))
             }
         }
     }
 
-    private func poll() {
-        while !state.withLock({ $0.isCanceled }) {
-            MonotonicClock.sleep(nanoseconds: Self.pollingIntervalMilliseconds * 1_000_000)
-            if !state.withLock({ $0.isCanceled }) { _ = onEvent(.written) }
+    private func phase(after finding: FileWatch.Finding) -> Phase {
+        switch finding {
+        case .changed: .events
+        case .unchanged: .effect(pauseMilliseconds: Self.firstPauseMilliseconds)
+        case .unusable: .usability
         }
+    }
+
+    private func deadline(of phase: Phase) -> Deadline {
+        switch phase {
+        case .events:
+            state.withLock { $0.unwatched.isEmpty } ? .never : .after(milliseconds: Self.pollingIntervalMilliseconds)
+        case .effect(let pause): .after(milliseconds: pause)
+        case .usability: .after(milliseconds: Self.unusableIntervalMilliseconds)
+        }
+    }
+
+    /// Waits for an event that concerns the targets; returns nil at the deadline, or if the watch was canceled.
+    private func waitForEvent(until deadline: Deadline) -> FileWatch.Event? {
+        guard let descriptor = state.withLock({ $0.descriptor }) else {
+            MonotonicClock.sleep(nanoseconds: deadline.remainingNanoseconds)
+            return nil
+        }
+        while !state.withLock({ $0.isCanceled }) {
+            guard let ready = try? FileDescriptor.wait(for: [descriptor], until: deadline), !ready.isEmpty else { return nil }
+            if let event = readEvents(descriptor) { return event }
+        }
+        return nil
     }
 
     /// Reads the events that are there; returns the most important one, or nil if none concerns the targets.

@@ -18,7 +18,8 @@ extension AsynchronousValet {
     ///   - renew: A closure that receives the expired value and returns a new one. It runs in the context of the caller.
     /// - Returns: The value, or the renewed one.
     /// - Throws: The errors of `renew`, ``ValetFailure`` with the reasons of ``SecretStore/value(for:withPrompt:)`` and
-    ///   ``SecretStore/set(_:for:onlyIfAbsent:)``, or `CancellationError`. If the keychain cannot be written, `renew` is not called.
+    ///   ``SecretStore/set(_:for:onlyIfAbsent:)``, or `CancellationError`. If the keychain cannot be written, `renew` is not called. If
+    ///   the renewed value cannot be stored, for example because the keychain was locked meanwhile, it is lost.
     nonisolated(nonsending) public func refresh<Value>(
         _ key: ValetKey<Value>, if isExpired: (Value) -> Bool, timeoutSeconds: Double = 60, withPrompt userPrompt: String = "",
         renew: nonisolated(nonsending) (Value) async throws -> Value
@@ -87,16 +88,17 @@ extension SecretStore {
 /// The note that a task renews the value under a key.
 ///
 /// It is a value in the renewal store, so the keychain decides among the tasks of all processes. A process that was killed does not remove it:
-/// it is abandoned when its time has passed by the clock of the system, or while another task waited for it, in case the clock was set back.
+/// it is abandoned when its time has passed by a clock that is never set and that stands still while the machine sleeps, or while another task
+/// has waited for it, because a restart of the machine sets that clock back.
 private struct RenewalLease: Codable, Sendable {
     let identifier: UUID
-    private let expiration: Date
+    private let expiration: SuspendingClock.Instant
     private let timeoutSeconds: Double
 
     init(timeoutSeconds: Double) {
         identifier = UUID()
         self.timeoutSeconds = Self.limited(timeoutSeconds)
-        expiration = Date(timeIntervalSinceNow: self.timeoutSeconds)
+        expiration = .now.advanced(by: .seconds(self.timeoutSeconds))
     }
 
     /// Returns the nearest time from 1 s to a day, in seconds.
@@ -112,7 +114,7 @@ private struct RenewalLease: Codable, Sendable {
             try store.modifyObject(forKey: Self.name(of: key), withPrompt: "") { stored in
                 // Bytes that are not a lease do not name a task to wait for.
                 other = stored.flatMap(Self.init)
-                if let lease = other, lease.identifier == abandoned || lease.expiration <= Date() { other = nil }
+                if let lease = other, lease.identifier == abandoned || lease.expiration <= .now { other = nil }
                 if other == nil { stored = own }
             }
         }
@@ -132,8 +134,8 @@ private struct RenewalLease: Codable, Sendable {
     ///
     /// - Returns: Whether it is abandoned.
     nonisolated(nonsending) func isAbandonedAtEndOfWait<Store>(forKey key: String, _ valet: AsynchronousValet<Store>) async throws -> Bool {
-        let begin = ContinuousClock.now
-        while begin.duration(to: .now) < .seconds(Self.limited(timeoutSeconds)), Date() < expiration {
+        let end = SuspendingClock.now.advanced(by: .seconds(Self.limited(timeoutSeconds)))
+        while .now < min(end, expiration) {
             try await Task.sleep(for: .milliseconds(50))
             let current = try await valet.run { store in
                 try ValetFailure.translating { () throws(KeychainError) -> RenewalLease? in

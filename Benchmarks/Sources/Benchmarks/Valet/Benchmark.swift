@@ -32,6 +32,9 @@ struct BenchmarkSetting {
 /// All benchmarks, in the order in which they run.
 enum BenchmarkList {
     static var all: [any Benchmark.Type] {
-        [ReadBenchmark.self, WriteBenchmark.self, ListBenchmark.self, ThreadBenchmark.self, SecondProcessBenchmark.self]
+        [
+            ReadBenchmark.self, WriteBenchmark.self, ListBenchmark.self, ThreadBenchmark.self, SecondProcessBenchmark.self,
+            FormsBenchmark.self,
+        ]
     }
 }
