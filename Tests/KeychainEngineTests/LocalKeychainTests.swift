@@ -116,6 +116,20 @@ struct LocalKeychainTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/home/keys").count { $0.hasSuffix(".key") } == 1)
     }
 
+    @Test("Sixteen threads read while one writes, and each finds a complete value")
+    func readers() async throws {
+        let directory = try TemporaryDirectory()
+        let keychain = LocalKeychain(home: directory.path + "/home")
+        for number in 0..<8 { try keychain.addItem("account \(number)", "0") }
+        let readers = (0..<16).map { thread in
+            { @Sendable in
+                (0..<50).allSatisfy { round in (try? keychain.secret(of: "account \((thread + round) % 8)")).flatMap { Int($0) } != nil }
+            }
+        }
+        let writer = { @Sendable in (1...50).allSatisfy { (try? keychain.updateItem("account \($0 % 8)", to: "\($0)")) != nil } }
+        #expect(await onThreads(readers + [writer]).allSatisfy(\.self))
+    }
+
     @Test("A store removed while open is not written to, and no new one is created")
     func removedWhileOpen() throws {
         try withTemporaryDirectory { directory in
