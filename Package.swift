@@ -173,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild",
+                "ValetCLI", "Valet", "KeychainCore", "KeychainSystem", "Contracts", "KeychainTestSupport", "KeychainTestChild",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Preload", "Scripts"]

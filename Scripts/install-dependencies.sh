@@ -40,6 +40,7 @@ if [ "${1:-}" != build ]; then
     command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles the example in C
     command -v readelf >/dev/null 2>&1 || missing+=(binutils)           # examines the C library; strips debug information for Valgrind
     command -v python3 >/dev/null 2>&1 || missing+=(python3)            # the test report, and the example in Python
+    command -v gpg >/dev/null 2>&1 || missing+=(gnupg)                    # decrypts the entries of pass
     command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # prompts for a passcode
     command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 fi

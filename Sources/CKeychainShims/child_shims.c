@@ -124,6 +124,7 @@ int keychain_child_start(
     child->input = input[1];
     child->output = output[0];
     child->leads_session = leads_session;
+    child->exit_code = -1;
     return 0;
 }
 
@@ -147,9 +148,12 @@ ptrdiff_t keychain_pipe_write(int descriptor, const void *bytes, size_t byte_cou
     return result;
 }
 
-bool keychain_child_has_ended(const keychain_child *child) {
+bool keychain_child_has_ended(keychain_child *child) {
+    int status = 0;
+    pid_t reaped = waitpid(child->process, &status, WNOHANG);
     /* The only error is ECHILD: the child was reaped, because SIGCHLD is ignored or other code waits for every child. */
-    return waitpid(child->process, NULL, WNOHANG) != 0;
+    child->exit_code = reaped > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return reaped != 0;
 }
 
 void keychain_child_signal(const keychain_child *child, int signal) {

@@ -72,8 +72,9 @@ package final class LocalKeychain: TransactionalKeychain {
         }
     }
 
+    /// Creates the store if there is none, because a transaction is for writes.
     package func transaction(_ body: (any Keychain) -> Bool) throws(KeychainFailure) -> Bool {
-        try perform(creating: false) { opened throws(KeychainFailure) in try opened.keychain.transaction(body) }
+        try perform(creating: true) { opened throws(KeychainFailure) in try opened.keychain.transaction(body) }
     }
 
     /// Refuses an access group that the program is not entitled to, even if there is no store yet.

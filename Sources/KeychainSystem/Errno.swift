@@ -32,6 +32,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let readOnlyFileSystem = Errno(rawValue: EROFS)
     package static let symbolicLinkLoop = Errno(rawValue: ELOOP)
+    package static let timedOut = Errno(rawValue: ETIMEDOUT)
     /// The call would block, or another process holds the lock.
     package static let wouldBlock = Errno(rawValue: EAGAIN)
 

@@ -39,7 +39,8 @@ struct ValetCommand: ParsableCommand {
         version: "\(projectVersion)",
         subcommands: [
             SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
-            RunCommand.self, StatusCommand.self, VerifyCommand.self, RepairCommand.self, PasscodeCommand.self, UnlockCommand.self,
+            ImportCommand.self, ExportCommand.self, RunCommand.self, StatusCommand.self, VerifyCommand.self, RepairCommand.self,
+            PasscodeCommand.self, UnlockCommand.self,
             LockCommand.self, BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
         ]
     )

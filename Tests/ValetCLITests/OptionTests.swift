@@ -37,15 +37,17 @@ struct AutoLockOptionTests {
 @Suite("Secret assignment (NAME=KEY)")
 struct SecretAssignmentTests {
     @Test(
-        "The name is a variable of a shell, the key is the text after the first =",
-        arguments: [("A=b", "A", "b"), ("_a1=b=c", "_a1", "b=c"), ("TOKEN= ", "TOKEN", " "), ("A=é", "A", "é")])
+        "The name is a variable of a shell; the key is the text after the first =, or else the name",
+        arguments: [
+            ("A=b", "A", "b"), ("_a1=b=c", "_a1", "b=c"), ("TOKEN= ", "TOKEN", " "), ("A=é", "A", "é"), ("TOKEN", "TOKEN", "TOKEN"),
+        ])
     func parsed(_ text: String, _ name: String, _ key: String) throws {
         let assignment = try #require(SecretAssignment(argument: text))
         #expect(assignment.name == name)
         #expect(assignment.key == key)
     }
 
-    @Test("Other texts are rejected", arguments: ["", "A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
+    @Test("Other texts are rejected", arguments: ["", "1A", "A=", "=b", "1A=b", "A-B=c", "É=b", "A B=c", " A=b"])
     func refused(_ text: String) {
         #expect(SecretAssignment(argument: text) == nil)
     }

@@ -14,6 +14,8 @@ typedef struct {
     /* Our ends of its standard input and output, both nonblocking. */
     int input, output;
     bool leads_session;
+    /* -1 until the process has exited, and if a signal has ended it. */
+    int exit_code;
 } keychain_child;
 
 /* Starts the program at `path`. It inherits its ends of the two pipes, /dev/null as standard error, and no other descriptor. No signal is
@@ -26,7 +28,7 @@ int keychain_child_start(
 ptrdiff_t keychain_pipe_write(int descriptor, const void *bytes, size_t byte_count);
 
 /* Returns whether the process has ended, and reaps it. Must be called until it returns true. */
-bool keychain_child_has_ended(const keychain_child *child);
+bool keychain_child_has_ended(keychain_child *child);
 
 /* Sends a signal to the process, and to its process group if it leads a session. The process must not have been reaped. */
 void keychain_child_signal(const keychain_child *child, int signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 internal import Glibc
+internal import KeychainCore
 
 /// A child process with pipes as its standard input and output.
 ///
@@ -15,7 +16,7 @@ internal import Glibc
         case timedOut
     }
 
-    private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false)
+    private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false, exit_code: -1)
     private var isReaped = true
     private let interruption: FileDescriptor?
 
@@ -23,10 +24,14 @@ internal import Glibc
     private static let terminationTimeoutsMilliseconds: [UInt64] = [300, 500, 2_000]
 
     /// Starts a program; `interruption` is a descriptor that becomes readable when the wait for it is to end.
-    package init(path: String, environment: [String: String], leadsSession: Bool, interruption: FileDescriptor?) throws(Errno) {
+    ///
+    /// `arguments` begins after the name of the program.
+    package init(
+        path: String, arguments: [String] = [], environment: [String: String], leadsSession: Bool, interruption: FileDescriptor?
+    ) throws(Errno) {
         self.interruption = interruption
         // Copies that live until the end of the call, ended by the null pointer that posix_spawn expects.
-        let arguments = unsafe [strdup(path), nil]
+        let arguments = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         let variables = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
         defer {
             for index in unsafe arguments.indices { unsafe free(arguments[index]) }
@@ -48,6 +53,9 @@ internal import Glibc
 
     package var hasEnded: Bool { waitForEnd(milliseconds: 0) }
 
+    /// The exit code of a child that has ended; nil if a signal ended it, or if other code of this process has reaped it.
+    package var exitCode: Int32? { child.exit_code < 0 ? nil : child.exit_code }
+
     /// Whether this object ended the child with a signal.
     ///
     /// Such a child may have left its terminal in another mode.
@@ -59,6 +67,32 @@ internal import Glibc
         let count = unsafe keychain_pipe_write(child.input, line, line.count)
         guard count >= 0 else { throw Errno(rawValue: Int32(-count)) }
         guard count == line.count else { throw .wouldBlock }
+    }
+
+    /// Reads all output, and waits for the end of the child; nil if the output is larger than `byteLimit`.
+    ///
+    /// Throws `.timedOut` at the deadline. The caller wipes the result if it is secret.
+    package func readToEnd(byteLimit: Int, until deadline: Deadline) throws(Errno) -> [UInt8]? {
+        unsafe keychain_child_close_input(&child)
+        var contents: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        defer { chunk.wipe() }
+        while true {
+            guard try !FileDescriptor.wait(for: [output], until: deadline).isEmpty else { throw .timedOut }
+            // The buffer is used within the closure only.
+            let result: Result<Int, Errno> = unsafe chunk.withUnsafeMutableBytes { bytes in
+                Result { () throws(Errno) in try unsafe output.read(into: bytes) }
+            }
+            let count = try result.get()
+            if count == 0 { break }
+            guard contents.count + count <= byteLimit else {
+                contents.wipe()
+                return nil
+            }
+            contents.append(contentsOf: chunk[..<count])
+        }
+        guard waitForEnd(milliseconds: deadline.remainingNanoseconds / 1_000_000) else { throw .timedOut }
+        return contents
     }
 
     /// Waits for output or for the end of the child.

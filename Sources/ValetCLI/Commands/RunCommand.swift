@@ -9,7 +9,7 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Run a command with secrets.",
-        usage: "valet run [--fd <name=key>] ... [--env <name=key>] ... [<options>] -- <command> ...",
+        usage: "valet run [--fd <name=key>] ... [--env <name=key>] ... [--env-file <file>] ... [--all] [<options>] -- <command> ...",
         discussion: """
             The command replaces valet, so its exit code and signals are its own. Exits with 127 if the command is not found and 126 if it \
             cannot be executed.
@@ -17,14 +17,30 @@ struct RunCommand: ParsableCommand {
             Prefer --fd: the secret is in a sealed memory file, and NAME holds the number of its descriptor. A shell reads it with: \
             cat <&"$NAME". --env puts the secret into the environment, which every process of the same user can read and every child \
             inherits. All other descriptors from 3 up are closed.
+
+            --env-file reads NAME=VALUE lines, as of a .env file. NAME=valet:KEY is the secret of KEY, so the file contains no secrets and can \
+            be committed. A value in single quotes is never a reference.
             """
     )
 
-    @Option(help: ArgumentHelp("Pass the secret of KEY as a file descriptor, whose number is in NAME.", valueName: "name=key"))
+    @Option(
+        help: ArgumentHelp(
+            "Pass the secret of KEY as a file descriptor, whose number is in NAME. NAME alone is short for NAME=NAME.",
+            valueName: "name=key"))
     var fd: [SecretAssignment] = []
 
-    @Option(help: ArgumentHelp("Put the secret of KEY into the environment as NAME.", valueName: "name=key"))
+    @Option(
+        help: ArgumentHelp(
+            "Put the secret of KEY into the environment as NAME. NAME alone is short for NAME=NAME.", valueName: "name=key"))
     var env: [SecretAssignment] = []
+
+    @Option(
+        help: ArgumentHelp("Put the variables of this file into the environment; NAME=valet:KEY is the secret of KEY.", valueName: "file"),
+        completion: .file())
+    var envFile: [String] = []
+
+    @Flag(help: "Put every secret of the valet into the environment, under its key, unless another option gives the variable.")
+    var all = false
 
     @OptionGroup
     var reason: ReasonOption
@@ -54,7 +70,9 @@ struct RunCommand: ParsableCommand {
         }
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
+        let listed = all ? try selected.requireListable() : nil
         let passcode = try self.passcode.read()
+        let lines = try fileLines()
         // Created before the keychain is opened, so that they get the lowest numbers.
         let files = try fd.map { _ in try sealedMemory { () throws(Errno) in try SealedMemoryFile() } }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
@@ -63,7 +81,10 @@ struct RunCommand: ParsableCommand {
             try sealedMemory { () throws(Errno) in try file.fill(with: secret) }
             try setEnvironment(assignment.name, Data("\(file.descriptor.rawValue)".utf8))
         }
-        for assignment in env {
+        for line in lines where line.key == nil { try setEnvironment(line.name, Data(line.value.utf8)) }
+        var assignments = env + lines.compactMap(\.secret)
+        if let listed { assignments += try remaining(of: listed, without: fd + assignments, lines, session, reason) }
+        for assignment in assignments {
             try setEnvironment(assignment.name, try text(of: assignment, selected, session, reason))
         }
         guard Execution.closeDescriptorsOnExec(from: 3) else {
@@ -74,6 +95,63 @@ struct RunCommand: ParsableCommand {
         for file in files { try sealedMemory { () throws(Errno) in try file.keepAcrossExec() } }
         WarningLog.report()
         try execute()
+    }
+
+    /// A line of a file of `--env-file`.
+    private struct FileLine {
+        let name: String
+        let value: String
+        /// The key of the secret that the value refers to; nil for a value that is used as it is.
+        let key: String?
+
+        var secret: SecretAssignment? { key.map { SecretAssignment(name: name, key: $0) } }
+    }
+
+    private static let referencePrefix = "valet:"
+
+    /// Reads the files of `--env-file`.
+    ///
+    /// Throws for a variable that is given twice: which one applies would depend on the order of the options.
+    private func fileLines() throws(CommandFailure) -> [FileLine] {
+        let outcome = "the command was not run"
+        var names = Set((fd + env).map(\.name))
+        var lines: [FileLine] = []
+        for path in envFile {
+            let file = SourceFile(path: path)
+            for assignment in try Dotenv(file, outcome: outcome).assignments {
+                let place = "\(file.name), line \(assignment.line)"
+                guard VariableName.isValid(assignment.name) else {
+                    throw CommandFailure(
+                        .usage, "\(place): \(assignment.name) is not the name of a variable; \(outcome)",
+                        advice: "Use letters, digits, and underscores.")
+                }
+                guard names.insert(assignment.name).inserted else {
+                    throw CommandFailure(
+                        .usage, "\(place): \(assignment.name) is given twice; \(outcome)", advice: "Remove one of the two.")
+                }
+                let isReference = !assignment.isLiteral && assignment.value.hasPrefix(Self.referencePrefix)
+                let key = isReference ? String(assignment.value.dropFirst(Self.referencePrefix.count)) : nil
+                guard key != "" else {
+                    throw CommandFailure(.usage, "\(place): the reference names no key; \(outcome)", advice: "Write NAME=valet:KEY.")
+                }
+                lines.append(FileLine(name: assignment.name, value: assignment.value, key: key))
+            }
+        }
+        return lines
+    }
+
+    /// Returns the keys of the valet for variables that no other option gives.
+    private func remaining(
+        of valet: any ListableValet, without given: [SecretAssignment], _ lines: [FileLine], _ session: CommandSession, _ reason: String
+    ) throws(CommandFailure) -> [SecretAssignment] {
+        let names = Set(given.map(\.name) + lines.map(\.name))
+        let keys = try session.perform { try valet.allKeys(userPrompt: reason) }
+        if let key = keys.sorted().first(where: { !VariableName.isValid($0) }) {
+            throw CommandFailure(
+                .usage, "\(ItemListing.escapingUnprintable(key)) is not the name of a variable; the command was not run",
+                advice: "Omit --all, and give the variables with --env NAME=KEY.")
+        }
+        return keys.subtracting(names).sorted().map { SecretAssignment(name: $0, key: $0) }
     }
 
     private func secret(
@@ -135,28 +213,19 @@ struct RunCommand: ParsableCommand {
     }
 }
 
-/// `NAME=KEY`: the environment variable and the key of its secret.
+/// `NAME=KEY`, or `NAME` for `NAME=NAME`: the environment variable and the key of its secret.
 struct SecretAssignment: ExpressibleByArgument {
     let name: String
     let key: String
 
-    init?(argument: String) {
-        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 2, Self.isName(parts[0]), !parts[1].isEmpty else { return nil }
-        name = parts[0]
-        key = parts[1]
+    init(name: String, key: String) {
+        self.name = name
+        self.key = key
     }
 
-    /// Whether every shell accepts the text as the name of a variable.
-    private static func isName(_ text: String) -> Bool {
-        guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
-        return text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
+    init?(argument: String) {
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let name = parts.first, let key = parts.last, VariableName.isValid(name), !key.isEmpty else { return nil }
+        self.init(name: name, key: key)
     }
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainSystem
+import Valet
+
+struct ImportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Store the secrets of a file or of another program.",
+        discussion: """
+            Stores all secrets, or none if the source is damaged or one of them cannot be stored. Reads each one back before it counts. The \
+            source is never changed. A key that exists with another value is left alone unless --overwrite is given; the command then exits \
+            with 5 after storing the others.
+            """,
+        subcommands: [
+            ImportDotenvCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self, ImportCSVCommand.self,
+        ]
+    )
+}
+
+/// The options of every import.
+struct ImportOptions: ParsableArguments {
+    @Flag(help: "Show the keys and where they come from, never the secrets, without storing anything.")
+    var dryRun = false
+
+    @Flag(help: "Replace existing secrets.")
+    var overwrite = false
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    @OptionGroup(title: "Destination valet")
+    var selection: ValetOptions
+
+    /// Imports everything that the source contains.
+    func importSecrets(from source: some SecretSource) throws {
+        let selected = try selection.resolve()
+        guard !selected.requiresAuthentication else {
+            throw CommandFailure(
+                .usage, "an import cannot read back what it stores in a Secure Enclave valet without a prompt for each secret",
+                advice: "Import without --secure-enclave, then use `valet migrate --secure-enclave ... --remove`.")
+        }
+        let passcode = try passcode.read()
+        let content = try source.read()
+        let session = try CommandSession(selected.entitlements, passcode: passcode)
+        if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
+        let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }
+        if dryRun { return try plan.show() }
+        try session.perform { try plan.execute(in: selected) }
+        try plan.report()
+    }
+}
+
+struct ImportDotenvCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dotenv",
+        abstract: "Import the variables of a .env file.",
+        discussion: """
+            The names of the variables become keys. What different programs read differently, such as ${NAME} or a # inside a value, is an \
+            error unless it is in single quotes.
+            """
+    )
+
+    @Argument(help: "The file; - for standard input.", completion: .file())
+    var file: String
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        try options.importSecrets(from: DotenvSource(file: SourceFile(path: file)))
+    }
+}
+
+struct ImportNetrcCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "netrc",
+        abstract: "Import the passwords of a .netrc file.",
+        discussion: "The keys are MACHINE/LOGIN, or MACHINE for an entry without a login."
+    )
+
+    @Argument(help: "The file; - for standard input. (default: ~/.netrc)", completion: .file())
+    var file: String?
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        let path = try file ?? HomeDirectory.path("/.netrc")
+        try options.importSecrets(from: NetrcSource(file: SourceFile(path: path)))
+    }
+}
+
+struct ImportPassCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pass",
+        abstract: "Import the entries of pass, the standard Unix password manager.",
+        discussion: """
+            Decrypts each entry with gpg, which may ask for the passphrase of its key. The names of the entries become keys, such as \
+            Email/example.com.
+            """
+    )
+
+    @Argument(help: "The directory of the entries. (default: PASSWORD_STORE_DIR, or ~/.password-store)", completion: .directory)
+    var directory: String?
+
+    @Flag(help: "Store only the first line of each entry, as `pass --clip` copies it.")
+    var firstLine = false
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        let variable = ProcessEnvironment.variables["PASSWORD_STORE_DIR"].flatMap { $0.isEmpty ? nil : $0 }
+        let path = try directory ?? variable ?? HomeDirectory.path("/.password-store")
+        try options.importSecrets(from: PasswordStoreSource(directory: path, takesFirstLineOnly: firstLine))
+    }
+}
+
+struct ImportDockerCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "docker",
+        abstract: "Import the passwords and tokens in the configuration of Docker.",
+        discussion: """
+            The keys are REGISTRY/USER, or REGISTRY for a token. Registries whose secret is kept by a credential helper are shown and left \
+            out.
+            """
+    )
+
+    @Argument(help: "The file; - for standard input. (default: config.json in DOCKER_CONFIG or ~/.docker)", completion: .file())
+    var file: String?
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        let variable = ProcessEnvironment.variables["DOCKER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let path = try file ?? variable.map { $0 + "/config.json" } ?? HomeDirectory.path("/.docker/config.json")
+        try options.importSecrets(from: DockerSource(file: SourceFile(path: path)))
+    }
+}
+
+struct ImportCSVCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "csv",
+        abstract: "Import the passwords of a CSV file from Bitwarden, 1Password, KeePassXC, Firefox, or Chrome.",
+        discussion: """
+            The format is recognized by the names of the columns. The keys are NAME/USER, or NAME for an entry without a user. Notes, other \
+            fields, and one-time password seeds are counted and left out.
+            """
+    )
+
+    @Argument(help: "The file; - for standard input.", completion: .file())
+    var file: String
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        try options.importSecrets(from: PasswordTableSource(file: SourceFile(path: file)))
+    }
+}
+
+/// Files at their usual place.
+private enum HomeDirectory {
+    static func path(_ suffix: String) throws(CommandFailure) -> String {
+        guard let home = ProcessEnvironment.variables["HOME"], !home.isEmpty else {
+            throw CommandFailure(.usage, "HOME is not set, so the usual place of the source is unknown", advice: "Give its path.")
+        }
+        return home + suffix
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// The passwords and tokens in Docker's `config.json`, under `REGISTRY/USER`, or `REGISTRY` for an identity token.
+///
+/// Source: Docker's reference of `docker login`. Registries whose secret is kept by a credential helper are named and left out.
+struct DockerSource: SecretSource {
+    let file: SourceFile
+
+    private struct Configuration: Decodable {
+        let auths: [String: Login]?
+        let credsStore: String?
+        let credHelpers: [String: String]?
+    }
+
+    private struct Login: Decodable {
+        let auth: String?
+        let identitytoken: String?
+        let registrytoken: String?
+        let username: String?
+        let password: String?
+    }
+
+    func read() throws(CommandFailure) -> SourceContent {
+        let configuration: Configuration
+        do {
+            configuration = try JSONDecoder().decode(Configuration.self, from: Data(try file.text().utf8))
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            // The decoder's error may quote the text.
+            throw CommandFailure(
+                .usage, "\(file.name) is not a configuration of Docker; nothing was stored",
+                advice: "Give the path of its config.json, usually ~/.docker/config.json.")
+        }
+        var content = SourceContent(
+            removalAdvice: "The file still contains the secrets. `docker logout REGISTRY` removes one, or all: rm -- "
+                + SourceFile.quotedForShell(file.path))
+        let auths = configuration.auths ?? [:]
+        let helpers = configuration.credHelpers ?? [:]
+        for registry in Set(auths.keys).union(helpers.keys).sorted() {
+            let name = ItemListing.escapingUnprintable(registry)
+            let login = auths[registry]
+            if let token = [login?.identitytoken, login?.registrytoken].compactMap(\.self).first(where: { !$0.isEmpty }) {
+                try content.add(FoundSecret(key: registry, value: Data(token.utf8), place: name))
+            } else if let login, let (user, password) = try userAndPassword(login, name) {
+                try content.add(FoundSecret(key: "\(registry)/\(user)", value: Data(password.utf8), place: name))
+            } else if let helper = helpers[registry] ?? configuration.credsStore {
+                content.omissions.append(
+                    .init(note: "\(name): its secret is kept by docker-credential-\(ItemListing.escapingUnprintable(helper))"))
+            } else {
+                content.omissions.append(.init(note: "\(name): it has no secret"))
+            }
+        }
+        return content
+    }
+
+    private func userAndPassword(_ login: Login, _ place: String) throws(CommandFailure) -> (String, String)? {
+        if let user = login.username, let password = login.password, !password.isEmpty { return (user, password) }
+        guard let auth = login.auth, !auth.isEmpty else { return nil }
+        // Some versions end the password with NUL bytes.
+        guard let decoded = Data(base64Encoded: auth), let text = String(validating: decoded, as: UTF8.self),
+            let colon = text.firstIndex(of: ":")
+        else {
+            throw CommandFailure(
+                .usage, "\(file.name), \(place): auth is not USER:PASSWORD in base64; nothing was stored",
+                advice: "Log in again with `docker login`, or remove the entry.")
+        }
+        var password = text[text.index(after: colon)...]
+        while password.last == "\0" { password.removeLast() }
+        return (String(text[..<colon]), String(password))
+    }
+}

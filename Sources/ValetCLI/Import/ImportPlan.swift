@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import Valet
+
+/// What an import does with each secret of a source, and the import itself.
+struct ImportPlan {
+    private enum Step {
+        case store
+        /// The key has another value.
+        case replace, keep
+        /// The key has the same value already.
+        case isStored
+    }
+
+    private let steps: [(secret: FoundSecret, step: Step)]
+    private let content: SourceContent
+
+    /// Compares the secrets of the source with those of the valet.
+    init(_ content: SourceContent, into selected: SelectedValet, overwriting: Bool) throws {
+        var steps: [(FoundSecret, Step)] = []
+        for secret in content.secrets {
+            steps.append((secret, try Self.step(for: secret, in: selected.valet, overwriting: overwriting)))
+        }
+        self.steps = steps
+        self.content = content
+    }
+
+    private static func step(for secret: FoundSecret, in valet: any ValetProtocol, overwriting: Bool) throws -> Step {
+        do throws(KeychainError) {
+            if try valet.object(forKey: secret.key, withPrompt: "") == secret.value { return .isStored }
+            return overwriting ? .replace : .keep
+        } catch .itemNotFound {
+            return .store
+        }
+    }
+
+    /// The keys with another value, which the import leaves alone.
+    var keptKeys: [String] { steps.filter { $0.step == .keep }.map(\.secret.key) }
+
+    // MARK: Showing
+
+    /// Lists the keys, where they come from, and what would happen; never a value.
+    func show() throws(CommandFailure) {
+        for (secret, step) in steps {
+            let note =
+                switch step {
+                case .store: ""
+                case .replace: "\t(would be replaced)"
+                case .keep: "\t(already exists with another value)"
+                case .isStored: "\t(already stored)"
+                }
+            try StandardOutput.writeLine("\(ItemListing.escapingUnprintable(secret.key))\t\(secret.place)\(note)")
+        }
+        try showOmissions()
+    }
+
+    private func showOmissions() throws(CommandFailure) {
+        for omission in content.omissions { try StandardOutput.writeLine("not imported: \(omission.note)") }
+    }
+
+    // MARK: Carrying out
+
+    /// Stores the secrets in one transaction, in which each one is read back: all of them are stored, or none.
+    func execute(in selected: SelectedValet) throws {
+        var failure: (any Error)?
+        let outcome = withTransaction {
+            do {
+                for (secret, step) in steps {
+                    switch step {
+                    case .store: try selected.add(secret.value, forKey: secret.key)
+                    case .replace: try selected.valet.setObject(secret.value, forKey: secret.key)
+                    case .keep, .isStored: break
+                    }
+                }
+                for (secret, step) in steps where step == .store || step == .replace {
+                    guard try selected.valet.object(forKey: secret.key, withPrompt: "") == secret.value else {
+                        throw KeychainError.couldNotAccessKeychain
+                    }
+                }
+                return true
+            } catch {
+                failure = error
+                return false
+            }
+        }
+        switch outcome {
+        case .committed: return
+        case .rolledBack, .unsupported: throw failure ?? KeychainError.couldNotAccessKeychain
+        case .failed: throw KeychainError.couldNotAccessKeychain
+        }
+    }
+
+    /// Says what was done, and how the source can be removed once everything in it is stored.
+    func report() throws(CommandFailure) {
+        let action = "the secrets were stored"
+        let storedCount = steps.count { $0.step == .store || $0.step == .replace }
+        var lines = ["\(Self.secrets(storedCount)) stored."]
+        let sameCount = steps.count { $0.step == .isStored }
+        if sameCount > 0 { lines.append("\(Self.secrets(sameCount)) already stored with the same value.") }
+        lines += content.omissions.map { "not imported: \($0.note)" }
+        if keptKeys.isEmpty { lines.append(content.removalAdvice) }
+        try StandardOutput.write(lines, afterAction: action)
+        guard keptKeys.isEmpty else {
+            throw CommandFailure(
+                .alreadyExists,
+                "other values are stored under \(keptKeys.prefix(10).map(ItemListing.escapingUnprintable).joined(separator: ", "))"
+                    + (keptKeys.count > 10 ? " and \(keptKeys.count - 10) other keys" : "") + "; they were left alone",
+                advice: "Add --overwrite to replace them. Keep the source until then: it has values that are not stored.")
+        }
+    }
+
+    private static func secrets(_ count: Int) -> String { count == 1 ? "1 secret" : "\(count) secrets" }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainSystem
+
+/// The passwords of `pass`: a directory of files that GnuPG decrypts, each under its name.
+///
+/// An entry of several lines is stored whole, or its first line alone, which is what `pass --clip` copies.
+struct PasswordStoreSource: SecretSource {
+    let directory: String
+    let takesFirstLineOnly: Bool
+
+    private static let largestEntryByteCount = 1 << 20
+    /// The time for one entry: a person may have to type the passphrase of the key.
+    private static let entryTimeoutSeconds: UInt32 = 5 * 60
+
+    func read() throws(CommandFailure) -> SourceContent {
+        let names = try entryNames(in: directory, prefix: "", depth: 0)
+        guard !names.isEmpty else {
+            throw CommandFailure(
+                .notFound, "\(ItemListing.escapingUnprintable(directory)) has no entries of pass; nothing was stored",
+                advice: "Give the directory that has the .gpg files.")
+        }
+        let environment = ProcessEnvironment.variables
+        guard let gpg = Self.executable("gpg", environment) ?? Self.executable("gpg2", environment) else {
+            throw CommandFailure(
+                .unavailable, "gpg is not installed; nothing was stored", advice: "Install GnuPG, for example the package gnupg.")
+        }
+        var content = SourceContent(
+            removalAdvice: "The entries still exist, encrypted. Remove them with: rm -r -- \(SourceFile.quotedForShell(directory))")
+        for name in names {
+            var secret = try decrypt(name, gpg, environment)
+            defer { secret.wipe() }
+            let isOneLine = !secret.dropLast().contains(UInt8(ascii: "\n"))
+            let value = isOneLine || takesFirstLineOnly ? Data(secret.prefix { $0 != UInt8(ascii: "\n") }) : Data(secret)
+            if takesFirstLineOnly, !isOneLine {
+                content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(name)): the lines after the first one"))
+            }
+            try content.add(FoundSecret(key: name, value: value, place: ItemListing.escapingUnprintable(name) + ".gpg"))
+        }
+        return content
+    }
+
+    /// Returns the paths of the entries below the directory, without `.gpg`, in order.
+    ///
+    /// Files and directories whose name begins with a dot are not entries.
+    private func entryNames(in directory: String, prefix: String, depth: Int) throws(CommandFailure) -> [String] {
+        let names: [String]
+        do throws(Errno) {
+            names = try FileSystem.names(in: directory)
+        } catch {
+            throw CommandFailure(
+                error == .notFound ? .notFound : .unavailable, "cannot read \(ItemListing.escapingUnprintable(directory)): \(error)",
+                advice: "Nothing was stored. Give the directory that has the .gpg files.")
+        }
+        var entries: [String] = []
+        for name in names.sorted() where !name.hasPrefix(".") {
+            let path = directory + "/" + name
+            // Links to directories could lead in a circle.
+            switch try? FileStatus(of: path, followsLinks: true).kind {
+            case .directory where depth < 32: entries += try entryNames(in: path, prefix: prefix + name + "/", depth: depth + 1)
+            case .regularFile where name.hasSuffix(".gpg"): entries.append(prefix + name.dropLast(4))
+            default: break
+            }
+        }
+        return entries
+    }
+
+    private func decrypt(_ name: String, _ gpg: String, _ environment: [String: String]) throws(CommandFailure) -> [UInt8] {
+        let process: PipedProcess
+        let decrypted: [UInt8]?
+        do throws(Errno) {
+            process = try PipedProcess(
+                path: gpg, arguments: ["--quiet", "--batch", "--decrypt", "--", "\(directory)/\(name).gpg"], environment: environment,
+                leadsSession: false, interruption: nil)
+            decrypted = try process.readToEnd(
+                byteLimit: Self.largestEntryByteCount, until: .after(seconds: Self.entryTimeoutSeconds))
+        } catch {
+            throw failure(name, error == .timedOut ? "gpg did not answer for 5 minutes" : "gpg failed: \(error)")
+        }
+        guard let decrypted else { throw failure(name, "the entry is larger than 1 MiB") }
+        guard process.exitCode == 0 else { throw failure(name, "gpg cannot decrypt it") }
+        return decrypted
+    }
+
+    private func failure(_ name: String, _ reason: String) -> CommandFailure {
+        CommandFailure(
+            .unavailable, "\(ItemListing.escapingUnprintable(name)): \(reason); nothing was stored",
+            advice: "`gpg --decrypt \(SourceFile.quotedForShell("\(directory)/\(name).gpg"))` shows the reason.")
+    }
+
+    private static func executable(_ name: String, _ environment: [String: String]) -> String? {
+        (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").lazy.filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
+            .first(where: FileSystem.isExecutable)
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainSystem
+
+/// Something that `valet import` reads secrets from, and never changes.
+protocol SecretSource {
+    /// Reads all secrets, or throws an error that says where the source is wrong and shows none of its text, which may be a secret.
+    func read() throws(CommandFailure) -> SourceContent
+}
+
+/// What a source contains.
+struct SourceContent {
+    /// An entry that has no secret to store.
+    struct Omission {
+        /// The place and the reason, such as "line 3: EMPTY has no value".
+        let note: String
+    }
+
+    private(set) var secrets: [FoundSecret] = []
+    var omissions: [Omission] = []
+    /// What a person can do to remove the source, for example a command.
+    let removalAdvice: String
+
+    /// The index in `secrets` of each key, by its exact bytes.
+    private var indices: [[UInt8]: Int] = [:]
+
+    init(removalAdvice: String) {
+        self.removalAdvice = removalAdvice
+    }
+
+    /// Adds a secret.
+    ///
+    /// The same secret may be given twice. Throws if the source has another one with the same key, because one of the two would be lost.
+    mutating func add(_ secret: FoundSecret) throws(CommandFailure) {
+        guard !secret.key.isEmpty else {
+            throw CommandFailure(.usage, "\(secret.place): the key is empty; nothing was stored", advice: "Give it a name in the source.")
+        }
+        guard !secret.value.isEmpty else {
+            omissions.append(Omission(note: "\(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has no value"))
+            return
+        }
+        guard let index = indices[Array(secret.key.utf8)] else {
+            indices[Array(secret.key.utf8)] = secrets.count
+            secrets.append(secret)
+            return
+        }
+        guard secrets[index].value == secret.value else {
+            throw CommandFailure(
+                .usage,
+                """
+                \(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has another value on \(secrets[index].place); \
+                nothing was stored
+                """,
+                advice: "Remove or rename one of the two entries, then run the command again.")
+        }
+    }
+}
+
+/// A secret of a source, with the key that it is stored under.
+struct FoundSecret {
+    let key: String
+    let value: Data
+    /// Where in the source, such as "line 3".
+    let place: String
+}
+
+/// A file with a name and a line for errors.
+struct SourceFile {
+    /// The path as it was given; "-" for standard input.
+    let path: String
+
+    private static let maximumByteCount = 64 << 20
+
+    /// How messages call the file.
+    var name: String { path == "-" ? "standard input" : ItemListing.escapingUnprintable(path) }
+
+    /// The command that removes the file.
+    var removalAdvice: String {
+        path == "-"
+            ? "The source was not changed; remove it when you no longer need it."
+            : "The file still contains the secrets. Remove it with: rm -- \(Self.quotedForShell(path))"
+    }
+
+    /// Returns the content as text without a byte-order mark.
+    func text() throws(CommandFailure) -> String {
+        let bytes = try contents()
+        guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
+            throw CommandFailure(
+                .usage, "\(name) is UTF-16 text; nothing was stored", advice: "Convert it: iconv -f UTF-16 -t UTF-8")
+        }
+        guard let text = String(validating: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self) else {
+            throw CommandFailure(
+                .usage, "\(name) is not UTF-8 text; nothing was stored",
+                advice: "Check that it is the right file, or convert it to UTF-8 with iconv.")
+        }
+        return text
+    }
+
+    /// Returns the content.
+    func contents() throws(CommandFailure) -> [UInt8] {
+        let bytes: [UInt8]?
+        do throws(Errno) {
+            if path == "-" {
+                bytes = try FileDescriptor.standardInput.readToEnd(byteLimit: Self.maximumByteCount)
+            } else {
+                let file = try OpenFile(path, .read, followsLinks: true)
+                bytes = try file.descriptor.readToEnd(byteLimit: Self.maximumByteCount)
+            }
+        } catch {
+            throw CommandFailure(
+                error == .notFound ? .notFound : .unavailable, "cannot read \(name): \(error)",
+                advice: "Nothing was stored. Check the path and the permissions of the file.")
+        }
+        guard let bytes else {
+            throw CommandFailure(
+                .usage, "\(name) is larger than \(Self.maximumByteCount >> 20) MiB; nothing was stored",
+                advice: "Check that it is the right file.")
+        }
+        return bytes
+    }
+
+    static func quotedForShell(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "+"):
+                true
+            default: false
+            }
+        }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}
