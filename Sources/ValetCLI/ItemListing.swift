@@ -29,8 +29,13 @@ enum ItemListing {
                 item.byteCount.map { "\($0)" } ?? "unreadable",
             ]
         }
-        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
-        return ([header] + rows).map { row in
+        return aligned([header] + rows)
+    }
+
+    /// Returns the rows as lines with columns of equal width.
+    static func aligned(_ rows: [[String]]) -> String {
+        let widths = (rows.first ?? []).indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
             // The last column is not padded.
             let cells = zip(row.dropLast(), widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
             return (cells + row.suffix(1)).joined(separator: "  ") + "\n"

@@ -38,10 +38,10 @@ struct ValetCommand: ParsableCommand {
             """,
         version: "\(projectVersion)",
         subcommands: [
-            SetCommand.self, GetCommand.self, ListCommand.self, ExistsCommand.self, RemoveCommand.self, MigrateCommand.self,
-            ImportCommand.self, ExportCommand.self, RunCommand.self, StatusCommand.self, VerifyCommand.self, RepairCommand.self,
-            PasscodeCommand.self, UnlockCommand.self,
-            LockCommand.self, BackupCommand.self, ProtectorCommand.self, RecoveryCommand.self,
+            SetCommand.self, GetCommand.self, ListCommand.self, AppsCommand.self, ExistsCommand.self, RemoveCommand.self,
+            MigrateCommand.self, ImportCommand.self, ExportCommand.self, RunCommand.self, StatusCommand.self, VerifyCommand.self,
+            RepairCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self, BackupCommand.self, ProtectorCommand.self,
+            RecoveryCommand.self,
         ]
     )
 

@@ -252,8 +252,8 @@ struct NamespaceKeychain: Sendable {
 /// The item that a valet writes and reads to find out whether the keychain can be used.
 ///
 /// It is never listed and never migrated.
-enum Canary {
-    static let key = "VAL_KeychainCanaryUsername"
+package enum Canary {
+    package static let key = "VAL_KeychainCanaryUsername"
     static let value = Data("VAL_KeychainCanaryPassword".utf8)
 }
 

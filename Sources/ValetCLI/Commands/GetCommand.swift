@@ -38,7 +38,12 @@ struct GetCommand: ParsableCommand {
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         let outputPath = try output.map { path throws(CommandFailure) in try BackupPath.absolute(path) }
         if let outputPath { try session.perform { try session.keychain.requireWritable(outputPath) } }
-        var secret = try session.perform { try selected.valet.object(forKey: key, withPrompt: reason) }
+        var secret: Data
+        do throws(CommandFailure) {
+            secret = try session.perform { try selected.valet.object(forKey: key, withPrompt: reason) }
+        } catch {
+            throw session.addingOtherPlaces(of: key, than: selected, to: error)
+        }
         if let outputPath {
             try OutputFile.write(secret, to: outputPath)
         } else {

@@ -35,6 +35,14 @@ struct MigrateCommand: ParsableCommand {
             "Migrate all generic passwords with this service instead of a valet; their accounts become keys.", valueName: "service"))
     var fromService: String?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Migrate from the same valet of the program with this application identifier, for example the earlier name of an executable \
+            file; --app names the program that gets the items.
+            """, valueName: "id"))
+    var fromApp: String?
+
     @Flag(help: "Remove the originals after all of them are copied.")
     var remove = false
 
@@ -53,11 +61,11 @@ struct MigrateCommand: ParsableCommand {
 
     func validate() throws {
         let namesValet = [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
-        if namesValet == (fromService != nil) {
+        if [namesValet, fromService != nil, fromApp != nil].count(where: { $0 }) != 1 {
             throw ValidationError(
                 """
-                Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-secure-enclave) or items \
-                (--from-service).
+                Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-secure-enclave), items \
+                (--from-service), or another program (--from-app).
                 """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {
@@ -67,6 +75,7 @@ struct MigrateCommand: ParsableCommand {
 
     func run() throws {
         let destination = try selection.resolve()
+        if let fromApp { return try migrate(from: ProgramMigration(from: fromApp, to: destination)) }
         let source = try source(for: destination)
         let session = try CommandSession(source.entitlements, passcode: passcode.read())
         do {
@@ -78,8 +87,24 @@ struct MigrateCommand: ParsableCommand {
                 }
             }
         } catch let failure as CommandFailure where failure.status == .notFound {
-            throw CommandFailure(
-                .notFound, "the source has no items to migrate", advice: "Check the --from options; see `valet help migrate`.")
+            throw Self.nothingToMigrate
+        }
+    }
+
+    static let nothingToMigrate = CommandFailure(
+        .notFound, "the source has no items to migrate",
+        advice: "Check the --from options; `valet apps` shows which programs and valets have items.")
+
+    private func migrate(from source: ProgramMigration) throws {
+        if reason != nil {
+            throw CommandFailure(.usage, "--reason has no effect: no secret is shown to a program", advice: "Omit --reason.")
+        }
+        let session = try CommandSession(source.entitlements, passcode: passcode.read())
+        if dryRun {
+            let (keys, existingKeys) = try session.perform { (try source.keys(), try source.existingKeys()) }
+            try show(keys, existingKeys: existingKeys)
+        } else {
+            try session.perform { try source.migrate(removingOriginals: remove) }
         }
     }
 
@@ -109,7 +134,11 @@ struct MigrateCommand: ParsableCommand {
             let keys = try source.keys()
             return (keys, try keys.filter { try destination.valet.containsObject(forKey: $0) })
         }
-        if keys.isEmpty { throw CommandFailure(.itemNotFound, cause: nil) }
+        try show(keys, existingKeys: existingKeys)
+    }
+
+    private func show(_ keys: Set<String>, existingKeys: Set<String>) throws(CommandFailure) {
+        if keys.isEmpty { throw Self.nothingToMigrate }
         for key in keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             let note = existingKeys.contains(key) ? "\t(already exists)" : ""
             try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.escapingUnprintable(key) : key) + note)

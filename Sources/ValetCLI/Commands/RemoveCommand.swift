@@ -46,10 +46,14 @@ struct RemoveCommand: ParsableCommand {
     }
 
     private func remove(_ key: String, _ selected: SelectedValet, _ session: CommandSession) throws {
-        try session.perform {
-            try selected.valet.removeObject(forKey: key)
-            // A valet ignores that the item does not exist. Keychain Services reported it.
-            if !force, let failure = session.lastFailure, failure.status == .itemNotFound { throw failure }
+        do throws(CommandFailure) {
+            try session.perform {
+                try selected.valet.removeObject(forKey: key)
+                // A valet ignores that the item does not exist. Keychain Services reported it.
+                if !force, let failure = session.lastFailure, failure.status == .itemNotFound { throw failure }
+            }
+        } catch {
+            throw session.addingOtherPlaces(of: key, than: selected, to: error)
         }
     }
 }

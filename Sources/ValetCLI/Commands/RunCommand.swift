@@ -160,7 +160,9 @@ struct RunCommand: ParsableCommand {
         do {
             return try session.perform { try selected.valet.object(forKey: assignment.key, withPrompt: reason) }
         } catch {
-            throw CommandFailure(error.status, "\(error.problem) (for \(assignment.name)); the command was not run", advice: error.advice)
+            let failure = session.addingOtherPlaces(of: assignment.key, than: selected, to: error)
+            throw CommandFailure(
+                failure.status, "\(failure.problem) (for \(assignment.name)); the command was not run", advice: failure.advice)
         }
     }
 

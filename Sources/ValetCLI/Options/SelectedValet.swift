@@ -11,6 +11,8 @@ struct SelectedValet {
     /// The application identifier of the program.
     let application: String
     private let group: String?
+    /// The other options, from which the same valet with another accessibility is made.
+    private let variant: @Sendable (AccessibilityOption) -> SelectedValet?
 
     init(
         identifier: String?, accessibility: AccessibilityOption, group: String?, isCloud: Bool, isExplicit: Bool,
@@ -36,6 +38,24 @@ struct SelectedValet {
         }
         self.application = application
         self.group = group
+        variant = { other in
+            try? SelectedValet(
+                identifier: identifier, accessibility: other, group: group, isCloud: isCloud, isExplicit: isExplicit,
+                application: application)
+        }
+    }
+
+    /// The service of its items.
+    var service: String { valet.itemQuery[kSecAttrService as String] as? String ?? "" }
+
+    /// The access group of new items.
+    var accessGroup: String { group ?? application }
+
+    /// This valet and those that differ in their accessibility only; this one alone if it is explicitly named, because those share a service.
+    var siblings: [SelectedValet] {
+        guard !requiresAuthentication else { return [self] }
+        let others = AccessibilityOption.allCases.filter { $0 != accessibility }.compactMap(variant)
+        return [self] + others.filter { $0.service != service }
     }
 
     /// Whether a person has to authenticate before an item of the valet can be read.

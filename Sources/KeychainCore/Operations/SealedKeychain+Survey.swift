@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where a generic password is: the program or group that it belongs to, its service, and its accessibility.
+package struct ItemPlace: Hashable, Sendable {
+    package let accessGroup: String
+    package let service: String
+    package let accessibility: ItemAccessibility
+
+    package init(accessGroup: String, service: String, accessibility: ItemAccessibility) {
+        self.accessGroup = accessGroup
+        self.service = service
+        self.accessibility = accessibility
+    }
+}
+
+/// The accounts of the generic passwords of all programs, by place.
+package struct ItemSurvey: Sendable {
+    package var accounts: [ItemPlace: [String]] = [:]
+    /// Items of which nothing can be said: they are locked, damaged, of a newer version, or have access control.
+    package var unreadableCount = 0
+
+    package init() {}
+}
+
+/// Searches that do not obey access groups, for the person who owns the keychain.
+extension SealedKeychain {
+    /// Returns where every generic password is, and reads no secret.
+    package func survey() throws(KeychainFailure) -> ItemSurvey {
+        let keychain = scopedToCall
+        var survey = ItemSurvey()
+        try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            let query = RowQuery(itemClass: .genericPassword, isTombstone: false)
+            let skipped = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
+                if let (place, account) = try keychain.place(of: row, in: reading) {
+                    survey.accounts[place, default: []].append(account)
+                } else {
+                    survey.unreadableCount += 1
+                }
+                return .proceed
+            }
+            survey.unreadableCount += skipped.damagedPageRowCount
+        }
+        return survey
+    }
+
+    /// Returns where the generic passwords with this account and one of these services are, whichever program they belong to.
+    ///
+    /// Items that are locked or damaged, or have access control, are left out.
+    package func places(ofAccount account: String, services: [String]) throws(KeychainFailure) -> [ItemPlace] {
+        let keychain = scopedToCall
+        var places: [ItemPlace] = []
+        try store.read { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            for service in services {
+                let query = RowQuery(
+                    itemClass: .genericPassword,
+                    serviceDigest: try digests.digest(of: .string(service), for: .service, in: .genericPassword),
+                    accountDigest: try digests.digest(of: .string(account), for: .account, in: .genericPassword), isTombstone: false)
+                _ = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
+                    if let place = try keychain.place(of: row, in: reading)?.place { places.append(place) }
+                    return .proceed
+                }
+            }
+        }
+        return places
+    }
+
+    private func place(of row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> (place: ItemPlace, account: String)? {
+        guard case .opened(let opened) = try open(row, includingSecret: false, in: reading),
+            let group = opened.attributes.text(.accessGroup)
+        else { return nil }
+        let place = ItemPlace(
+            accessGroup: group, service: opened.attributes.text(.service) ?? "", accessibility: row.header.accessibility)
+        return (place, opened.attributes.text(.account) ?? "")
+    }
+}

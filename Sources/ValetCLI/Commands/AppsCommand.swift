@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+import KeychainCore
+import KeychainEngine
+import Valet
+
+struct AppsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apps",
+        abstract: "Show which programs have items, and the options that select them.",
+        discussion: """
+            A program finds only the items of its own application identifier, which is the name of its executable file unless it has \
+            another one, and of the valet that it uses. Each line shows an application identifier (--app) or access group (--group), the \
+            other options of `valet` that select its items, and their number. After an executable file was renamed, `valet migrate --from-app` \
+            moves its items.
+            """
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
+        let survey = try Self.survey(session)
+        let rows = survey.accounts.map { place, accounts in
+            let description = PlaceDescription(place)
+            // A valet stores one item to find out whether it can store any.
+            let count = accounts.count { $0 != Canary.key }
+            return (owner: description.owner, options: description.options, count: count)
+        }
+        .filter { $0.count > 0 }
+        .sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
+        let header = ["APP OR GROUP", "OPTIONS", "ITEMS"]
+        let table = [header] + rows.map { [ItemListing.escapingUnprintable($0.owner), $0.options, "\($0.count)"] }
+        try StandardOutput.write(Data(ItemListing.aligned(table).utf8))
+        if survey.unreadableCount > 0 {
+            let items = survey.unreadableCount == 1 ? "1 item is" : "\(survey.unreadableCount) items are"
+            WarningLog.add("\(items) not shown: locked, damaged, or only visible after authentication")
+        }
+    }
+
+    /// Returns an empty survey if there is no keychain yet.
+    private static func survey(_ session: CommandSession) throws(CommandFailure) -> ItemSurvey {
+        do throws(CommandFailure) {
+            return try session.perform { try session.keychain.survey() }
+        } catch {
+            guard error.status == .notFound else { throw error }
+            return ItemSurvey()
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import Valet
+
+/// The options of `valet` that select the items of a place.
+struct PlaceDescription {
+    /// The program or group.
+    let owner: String
+    /// The options besides `--app` and `--group`.
+    let options: String
+
+    init(_ place: ItemPlace) {
+        owner = place.accessGroup
+        options = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
+    }
+
+    /// The text around the names in the service of a valet, and the options that select such a valet.
+    private struct Template {
+        let prefix: String
+        let suffix: String
+        let options: [String]
+
+        /// Derives the template from the service of a valet whose only name is `name`.
+        init?(_ valet: SelectedValet?, named name: String, _ options: [String?]) {
+            guard let service = valet?.service, let range = service.range(of: name) else { return nil }
+            prefix = String(service[..<range.lowerBound])
+            suffix = String(service[range.upperBound...])
+            self.options = options.compactMap(\.self)
+        }
+
+        /// Returns the names between prefix and suffix.
+        func names(in service: String) -> String? {
+            guard service.hasPrefix(prefix), service.hasSuffix(suffix), service.utf8.count > prefix.utf8.count + suffix.utf8.count else {
+                return nil
+            }
+            return String(service.dropFirst(prefix.count).dropLast(suffix.count))
+        }
+    }
+
+    private static let ownTemplates = templates { cloud, accessibility, enclave in
+        try? SelectedValet(
+            identifier: placeholder, accessibility: accessibility, group: nil, isCloud: cloud, isExplicit: false, enclave: enclave,
+            application: "valet")
+    }
+
+    private static let groupTemplates = templates { cloud, accessibility, enclave in
+        try? SelectedValet(
+            identifier: nil, accessibility: accessibility, group: "prefix.\(placeholder)", isCloud: cloud, isExplicit: false,
+            enclave: enclave, application: "valet")
+    }
+
+    private static let placeholder = "{}"
+
+    private static func templates(
+        _ valet: (Bool, AccessibilityOption, SecureEnclaveSelection?) -> SelectedValet?
+    ) -> [Template] {
+        let plain = [false, true].flatMap { isCloud in
+            AccessibilityOption.allCases.compactMap { option in
+                Template(
+                    valet(isCloud, option, nil), named: placeholder,
+                    [isCloud ? "--cloud" : nil, option == .whenUnlocked ? nil : "--accessibility \(option.rawValue)"])
+            }
+        }
+        let enclave = [false, true].flatMap { isSinglePrompt in
+            SecureEnclaveOption.allCases.compactMap { option -> Template? in
+                // No item has an authentication that this platform does not support.
+                guard let selection = try? SecureEnclaveSelection(option, isSinglePrompt: isSinglePrompt, names: ("", "")) else {
+                    return nil
+                }
+                return Template(
+                    valet(false, .whenPasscodeSetThisDeviceOnly, selection), named: placeholder,
+                    ["--secure-enclave \(option.rawValue)", isSinglePrompt ? "--single-prompt" : nil])
+            }
+        }
+        return plain + enclave
+    }
+
+    private static func valetOptions(of service: String, group: String) -> String? {
+        for template in ownTemplates {
+            guard let name = template.names(in: service) else { continue }
+            return (["--identifier \(quoted(name))"] + template.options).joined(separator: " ")
+        }
+        guard let dot = group.firstIndex(of: ".") else { return nil }
+        let groupName = String(group[group.index(after: dot)...])
+        for template in groupTemplates {
+            guard let names = template.names(in: service) else { continue }
+            if names == groupName { return template.options.joined(separator: " ") }
+            guard names.hasPrefix(groupName + "_") else { continue }
+            return (["--identifier \(quoted(String(names.dropFirst(groupName.count + 1))))"] + template.options).joined(separator: " ")
+        }
+        return nil
+    }
+
+    /// Any service selects an explicitly named valet.
+    private static func explicitOptions(of place: ItemPlace) -> String {
+        let option: AccessibilityOption? =
+            switch place.accessibility {
+            case .whenUnlocked: nil
+            case .afterFirstUnlock: .afterFirstUnlock
+            case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
+            case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
+            case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
+            // Apple has withdrawn these, so no valet has them.
+            case .always, .alwaysThisDeviceOnly: nil
+            }
+        let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
+        return [
+            "--explicit", isNamedByGroup ? nil : "--identifier \(quoted(place.service))", option.map { "--accessibility \($0.rawValue)" },
+        ].compactMap(\.self).joined(separator: " ")
+    }
+
+    private static func quoted(_ name: String) -> String { SourceFile.quotedForShell(ItemListing.escapingUnprintable(name)) }
+}
+
+extension CommandSession {
+    /// Returns the options with which a key of this name is found in valets of other programs, or of another accessibility, and otherwise the same
+    /// name.
+    ///
+    /// Returns nothing if the search fails: it only adds to a message.
+    func otherPlaces(of key: String, than selected: SelectedValet) -> [String] {
+        let siblings = selected.siblings
+        let services = siblings.map(\.service)
+        let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
+        let own = selected.service
+        return found.compactMap { place in
+            let isOwnProgram = place.accessGroup == selected.accessGroup
+            guard !(isOwnProgram && place.service == own), let sibling = siblings.first(where: { $0.service == place.service }) else {
+                return nil
+            }
+            let program = isOwnProgram ? nil : "--app \(SourceFile.quotedForShell(ItemListing.escapingUnprintable(place.accessGroup)))"
+            let accessibility = sibling.service == own ? nil : "--accessibility \(sibling.accessibility.rawValue)"
+            return [program, accessibility].compactMap(\.self).joined(separator: " ")
+        }
+    }
+
+    /// Adds to the failure of a missing item where an item with this key is.
+    func addingOtherPlaces(of key: String, than selected: SelectedValet, to failure: CommandFailure) -> CommandFailure {
+        guard failure.status == .notFound else { return failure }
+        let places = otherPlaces(of: key, than: selected)
+        guard !places.isEmpty else { return failure }
+        return CommandFailure(
+            failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
+    }
+}
