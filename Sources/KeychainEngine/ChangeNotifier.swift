@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
 internal import Synchronization
 
-/// Tells the observers in this process when the content of a keychain has changed.
+/// Tells the observers in this process when the content of a keychain has changed, or when it was locked or unlocked.
 ///
 /// Nothing is watched while there is no observer. One watch serves all of them.
 final class ChangeNotifier: Sendable {
     /// What was found when the keychain was last looked at.
     private enum Content: Equatable {
-        case version(ContentVersion)
+        case version(ContentVersion, LockState)
         case noKeychain
         /// It is damaged, refused, or cannot be reached. A reader finds out why.
         case unreadable
@@ -74,10 +75,10 @@ final class ChangeNotifier: Sendable {
 
     private static func content(of keychain: LocalKeychain) -> Content {
         do throws(KeychainFailure) {
-            return .version(
-                try keychain.perform(creating: false) { opened throws(KeychainFailure) in
-                    try keychain.backend.contentVersion(of: opened)
-                })
+            return try keychain.perform(creating: false) { opened throws(KeychainFailure) in
+                let version = try keychain.backend.contentVersion(of: opened)
+                return .version(version, try opened.keybag.lockState(at: version.lockEpoch))
+            }
         } catch {
             return error.status == .itemNotFound ? .noKeychain : .unreadable
         }
@@ -104,7 +105,7 @@ extension LocalKeychain: ObservableKeychain {
 }
 
 extension FileKeychainBackend {
-    /// Watches the file and its -wal file, and the anchors, which are written after a change has taken effect.
+    /// Watches the file and its -wal file, and the anchors, which are written after a change has taken effect and marked after an unlock.
     func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch {
         let path = configuration.storePath
         let directory = FileSystem.parent(of: path)
@@ -113,7 +114,7 @@ extension FileKeychainBackend {
             return try FileWatch(
                 [
                     FileWatch.Target(directory: directory, mainFile: name) { $0 == name || $0 == name + "-wal" },
-                    FileWatch.Target(directory: configuration.keyDirectory) { $0.hasSuffix(".anchor") },
+                    FileWatch.Target(directory: configuration.keyDirectory, reportsDates: true) { $0.hasSuffix(".anchor") },
                 ]
             ) { event in
                 switch onEvent(event == .replaced ? .replaced : .written) {
@@ -126,6 +127,13 @@ extension FileKeychainBackend {
             throw KeychainFailure(
                 .notAvailable, "the changes of the keychain cannot be observed: \(error)", cause: .system(errno: error.rawValue))
         }
+    }
+}
+
+extension FileKeychainBackend {
+    /// Sets the date of the anchors, which every watch sees.
+    func announceUnlock(of keychain: OpenKeychain) {
+        for path in configuration.anchorPaths(for: keychain.keybag.storeID) { FileSystem.trySetModificationDateToNow(path) }
     }
 }
 

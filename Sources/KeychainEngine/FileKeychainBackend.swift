@@ -244,7 +244,15 @@ struct FileKeychainBackend: KeychainBackend {
                 applicationPasswordCost: applicationPasswordCost)
         } catch {
             guard let protector else { throw error }
-            throw error.addingContext("with the device secret of \(protector.location(for: storeID))")
+            let context = "with the device secret of \(protector.location(for: storeID))"
+            // Any 32 bytes are a credential. Damage would show in the checksums of the keybag's pages.
+            guard protector.kind == .systemdCredential, error.subject == .keybag, error.cause == .damaged else {
+                throw error.addingContext(context)
+            }
+            throw KeychainFailure(
+                .notAvailable, "the credential is not that of this keychain, or the keybag was altered; nothing was changed",
+                subject: .credential
+            ).addingContext(context)
         }
     }
 

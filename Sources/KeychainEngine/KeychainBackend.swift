@@ -42,6 +42,9 @@ package protocol KeychainBackend: Sendable {
     /// `onEvent` returns what it has found, and may be called again if that is no change, or if the content cannot be read.
     func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch
 
+    /// Tells the watches of all processes that the keychain was unlocked, which writes nothing into it; best effort.
+    func announceUnlock(of keychain: OpenKeychain)
+
     /// Returns the version of the content of an open keychain.
     func contentVersion(of keychain: OpenKeychain) throws(KeychainFailure) -> ContentVersion
 
@@ -73,6 +76,8 @@ extension KeychainBackend {
     package func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) throws(KeychainFailure) -> any ContentWatch {
         throw KeychainFailure(.unimplemented, "the changes of this keychain cannot be observed")
     }
+
+    package func announceUnlock(of keychain: OpenKeychain) {}
 
     package func contentVersion(of keychain: OpenKeychain) throws(KeychainFailure) -> ContentVersion {
         try keychain.fileStore().contentVersion()

@@ -82,7 +82,7 @@ extension CallFailure {
         switch failure.cause {
         case .outcomeUnknown: return .outcomeUnknown
         case .diskFull: return .diskFull
-        case .environmentVariable: return .noPlace
+        case .environmentVariable("KEYCHAIN_HOME"): return .noPlace
         default: break
         }
         if failure.isDamage { return .damaged }
@@ -118,7 +118,7 @@ extension CallFailure {
         case .damaged: "Run `valet verify` to see what is damaged."
         case .readOnly: "Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."
         case .diskFull: "Free space on the disk of the keychain."
-        case .noPlace: "Set KEYCHAIN_HOME or HOME."
+        case .noPlace: "Set KEYCHAIN_HOME to an absolute path, or set HOME."
         case .protectorUnavailable: "Run `valet status` to see which key is missing."
         case .missingEntitlement: "Add the access group to the entitlements file of the program."
         case .outcomeUnknown: "Read the value again."

@@ -60,6 +60,8 @@ struct InMemoryBackend: KeychainBackend {
         storage.store.observe { _ = onEvent(.written) }
     }
 
+    func announceUnlock(of keychain: OpenKeychain) { storage.store.notifyObservers() }
+
     func contentVersion(of keychain: OpenKeychain) -> ContentVersion { storage.store.contentVersion() }
 
     /// There always is a keychain: `creating` has no effect.

@@ -73,7 +73,8 @@ package final class InMemoryItemStore: ItemStore {
         return watch
     }
 
-    private func notifyObservers() {
+    /// Calls the observers after a write, or after an unlock, which writes nothing.
+    func notifyObservers() {
         for onChange in observers.withLock({ Array($0.values) }) { onChange() }
     }
 

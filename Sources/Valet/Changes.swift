@@ -10,9 +10,13 @@ extension Valet {
     ///     for await _ in changes { reload() }
     ///
     /// It reports changes from the moment at which this property is read; so read it before the values. An element says "look again": it
-    /// stands for all changes since the last one, and there can be one without a change that matters, for example when another valet was changed
-    /// or the keychain was locked. The stream goes on while the keychain is locked, and if it is created, replaced, or restored. It ends with its
-    /// task, is for one task, and costs nothing while nothing changes. Without a stream in use nothing runs.
+    /// stands for all changes since the last one, and there can be one without a change that matters, for example when another valet was changed.
+    /// Locking and unlocking are changes too, except the automatic lock after a time, which shows at the next change or read. The stream goes on
+    /// while the keychain is locked, and if it is created, replaced, or restored. It ends with its task, and only one task can use it. It costs
+    /// nothing while nothing changes, but a damaged keychain is looked at once a second. Without a stream in use nothing runs.
+    ///
+    /// Reading this property opens the keychain, which takes about as long as reading a value. In a forked process, and where there is no place for a
+    /// keychain, the stream has no elements.
     ///
     /// On Linux the kernel reports the changes, also those of other processes, after a few milliseconds. On Apple platforms, whose keychain does not
     /// report changes, the items of the valet are compared every 5 seconds.

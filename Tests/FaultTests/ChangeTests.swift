@@ -171,7 +171,7 @@ struct ChangeTests {
         }
     }
 
-    @Test("A lock by another process")
+    @Test("A lock by another process, and an unlock, which writes nothing")
     func locked() async throws {
         try await withTemporaryDirectory { home in
             let listener = try Listener(home: home)
@@ -179,6 +179,8 @@ struct ChangeTests {
             try LocalKeychain.withCheapPasscode(home: home).setPasscode(Passcode(text: "swordfish"), autoLock: .never)
             try listener.lock()
             await listener.waitUntilValue(is: nil)
+            try LocalKeychain(home: home).unlock(Passcode(text: "swordfish"), autoLock: .never)
+            await listener.waitUntilValue(is: "1")
         }
     }
 }

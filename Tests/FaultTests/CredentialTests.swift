@@ -94,8 +94,7 @@ struct CredentialTests {
                     try call.make(on: change == .notHandedOver ? LocalKeychain(home: home) : keychain(home, credential))
                 }
                 #expect(failure?.status == .notAvailable)
-                // Another secret has the right form, so the error is about the keybag.
-                #expect(failure?.subject == (change == .another ? .keybag : .credential), "\(call): \(String(describing: failure))")
+                #expect(failure?.subject == .credential, "\(call): \(String(describing: failure))")
                 #expect(try FileSnapshot(of: home) == before, "\(call)")
             }
         }

@@ -67,10 +67,22 @@ struct FailureReasonTests {
         )
     }
 
-    @Test("An environment that names no place")
-    func noPlace() throws {
-        let lines = try run("env -u KEYCHAIN_HOME KEYCHAIN_HOME=relative \"$child\" typed-calls get")
-        #expect(lines == ["noPlace | -50 | There is no place for the keychain. Set KEYCHAIN_HOME or HOME."])
+    @Test(
+        "An environment that names no place",
+        arguments: ["env KEYCHAIN_HOME=relative", "env -u KEYCHAIN_HOME -u HOME", "env -u KEYCHAIN_HOME HOME=relative"])
+    func noPlace(_ environment: String) throws {
+        let lines = try run("\(environment) \"$child\" typed-calls get")
+        let line = "There is no place for the keychain. Set KEYCHAIN_HOME to an absolute path, or set HOME."
+        #expect(lines.count == 1 && lines[0].hasPrefix("noPlace | ") && lines[0].hasSuffix(line), "\(lines)")
+    }
+
+    @Test("A variable with an unknown value is not a missing place")
+    func unknownProtector() throws {
+        let lines = try run("KEYCHAIN_PROTECTOR=bogus \"$child\" typed-calls set")
+        #expect(
+            lines == [
+                "unavailable | -50 | The keychain is not available. Run `valet status` to see where the keychain is."
+            ], "\(lines)")
     }
 
     @Test("A key file that is gone, and one that belongs to another keychain", arguments: ["rm", "replace"])
@@ -102,7 +114,8 @@ struct FailureReasonTests {
             """)
         try #require(lines.count == 3, "\(lines)")
         #expect(lines[0] == "done")
-        for line in lines[1...] { #expect(!line.hasPrefix("notFound") && line != "done", "\(line)") }
-        #expect(lines[2].hasPrefix("protectorUnavailable | -25291 | The key of the keychain is not available."), "\(lines[2])")
+        for line in lines[1...] {
+            #expect(line.hasPrefix("protectorUnavailable | -25291 | The key of the keychain is not available."), "\(line)")
+        }
     }
 }

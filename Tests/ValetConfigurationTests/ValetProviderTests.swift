@@ -120,6 +120,8 @@ struct ValetProviderTests {
             let failure = #expect(throws: ValetFailure.self) { try text(update) }
             #expect(failure?.reason == .locked)
             try keychain.unlock()
+            update = try await values.next()
+            #expect(try text(update) == "2")
             try valet.setString("3", forKey: "key")
             update = try await values.next()
             #expect(try text(update) == "3")

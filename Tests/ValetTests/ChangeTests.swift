@@ -35,13 +35,14 @@ struct ChangeTests {
         #expect(keychain.person.questions.isEmpty)
     }
 
-    @Test("The stream goes on while the keychain is locked, and reports the lock")
+    @Test("The stream goes on while the keychain is locked, and reports the lock and the unlock")
     func lock() async throws {
         let keychain = try keychainWithPasscode()
         var changes = vault.changes.makeAsyncIterator()
         try keychain.lock()
         #expect(await changes.next() != nil)
         try keychain.unlock()
+        #expect(await changes.next() != nil)
         try vault.setString("1", forKey: "key")
         #expect(await changes.next() != nil)
     }

@@ -366,5 +366,21 @@ struct ValetFailureTests {
         #expect(failure.reason == expected[error])
         #expect(failure.status == nil && failure.errorDescription?.hasSuffix(".") == true)
     }
+
+    @Test("The errors of calls without types are explained on request")
+    func explained() throws {
+        let keychain = try keychainWithPasscode()
+        let vault = Valet.valet(with: "explained", accessibility: .whenUnlocked)
+        let present = try ValetFailure.explaining { () throws(KeychainError) in
+            try vault.setString("1", forKey: "key")
+            return try vault.string(forKey: "key")
+        }
+        #expect(present == "1")
+        try keychain.lock()
+        let failure = #expect(throws: ValetFailure.self) {
+            try ValetFailure.explaining { () throws(KeychainError) in try vault.string(forKey: "key") }
+        }
+        #expect(failure?.reason == .locked && failure?.status == errSecInteractionNotAllowed)
+    }
 }
 #endif

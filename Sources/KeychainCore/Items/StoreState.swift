@@ -3,7 +3,7 @@
 /// Identifies the content of a keychain: two different contents have different versions.
 package struct ContentVersion: Hashable, Sendable {
     private let change: Identifier128
-    private let lockEpoch: LockEpoch
+    package let lockEpoch: LockEpoch
 
     /// - Parameters:
     ///   - change: Random, new for each committed change.

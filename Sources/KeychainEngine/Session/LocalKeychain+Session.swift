@@ -27,6 +27,7 @@ extension LocalKeychain: KeychainSessionProviding {
                 // The keychain is unlocked nevertheless, and the next unlock tries again.
                 EngineLog.warn("an earlier change of passcode could not be completed: \(error)")
             }
+            backend.announceUnlock(of: opened)
         }
     }
 

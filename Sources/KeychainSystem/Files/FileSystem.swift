@@ -136,6 +136,12 @@ package enum FileSystem {
         _ = unsafe Glibc.unlink(path)
     }
 
+    /// Sets the date of the last modification; best effort.
+    package static func trySetModificationDateToNow(_ path: String) {
+        // Without times, the current one is set.
+        _ = unsafe utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW)
+    }
+
     /// Sets the permissions of a regular file, in a directory that only this user can change.
     package static func setPermissions(_ permissions: UInt32, of path: String) throws(Errno) {
         guard unsafe chmod(path, permissions & 0o777) == 0 else { throw .current }

@@ -14,12 +14,17 @@ package final class FileWatch: Sendable {
         let directory: String
         /// The file of which a new or a missing version is another content.
         let mainFile: String?
+        /// Whether a new date of a file is reported as well.
+        let reportsDates: Bool
         /// Whether a change of the content of a file in the directory is reported.
         let isWatched: @Sendable (_ name: String) -> Bool
 
-        package init(directory: String, mainFile: String? = nil, isWatched: @escaping @Sendable (_ name: String) -> Bool) {
+        package init(
+            directory: String, mainFile: String? = nil, reportsDates: Bool = false, isWatched: @escaping @Sendable (_ name: String) -> Bool
+        ) {
             self.directory = directory
             self.mainFile = mainFile
+            self.reportsDates = reportsDates
             self.isWatched = isWatched
         }
     }
@@ -44,8 +49,8 @@ package final class FileWatch: Sendable {
 
     /// Begins to watch.
     ///
-    /// `onEvent` is called on the thread of the watch: at its beginning, and then once for several changes at the same moment. If nothing has
-    /// changed, it is called again after growing pauses for about two seconds. While the files cannot be used, it is called once a second,
+    /// `onEvent` is called on the thread of the watch: at its beginning, and then once for several changes at the same moment. It is called again
+    /// after growing pauses, until it has found no change for about two seconds. While the files cannot be used, it is called once a second,
     /// because looking at them may change them. Throws `.noMemory` if the system has no thread to offer.
     package init(_ targets: [Target], onEvent: @escaping @Sendable (Event) -> Finding) throws(Errno) {
         watcher = Watcher(targets, onEvent)
@@ -69,9 +74,29 @@ package final class FileWatch: Sendable {
 private final class Watcher: Sendable {
     /// A watch of the kernel for one target.
     private struct Watch {
+        /// What the watched directory is to the target.
+        enum Role {
+            case directory
+            /// Its nearest ancestor that exists, in which the next part of the path is missing.
+            case parent(missing: String)
+            /// Renaming or removing it renames or removes the directory.
+            case ancestor
+
+            var mask: Int32 {
+                let own = IN_DELETE_SELF | IN_MOVE_SELF
+                let events =
+                    switch self {
+                    case .directory: IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | own
+                    case .parent: IN_CREATE | IN_MOVED_TO | own
+                    case .ancestor: own
+                    }
+                // One directory can have several roles, of which none takes the events of another.
+                return events | IN_ONLYDIR | IN_MASK_ADD
+            }
+        }
+
         let target: Int
-        /// The next part of the path to the directory of the target, if the watched directory is only an ancestor of it.
-        let missing: String?
+        let role: Role
     }
 
     private struct State {
@@ -107,28 +132,39 @@ private final class Watcher: Sendable {
             state.watches[number] = others.isEmpty ? nil : others
             if others.isEmpty { inotify_rm_watch(descriptor.rawValue, number) }
         }
-        let mask = IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
         var path = targets[target].directory
-        var missing: String?
+        var role = Watch.Role.directory
         var isAbsent = false
         while true {
-            let number = unsafe inotify_add_watch(descriptor.rawValue, path, UInt32(mask))
+            let number = unsafe inotify_add_watch(descriptor.rawValue, path, UInt32(bitPattern: role.mask))
             guard number < 0 else {
                 // It may have been made before its parent was watched. One that is there and cannot be watched is waited for as a missing one.
-                if let name = missing, isAbsent, (try? FileStatus(of: path + "/" + name, followsLinks: true)) != nil {
+                if case .parent(let name) = role, isAbsent, (try? FileStatus(of: path + "/" + name, followsLinks: true)) != nil {
                     if state.watches[number] == nil { inotify_rm_watch(descriptor.rawValue, number) }
                     path = targets[target].directory
-                    missing = nil
+                    role = .directory
                     continue
                 }
-                state.watches[number, default: []].append(Watch(target: target, missing: missing))
+                state.watches[number, default: []].append(Watch(target: target, role: role))
                 state.unwatched.remove(target)
+                watchAncestors(of: path, target, descriptor, &state)
                 return
             }
             isAbsent = errno == ENOENT
             guard path != "/" else { return }
-            missing = String(path[path.index(after: path.lastIndex(of: "/") ?? path.startIndex)...])
+            role = .parent(missing: String(path[path.index(after: path.lastIndex(of: "/") ?? path.startIndex)...]))
             path = FileSystem.parent(of: path)
+        }
+    }
+
+    /// Watches for the renaming of an ancestor, which the directory itself does not report.
+    private func watchAncestors(of path: String, _ target: Int, _ descriptor: FileDescriptor, _ state: inout State) {
+        let role = Watch.Role.ancestor
+        var path = path
+        while path != "/" {
+            path = FileSystem.parent(of: path)
+            let number = unsafe inotify_add_watch(descriptor.rawValue, path, UInt32(bitPattern: role.mask))
+            if number >= 0 { state.watches[number, default: []].append(Watch(target: target, role: role)) }
         }
     }
 
@@ -180,11 +216,11 @@ private final class Watcher: Sendable {
                 }
                 phase = self.phase(after: onEvent(found ?? .written))
             case .effect(let pause) where found == nil:
-                let next = self.phase(after: onEvent(.written))
-                if case .effect = next {
+                let finding = onEvent(.written)
+                if finding == .unchanged {
                     phase = pause < Self.lastPauseMilliseconds ? .effect(pauseMilliseconds: 2 * pause) : .events
                 } else {
-                    phase = next
+                    phase = self.phase(after: finding)
                 }
             case .events, .effect: phase = self.phase(after: onEvent(found ?? .written))
             }
@@ -193,8 +229,8 @@ private final class Watcher: Sendable {
 
     private func phase(after finding: FileWatch.Finding) -> Phase {
         switch finding {
-        case .changed: .events
-        case .unchanged: .effect(pauseMilliseconds: Self.firstPauseMilliseconds)
+        // Another change may have been written and not yet flushed.
+        case .changed, .unchanged: .effect(pauseMilliseconds: Self.firstPauseMilliseconds)
         case .unusable: .usability
         }
     }
@@ -239,8 +275,11 @@ private final class Watcher: Sendable {
     }
 
     private func handle(_ event: InotifyEvent, _ state: inout State) -> FileWatch.Event? {
-        // Events were lost.
-        if event.has(IN_Q_OVERFLOW) { return .replaced }
+        if event.has(IN_Q_OVERFLOW) {
+            // The lost events may be those of directories.
+            for target in targets.indices { watch(target, &state) }
+            return .replaced
+        }
         var found: FileWatch.Event?
         for watch in state.watches[event.watch] ?? [] {
             let target = targets[watch.target]
@@ -248,10 +287,14 @@ private final class Watcher: Sendable {
                 if event.has(IN_IGNORED) { state.watches[event.watch] = nil }
                 self.watch(watch.target, &state)
                 found = .replaced
-            } else if let missing = watch.missing {
+            } else if case .ancestor = watch.role {
+                continue
+            } else if case .parent(let missing) = watch.role {
                 guard event.name == missing, event.has(IN_CREATE) || event.has(IN_MOVED_TO) else { continue }
                 self.watch(watch.target, &state)
                 found = .replaced
+            } else if event.has(IN_ATTRIB) {
+                if target.reportsDates, target.isWatched(event.name) { found = max(found ?? .written, .written) }
             } else if event.name == target.mainFile, !event.has(IN_MODIFY) {
                 found = .replaced
             } else if target.isWatched(event.name) {

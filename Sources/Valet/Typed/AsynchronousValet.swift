@@ -9,6 +9,8 @@ internal import KeychainServices
 /// The calls wait for the disk, for another process that writes, or for a person at a prompt, on threads for blocking calls. They block neither
 /// the main actor nor other tasks. Task-local values and the priority of the caller hold in the call. Results and errors are those of the synchronous
 /// calls; if the task is canceled, the wait ends with a `CancellationError`, and a call that has begun completes nevertheless.
+///
+/// At most 64 calls run at the same time, and others wait, the most urgent first. A prompt is such a call until it is answered or times out.
 public struct AsynchronousValet<Store: SecretStore>: Sendable {
     let store: Store
 

@@ -77,7 +77,22 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
         recoverySuggestion = failure?.advice
     }
 
+    /// Runs calls that throw ``KeychainError``, and throws their error with its reason.
+    ///
+    /// ``KeychainError/couldNotAccessKeychain`` stands for a locked, a damaged, and a full keychain, and more; this tells them apart.
+    ///
+    ///     let token = try ValetFailure.explaining { () throws(KeychainError) in try valet.string(forKey: "token") }
+    ///
+    /// - Parameter body: The calls, which run once, on the caller's thread.
+    /// - Returns: The result of `body`.
+    /// - Throws: The failure of the call that threw.
+    public static func explaining<Result>(_ body: () throws(KeychainError) -> Result) throws(ValetFailure) -> Result {
+        try translating(body)
+    }
+
     /// Creates the failure for an error of a valet, which has less detail than the failures that the typed calls throw.
+    ///
+    /// To get the reason of ``KeychainError/couldNotAccessKeychain``, use ``explaining(_:)``.
     ///
     /// - Parameter error: The error of a call such as ``Valet/object(forKey:)``.
     public init(_ error: KeychainError) {

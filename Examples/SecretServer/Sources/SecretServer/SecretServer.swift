@@ -40,7 +40,7 @@ struct SecretServer {
             group.addTask {
                 try await config.watchString(forKey: "database.password", isSecret: true) { passwords in
                     // The first element is the present password.
-                    for await password in passwords.dropFirst() {
+                    for await password in passwords {
                         guard let password else { continue }
                         await database.reconnect(password: password)
                     }
