@@ -2,6 +2,7 @@
 # Runs the C tests under Valgrind and Address Sanitizer. ROUNDS sets the number of rounds of the growth case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. Scripts/build-options.sh
 
 # Installs Valgrind, or names its package.
 Scripts/install-dependencies.sh
@@ -27,8 +28,8 @@ bin_path() { swift build "$@" --show-bin-path; }
 
 valgrind_run() {
     local bin
-    swift build --product CValetTestProgram
-    bin=$(bin_path)
+    swift build "${build_options[@]}" --product CValetTestProgram
+    bin=$(bin_path "${build_options[@]}")
     # Valgrind 3.19 cannot read the compiler's debug information. The names of functions remain.
     strip --strip-debug -o "$bin/CValetTestProgram.stripped" "$bin/CValetTestProgram"
     echo "Under Valgrind:"

@@ -3,9 +3,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. Scripts/build-options.sh
+
 echo "Building valet (the first time takes a few minutes) ..."
-swift build --product valet
-valet=$(swift build --product valet --show-bin-path)/valet
+swift build "${build_options[@]}" --product valet
+valet=$(swift build "${build_options[@]}" --product valet --show-bin-path)/valet
 
 # The keychain writes to this directory only; the user's keychain is not touched.
 KEYCHAIN_HOME=$(mktemp -d)

@@ -45,8 +45,8 @@ build() {
     swift build "${swift_options[@]}" --product ValetC \
         -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname" -Xlinker -z -Xlinker nodelete
     sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" Scripts/valet.pc.in >"$built/valet.pc"
-    Scripts/man.sh
-    Scripts/completions.sh
+    Scripts/man.sh "${swift_options[@]}"
+    Scripts/completions.sh "${swift_options[@]}"
 }
 
 # The installed files: mode, source, destination.

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Writes the manual pages of `valet` and its subcommands to .build/man, with the plugin of ArgumentParser.
+# Arguments are the options of a build to use, instead of that of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. Scripts/build-options.sh
+[ $# -eq 0 ] || build_options=("$@")
+
 target=$PWD/.build/man
 mkdir -p "$target"
-swift package --allow-writing-to-directory "$target" generate-manual --multi-page --configuration debug --output-directory "$target"
+swift package "${build_options[@]}" --allow-writing-to-directory "$target" generate-manual --multi-page --configuration release --output-directory "$target"
 echo "Manual pages: $target. Read one with: man -l $target/valet.1"

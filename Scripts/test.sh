@@ -13,13 +13,12 @@ Build options go to `swift build` and `swift test`, test options to `swift test`
     Scripts/test.sh --traits TPM,Configuration --scratch-path .build/with-traits    all tests, in a build with the package traits
     KEYCHAIN_TEST_SCALE=full Scripts/test.sh                             all tests at full scale
 
-The scratch path (.build) receives build.log, test.log with the complete output of the tests, and test-report.txt with the report.
+The scratch path (.build/tests) receives build.log, test.log with the complete output of the tests, and test-report.txt with the report.
 The exit code is that of `swift test`.
 TEXT
 }
 
-# Never empty: with `set -u`, bash 3.2 (macOS) refuses to expand an empty array.
-build_options=(--scratch-path .build)
+. Scripts/build-options.sh
 while [ $# -gt 0 ]; do
     case $1 in
         help | --help) usage; exit ;;
@@ -36,7 +35,7 @@ minutes() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
 
 build() {
     local log=$scratch/build.log start=$SECONDS
-    if [ -d "$scratch/debug" ]; then
+    if [ -d "$scratch/release" ]; then
         echo "Building; without changes this takes a few seconds."
     else
         echo "Building; the first time this takes about 4 minutes."
