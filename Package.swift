@@ -229,7 +229,11 @@ let package = Package(
             path: "Tests/KeychainTestSupport"
         ),
         .testTarget(
-            name: "ArchitectureTests", dependencies: ["Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits"]
+            name: "ArchitectureTests",
+            dependencies: [
+                "Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits",
+                .product(name: "Logging", package: "swift-log"),
+            ]
         ),
     ]
 )
