@@ -355,21 +355,28 @@ struct KeychainTestingExamples {
 struct ReadmeTests {
     private static let documents = [
         ("README.md", 3), ("Sources/Valet/Valet.docc/Valet.md", 4), ("Sources/Valet/Valet.docc/Secure-Enclave-Valets.md", 1),
+        ("Sources/Valet/Valet.docc/Getting-Started.md", 4), ("Sources/Valet/Valet.docc/Choosing-Accessibility.md", 2),
+        ("Sources/Valet/Valet.docc/Sharing-Between-Programs.md", 2), ("Sources/Valet/Valet.docc/Servers-and-Containers.md", 2),
+        ("Sources/Valet/Valet.docc/Migrating-from-Apple-Only-Code.md", 3),
+        ("Sources/Valet/Valet.docc/Migrating-from-Other-Libraries.md", 1), ("Sources/Valet/Valet.docc/Troubleshooting.md", 2),
         ("Sources/KeychainServices/KeychainServices.docc/KeychainServices.md", 1),
         ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
         ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1),
-        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 6), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
+        ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 7), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
         ("Sources/Valet/Valet.docc/Typed-Keys.md", 6), ("Sources/ValetConfiguration/ValetConfiguration.docc/ValetConfiguration.md", 1),
     ]
 
     @Test("Every Swift block in the documents is compiled and run here, line by line", arguments: documents)
     func examplesAreRun(path: String, blockCount: Int) throws {
         // `unsafe` is for packages that check it, which a reader's need not.
-        let files = ["Tests/ArchitectureTests/ReadmeExamples.swift", "Tests/ValetConfigurationTests/ValetProviderTests.swift"]
+        let files = [
+            "Tests/ArchitectureTests/ReadmeExamples.swift", "Tests/ArchitectureTests/ArticleExamples.swift",
+            "Tests/ValetConfigurationTests/ValetProviderTests.swift",
+        ]
         let compiled = try files.flatMap { Self.code(of: try Repository.text(of: $0).replacing("unsafe ", with: "")) }
         let blocks = Self.swiftBlocks(of: try Repository.text(of: path))
         #expect(blocks.count >= blockCount)
-        for block in blocks {
+        for block in blocks where !Self.isManifest(block) {
             let lines = Self.code(of: block)
             let isCompiled = !lines.isEmpty && compiled.indices.contains { compiled[$0...].starts(with: lines) }
             #expect(isCompiled, "\(path) shows what is not compiled:\n\(block)")
@@ -389,10 +396,65 @@ struct ReadmeTests {
         }
     }
 
+    @Test("Each Package.swift in the documents is valid, and uses products of this package")
+    func manifests() throws {
+        let products = Set(try Self.manifest(try Repository.text(of: "Package.swift")).products.map(\.name))
+        let blocks = try Self.documents.flatMap { path, _ in Self.swiftBlocks(of: try Repository.text(of: path)) }
+        let manifests = blocks.filter(Self.isManifest)
+        #expect(manifests.count >= 2)
+        for manifest in manifests {
+            let used = try Self.manifest(manifest).targets.flatMap(\.dependencies).compactMap(\.product?.name)
+            #expect(used.contains("Valet") && products.isSuperset(of: used), "products that do not exist: \(manifest)")
+        }
+    }
+
+    /// The part of the output of `swift package dump-package` that is compared.
+    private struct Manifest: Decodable {
+        struct Product: Decodable { let name: String }
+        /// An array whose first element is the name.
+        struct UsedProduct: Decodable {
+            let name: String
+
+            init(from decoder: any Decoder) throws {
+                var elements = try decoder.unkeyedContainer()
+                name = try elements.decode(String.self)
+            }
+        }
+        struct Dependency: Decodable { let product: UsedProduct? }
+        struct Target: Decodable { let dependencies: [Dependency] }
+
+        let products: [Product]
+        let targets: [Target]
+    }
+
+    /// Compiles a manifest, without resolving its dependencies.
+    private static func manifest(_ text: String) throws -> Manifest {
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try text.write(to: directory.appending(path: "Package.swift"), atomically: true, encoding: .utf8)
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        let settings = directory.appending(path: "swiftpm").path
+        process.arguments = [
+            "swift", "package", "--package-path", directory.path, "--cache-path", settings, "--config-path", settings, "--security-path",
+            settings, "dump-package",
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let json = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "This manifest is not valid:\n\(text)")
+        return try JSONDecoder().decode(Manifest.self, from: json)
+    }
+
+    private static func isManifest(_ block: String) -> Bool { block.hasPrefix("// swift-tools-version") }
+
     /// Without imports, comments and blank lines.
     private static func code(of text: String) -> [String] {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-            .filter { !$0.isEmpty && !$0.hasPrefix("import ") && !$0.hasPrefix("//") }
+            .filter { line in !line.isEmpty && !["import ", "@testable import ", "//"].contains { line.hasPrefix($0) } }
     }
 
     private static func swiftBlocks(of text: String) -> [String] {
