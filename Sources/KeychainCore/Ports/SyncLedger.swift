@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Read access to what a store remembers about synchronization, within one transaction of the store.
+///
+/// Implemented by KeychainStore. It sees identifiers, hashes, and sealed bytes, never a key or a plaintext. Every list has the documented
+/// order, so that the same ledger always gives the same batches.
+package protocol SyncReading {
+    /// Returns a value that the engine stored under this key; nil if there is none.
+    func setting(_ key: SyncSetting) throws(KeychainFailure) -> [UInt8]?
+
+    /// Returns at most `limit` records of one kind, in ascending order of item.
+    func recordedChanges(_ kind: RecordedChange.Kind, limit: Int) throws(KeychainFailure) -> [RecordedChange]
+
+    /// Returns the live versions of an item, in ascending order of reference.
+    func liveVersions(named name: ItemName) throws(KeychainFailure) -> [LiveVersion]
+    func liveVersion(_ reference: VersionReference) throws(KeychainFailure) -> LiveVersion?
+    /// Returns the live version that an item shows.
+    func liveVersion(shownBy item: ItemID) throws(KeychainFailure) -> LiveVersion?
+    /// Returns at most `limit` live versions after `reference`, in ascending order of reference; nil: from the first.
+    func liveVersions(after reference: VersionReference?, limit: Int) throws(KeychainFailure) -> [LiveVersion]
+    /// Returns the number of live versions.
+    func liveVersionCount() throws(KeychainFailure) -> Int
+
+    /// Returns at most `limit` local writes of a lane that are in no batch yet, oldest first.
+    func pendingVersions(in lane: Lane, limit: Int) throws(KeychainFailure) -> [PendingVersion]
+    func pendingVersion(_ id: SyncVersionID) throws(KeychainFailure) -> PendingVersion?
+    /// Returns the pending versions of one item, oldest first.
+    func pendingVersions(named name: ItemName) throws(KeychainFailure) -> [PendingVersion]
+
+    /// Returns whether a replaced version whose batch is not read yet is remembered under this name.
+    func isAwaited(_ reference: VersionReference) throws(KeychainFailure) -> Bool
+    /// Returns at most `limit` awaited versions after `reference`, in ascending order; nil: from the first.
+    func awaitedVersions(after reference: VersionReference?, limit: Int) throws(KeychainFailure) -> [VersionReference]
+
+    /// Returns whether that very batch was read, or is covered by an absorbed checkpoint.
+    func isRead(_ origin: Origin) throws(KeychainFailure) -> Bool
+    /// Returns the read batches of a log, in ascending order of number, then hash.
+    func readBatches(of log: LogID) throws(KeychainFailure) -> [ReadBatch]
+    /// Returns all logs of which a batch was read or a mark is known, in ascending order.
+    func logs() throws(KeychainFailure) -> [LogID]
+    /// Returns the mark of a log; nil if none is known.
+    func mark(of log: LogID) throws(KeychainFailure) -> LogMark?
+
+    /// Returns at most `limit` objects that still have to be created, in the order in which they were added.
+    func outgoingObjects(limit: Int) throws(KeychainFailure) -> [OutgoingObject]
+
+    /// Returns all statements, in ascending order of hash.
+    func statements() throws(KeychainFailure) -> [StoredStatement]
+}
+
+/// Write access to what a store remembers about synchronization, within one transaction that also writes items.
+///
+/// Nothing takes effect unless the transaction commits.
+package protocol SyncWriting: SyncReading {
+    /// Stores a value, or removes it if `value` is nil.
+    func set(_ key: SyncSetting, to value: [UInt8]?) throws(KeychainFailure)
+
+    /// Removes the record of an item's change.
+    func eraseRecordedChange(_ item: ItemID) throws(KeychainFailure)
+
+    /// Inserts a live version. Throws `.duplicateItem` if there is one of this reference.
+    func insert(_ version: LiveVersion) throws(KeychainFailure)
+    /// Replaces the live version of that reference, possibly by one with another reference.
+    func replace(_ reference: VersionReference, with version: LiveVersion) throws(KeychainFailure)
+    /// Removes a live version, not its content. Succeeds if there is none.
+    func remove(_ reference: VersionReference) throws(KeychainFailure)
+
+    /// Adds a pending version after all others.
+    func insert(_ version: PendingVersion) throws(KeychainFailure)
+    /// Removes a pending version. Succeeds if there is none.
+    func removePending(_ id: SyncVersionID) throws(KeychainFailure)
+
+    /// Remembers a replaced version until its batch is read. Succeeds if it is remembered already.
+    func insertAwaited(_ reference: VersionReference) throws(KeychainFailure)
+    /// Removes the awaited versions of this origin.
+    func removeAwaited(_ origin: Origin) throws(KeychainFailure)
+
+    /// Remembers a batch as read. Succeeds if it is remembered already.
+    func insert(_ batch: ReadBatch) throws(KeychainFailure)
+    /// Stores the mark of its log, in place of an earlier one.
+    func set(_ mark: LogMark) throws(KeychainFailure)
+
+    /// Adds an object after all others, unless there is one of this name.
+    func insert(_ object: OutgoingObject) throws(KeychainFailure)
+    /// Removes an outgoing object. Succeeds if there is none.
+    func removeOutgoing(_ name: String) throws(KeychainFailure)
+
+    /// Stores a statement. Succeeds if it is stored already.
+    func insert(_ statement: StoredStatement) throws(KeychainFailure)
+}
+
+/// The keys of `sync_settings`. The values are encoded by SyncCore.
+package enum SyncSetting: String, CaseIterable, Sendable {
+    /// The circle and this device.
+    case membership
+    /// The logs that this device writes.
+    case ownLogs
+    /// The checkpoint that is being absorbed, and the pieces that are left.
+    case absorption
+    /// The checkpoint that this device published last, and when.
+    case ownCheckpoint
+    /// What a removed device may still have published, as far as remaining devices had read it.
+    case removals
+    /// The deletions counted by the guard against mass deletion.
+    case deletionGuard
+    /// What other devices have been told: marks and statement heads of the last batch.
+    case notes
+    /// The pending invitation or request to join.
+    case joining
+}

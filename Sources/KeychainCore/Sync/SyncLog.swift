@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How far a log is known: its newest known batch, with the signature by which any device can check that it exists.
+///
+/// The signature covers a label, the circle, the log, the number, the previous hash, and the hash.
+package struct LogMark: Hashable, Sendable {
+    package let log: LogID
+    package let device: DeviceID
+    package let number: UInt64
+    package let previous: BatchHash
+    package let hash: BatchHash
+    /// An Ed25519 signature, 64 bytes.
+    package let signature: [UInt8]
+
+    package static let signatureByteCount = 64
+
+    package init(log: LogID, device: DeviceID, number: UInt64, previous: BatchHash, hash: BatchHash, signature: [UInt8]) {
+        self.log = log
+        self.device = device
+        self.number = number
+        self.previous = previous
+        self.hash = hash
+        self.signature = signature
+    }
+
+    package var origin: Origin { Origin(log: log, number: number, hash: hash.prefix) }
+}
+
+/// A batch that was read, or that an absorbed checkpoint covers.
+package struct ReadBatch: Hashable, Comparable, Sendable {
+    package let log: LogID
+    package let device: DeviceID
+    package let number: UInt64
+    package let hash: BatchHash
+    /// When it was read, in seconds since 2001-01-01 00:00:00 UTC.
+    package let seconds: Double
+
+    package init(log: LogID, device: DeviceID, number: UInt64, hash: BatchHash, seconds: Double) {
+        self.log = log
+        self.device = device
+        self.number = number
+        self.hash = hash
+        self.seconds = seconds
+    }
+
+    package var origin: Origin { Origin(log: log, number: number, hash: hash.prefix) }
+
+    package static func < (left: ReadBatch, right: ReadBatch) -> Bool { left.origin < right.origin }
+}
+
+/// An object that this device has sealed and still has to create in the storage.
+package struct OutgoingObject: Hashable, Sendable {
+    /// The name below the circle's folder.
+    package let name: String
+    package let bytes: [UInt8]
+
+    package init(name: String, bytes: [UInt8]) {
+        self.name = name
+        self.bytes = bytes
+    }
+}
+
+/// A statement about the devices of a circle, as signed.
+package struct StoredStatement: Hashable, Sendable {
+    package let hash: StatementHash
+    package let bytes: [UInt8]
+
+    package init(hash: StatementHash, bytes: [UInt8]) {
+        self.hash = hash
+        self.bytes = bytes
+    }
+}
+
+/// A record that a program's write has made of the item that it changed.
+package struct RecordedChange: Hashable, Sendable {
+    package enum Kind: UInt8, Sendable {
+        case written = 1
+        case deleted = 2
+    }
+
+    package let item: ItemID
+    package let kind: Kind
+
+    package init(item: ItemID, kind: Kind) {
+        self.item = item
+        self.kind = kind
+    }
+}
