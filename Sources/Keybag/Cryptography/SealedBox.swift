@@ -6,6 +6,8 @@ internal import KeychainCore
 /// A secret of 32 bytes, sealed to a public key: HPKE (RFC 9180) in base mode with X25519, HKDF-SHA256, and AES-256-GCM.
 ///
 ///     encapsulated key (32) ‖ sealed secret (32) ‖ tag (16)
+///
+/// Base mode does not authenticate the sender: anyone can seal a box to a public key. HPKE's `info` binds a box to its purpose.
 enum SealedBox {
     static let secretByteCount = 32
     static let byteCount = 80
@@ -39,10 +41,26 @@ enum SealedBox {
     static func seal(
         _ secret: borrowing SecretBytes, to publicKey: [UInt8], _ purpose: Purpose, storeID: StoreID
     ) throws(KeychainFailure) -> [UInt8] {
+        try seal(secret, to: publicKey, info: purpose.info(storeID))
+    }
+
+    /// Returns whether a secret that is sealed to this key is secret.
+    ///
+    /// With a key of a small subgroup, every agreement gives zeros, so anyone can open the box. RFC 9180 (7.1.4) demands a check, which
+    /// swift-crypto's HPKE leaves out.
+    static func isUsable(_ publicKey: [UInt8]) -> Bool {
+        guard let key = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey),
+            let agreed = try? Curve25519.KeyAgreement.PrivateKey().sharedSecretFromKeyAgreement(with: key)
+        else { return false }
+        // The bytes are read within the closure.
+        return unsafe agreed.withUnsafeBytes { unsafe $0.contains { $0 != 0 } }
+    }
+
+    static func seal(_ secret: borrowing SecretBytes, to publicKey: [UInt8], info: Data) throws(KeychainFailure) -> [UInt8] {
         defer { SecretArena.wipeStack() }
         do {
             let recipient = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey)
-            var sender = try HPKE.Sender(recipientKey: recipient, ciphersuite: ciphersuite, info: purpose.info(storeID))
+            var sender = try HPKE.Sender(recipientKey: recipient, ciphersuite: ciphersuite, info: info)
             // The bytes are read in place, within the closure.
             let sealed = try unsafe secret.withBytes { try unsafe sender.seal($0) }
             return Array(sender.encapsulatedKey) + Array(sealed)
@@ -55,9 +73,13 @@ enum SealedBox {
     static func open(
         _ box: [UInt8], with privateKey: borrowing SecretBytes, _ purpose: Purpose, storeID: StoreID
     ) throws(KeychainFailure) -> SecretBytes? {
+        try open(box, with: privateKey, info: purpose.info(storeID))
+    }
+
+    static func open(_ box: [UInt8], with privateKey: borrowing SecretBytes, info: Data) throws(KeychainFailure) -> SecretBytes? {
         guard box.count == byteCount else { return nil }
         defer { SecretArena.wipeStack() }
-        guard var opened = try? plaintext(of: box, with: privateKey, purpose.info(storeID)), opened.count == secretByteCount else {
+        guard var opened = try? plaintext(of: box, with: privateKey, info), opened.count == secretByteCount else {
             return nil
         }
         // The buffer is not secret memory, so it is overwritten. Both accesses stay within the closures.

@@ -23,7 +23,8 @@ package protocol CircleCipher: Sendable {
 
     /// Seals a lane key to a device's public box key (HPKE, X25519). The result has `LaneKeyBox.byteCount` bytes.
     ///
-    /// The box is bound to everything in `binding`.
+    /// The box is bound to everything in `binding`. Throws `.parameter` if the public key is not of the curve, or of a small subgroup, which
+    /// a hostile device may have made.
     func sealBox(
         _ key: SharedSecretBytes, binding: LaneKeyBox.Binding, to publicKey: [UInt8]
     ) throws(KeychainFailure) -> [UInt8]
