@@ -115,13 +115,18 @@ struct ExportCommand: ParsableCommand {
         case .dotenv:
             var text = ""
             for (key, secret) in secrets {
-                guard let line = Dotenv.line(key, secret) else {
-                    throw CommandFailure(
-                        .usage,
-                        "\(ItemListing.escapingUnprintable(key)) is not the name of a variable, or its secret has a NUL byte; nothing was written",
-                        advice: "Use --format json.")
+                do throws(Dotenv.Unwritable) {
+                    text += try Dotenv.line(key, secret)
+                } catch {
+                    let name = ItemListing.escapingUnprintable(key)
+                    let problem =
+                        switch error {
+                        case .name: "\(name) is not the name of a variable"
+                        case .nulByte: "the secret of \(name) contains a NUL byte"
+                        case .reference: "the secret of \(name) begins with valet: and contains an apostrophe or a carriage return"
+                        }
+                    throw CommandFailure(.usage, "\(problem); nothing was written", advice: "Use --format json.")
                 }
-                text += line
             }
             return text
         case .json:

@@ -107,8 +107,6 @@ struct RunCommand: ParsableCommand {
         var secret: SecretAssignment? { key.map { SecretAssignment(name: name, key: $0) } }
     }
 
-    private static let referencePrefix = "valet:"
-
     /// Reads the files of `--env-file`.
     ///
     /// Throws for a variable that is given twice: which one applies would depend on the order of the options.
@@ -117,8 +115,8 @@ struct RunCommand: ParsableCommand {
         var names = Set((fd + env).map(\.name))
         var lines: [FileLine] = []
         for path in envFile {
-            let file = SourceFile(path: path)
-            for assignment in try Dotenv(file, outcome: outcome).assignments {
+            let file = SourceFile(path: path, outcome: outcome)
+            for assignment in try Dotenv(file).assignments {
                 let place = "\(file.name), line \(assignment.line)"
                 guard VariableName.isValid(assignment.name) else {
                     throw CommandFailure(
@@ -129,8 +127,7 @@ struct RunCommand: ParsableCommand {
                     throw CommandFailure(
                         .usage, "\(place): \(assignment.name) is given twice; \(outcome)", advice: "Remove one of the two.")
                 }
-                let isReference = !assignment.isLiteral && assignment.value.hasPrefix(Self.referencePrefix)
-                let key = isReference ? String(assignment.value.dropFirst(Self.referencePrefix.count)) : nil
+                let key = assignment.referencedKey
                 guard key != "" else {
                     throw CommandFailure(.usage, "\(place): the reference names no key; \(outcome)", advice: "Write NAME=valet:KEY.")
                 }

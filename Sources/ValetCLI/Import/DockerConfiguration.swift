@@ -23,8 +23,11 @@ struct DockerSource: SecretSource {
 
     func read() throws(CommandFailure) -> SourceContent {
         let configuration: Configuration
+        let repeatedName: String?
         do {
-            configuration = try JSONDecoder().decode(Configuration.self, from: Data(try file.text().utf8))
+            let text = Data(try file.text().utf8)
+            configuration = try JSONDecoder().decode(Configuration.self, from: text)
+            repeatedName = JSONNames.firstRepeated(in: [UInt8](text))
         } catch let failure as CommandFailure {
             throw failure
         } catch {
@@ -32,6 +35,11 @@ struct DockerSource: SecretSource {
             throw CommandFailure(
                 .usage, "\(file.name) is not a configuration of Docker; nothing was stored",
                 advice: "Give the path of its config.json, usually ~/.docker/config.json.")
+        }
+        if let repeatedName {
+            throw CommandFailure(
+                .usage, "\(ItemListing.escapingUnprintable(repeatedName)) is given twice in \(file.name); nothing was stored",
+                advice: "Remove one of the two.")
         }
         var content = SourceContent(
             removalAdvice: "The file still contains the secrets. `docker logout REGISTRY` removes one, or all: rm -- "
@@ -69,5 +77,48 @@ struct DockerSource: SecretSource {
         var password = text[text.index(after: colon)...]
         while password.last == "\0" { password.removeLast() }
         return (String(text[..<colon]), String(password))
+    }
+}
+
+/// The names of members in a JSON text.
+enum JSONNames {
+    /// Returns a name that an object of `text` has twice; nil if there is none.
+    ///
+    /// Decoders take one of the two values and ignore the other. `text` must be valid JSON.
+    static func firstRepeated(in text: [UInt8]) -> String? {
+        /// The names of each open object, from the outermost; nil for an array.
+        var names: [Set<String>?] = []
+        var isName = false
+        var index = 0
+        while index < text.count {
+            switch text[index] {
+            case UInt8(ascii: "{"):
+                names.append([])
+                isName = true
+            case UInt8(ascii: "["):
+                names.append(nil)
+                isName = false
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): _ = names.popLast()
+            case UInt8(ascii: ","): isName = if let last = names.last { last != nil } else { false }
+            case UInt8(ascii: "\""):
+                let start = index
+                index += 1
+                while index < text.count, text[index] != UInt8(ascii: "\"") { index += text[index] == UInt8(ascii: "\\") ? 2 : 1 }
+                if isName, index < text.count {
+                    let name = name(text[start...index])
+                    if names[names.count - 1]?.insert(name).inserted == false { return name }
+                }
+                isName = false
+            default: break
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Returns the text of a string in quotes.
+    private static func name(_ quoted: ArraySlice<UInt8>) -> String {
+        if quoted.contains(UInt8(ascii: "\\")), let name = try? JSONDecoder().decode(String.self, from: Data(quoted)) { return name }
+        return String(decoding: quoted.dropFirst().dropLast(), as: UTF8.self)
     }
 }

@@ -16,23 +16,33 @@ struct Dotenv {
     struct Assignment {
         let name: String
         let value: String
-        /// Whether the value is in single quotes, which nothing in it escapes from.
+        /// Whether the value is in single quotes, in which nothing has a special meaning.
         let isLiteral: Bool
         let line: Int
+
+        /// The key that the value refers to, in the form `valet:KEY`; nil if the value is text.
+        var referencedKey: String? {
+            guard !isLiteral, Dotenv.isReference(value) else { return nil }
+            return String(value.dropFirst(Dotenv.referencePrefix.count))
+        }
     }
+
+    private static let referencePrefix = "valet:"
+
+    private static func isReference(_ value: String) -> Bool { value.utf8.starts(with: referencePrefix.utf8) }
 
     let assignments: [Assignment]
 
     /// Parses the text of `file`.
     ///
-    /// An error names the line and what is wrong, and shows nothing of it. It ends with `outcome`, such as "nothing was stored".
-    init(_ file: SourceFile, outcome: String) throws(CommandFailure) {
+    /// An error names the line and what is wrong, and shows nothing of it.
+    init(_ file: SourceFile) throws(CommandFailure) {
         let text = try file.text()
         var parser = DotenvParser(text)
         do throws(DotenvParser.Problem) {
             assignments = try parser.assignments()
         } catch {
-            throw CommandFailure(.usage, "\(file.name), line \(error.line): \(error.reason); \(outcome)", advice: error.advice)
+            throw CommandFailure(.usage, "\(file.name), line \(error.line): \(error.reason); \(file.outcome)", advice: error.advice)
         }
     }
 }
@@ -224,12 +234,20 @@ enum VariableName {
 // MARK: - As a source, and as an output
 
 /// The values of a `.env` file, under the names of their variables.
+///
+/// References to secrets are left out.
 struct DotenvSource: SecretSource {
     let file: SourceFile
 
     func read() throws(CommandFailure) -> SourceContent {
         var content = SourceContent(removalAdvice: file.removalAdvice)
-        for assignment in try Dotenv(file, outcome: "nothing was stored").assignments {
+        for assignment in try Dotenv(file).assignments {
+            guard assignment.referencedKey == nil else {
+                // The key is not shown: it may be a secret that only looks like a reference.
+                content.omissions.append(
+                    .init(note: "line \(assignment.line): \(assignment.name) is a reference (valet:KEY) and has no secret"))
+                continue
+            }
             try content.add(FoundSecret(key: assignment.name, value: Data(assignment.value.utf8), place: "line \(assignment.line)"))
         }
         return content
@@ -237,16 +255,24 @@ struct DotenvSource: SecretSource {
 }
 
 extension Dotenv {
+    /// A value that cannot be written to a `.env` file.
+    enum Unwritable: Error {
+        case name, nulByte
+        /// The value would be read as a reference.
+        case reference
+    }
+
     /// Returns an assignment that shells, Docker Compose, and the common libraries read, in single quotes if possible.
-    ///
-    /// Returns nil if the name is not one of a variable, or the value contains a NUL byte.
-    static func line(_ name: String, _ value: String) -> String? {
-        guard VariableName.isValid(name), !value.unicodeScalars.contains("\0") else { return nil }
-        if !value.utf8.isEmpty, value.utf8.allSatisfy({ VariableName.isAllowed($0) || "./:@%+,-".utf8.contains($0) }) {
+    static func line(_ name: String, _ value: String) throws(Unwritable) -> String {
+        guard VariableName.isValid(name) else { throw .name }
+        guard !value.unicodeScalars.contains("\0") else { throw .nulByte }
+        if !value.utf8.isEmpty, !isReference(value), value.utf8.allSatisfy({ VariableName.isAllowed($0) || "./:@%+,-".utf8.contains($0) }) {
             return "\(name)=\(value)\n"
         }
         // A carriage return in quotes may be read as a part of the line break.
         if !value.unicodeScalars.contains(where: { $0 == "'" || $0 == "\r" }) { return "\(name)='\(value)'\n" }
+        // Only single quotes make it text.
+        guard !isReference(value) else { throw .reference }
         var escaped = ""
         for scalar in value.unicodeScalars {
             switch scalar {

@@ -64,10 +64,12 @@ struct FoundSecret {
     let place: String
 }
 
-/// A file with a name and a line for errors.
+/// A file that a command reads, with its name and the outcome of the command for errors.
 struct SourceFile {
     /// The path as it was given; "-" for standard input.
     let path: String
+    /// What an error means for the command, such as "the command was not run".
+    var outcome = "nothing was stored"
 
     private static let maximumByteCount = 64 << 20
 
@@ -86,11 +88,11 @@ struct SourceFile {
         let bytes = try contents()
         guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
             throw CommandFailure(
-                .usage, "\(name) is UTF-16 text; nothing was stored", advice: "Convert it: iconv -f UTF-16 -t UTF-8")
+                .usage, "\(name) is UTF-16 text; \(outcome)", advice: "Convert it: iconv -f UTF-16 -t UTF-8")
         }
         guard let text = String(validating: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self) else {
             throw CommandFailure(
-                .usage, "\(name) is not UTF-8 text; nothing was stored",
+                .usage, "\(name) is not UTF-8 text; \(outcome)",
                 advice: "Check that it is the right file, or convert it to UTF-8 with iconv.")
         }
         return text
@@ -108,12 +110,12 @@ struct SourceFile {
             }
         } catch {
             throw CommandFailure(
-                error == .notFound ? .notFound : .unavailable, "cannot read \(name): \(error)",
-                advice: "Nothing was stored. Check the path and the permissions of the file.")
+                error == .notFound ? .notFound : .unavailable, "cannot read \(name): \(error); \(outcome)",
+                advice: "Check the path and the permissions of the file.")
         }
         guard let bytes else {
             throw CommandFailure(
-                .usage, "\(name) is larger than \(Self.maximumByteCount >> 20) MiB; nothing was stored",
+                .usage, "\(name) is larger than \(Self.maximumByteCount >> 20) MiB; \(outcome)",
                 advice: "Check that it is the right file.")
         }
         return bytes
