@@ -114,7 +114,11 @@ extension CallFailure {
         case .locked: "Run `valet unlock`."
         case .passcodeNotSet: "Set a passcode with `valet passcode set`."
         case .canceled, .notAuthenticated: "Try again."
-        case .cannotPrompt: "Run the program in a terminal or on a desktop, or unlock the keychain with `valet unlock`."
+        case .cannotPrompt:
+            """
+            Run the program in a terminal, set KEYCHAIN_PINENTRY to the path of a pinentry program, or use `valet get --passcode-fd`. \
+            `valet unlock` does not release values that require a prompt.
+            """
         case .damaged: "Run `valet verify` to see what is damaged."
         case .readOnly: "Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."
         case .diskFull: "Free space on the disk of the keychain."

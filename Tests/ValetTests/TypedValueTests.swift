@@ -345,7 +345,10 @@ struct ValetFailureTests {
         let keychain = try keychainWithPasscode()
         let enclave = try enclaveValet("reasons")
         try enclave.set("swordfish", for: .text)
-        #expect(failure { _ = try enclave.value(for: .text) }?.reason == .cannotPrompt)
+        let absent = failure { _ = try enclave.value(for: .text) }
+        #expect(absent?.reason == .cannotPrompt)
+        // The keychain is unlocked, so an unlock would not help.
+        #expect(absent?.recoverySuggestion?.contains("pinentry") == true)
         keychain.person.answers(.cancel)
         #expect(failure { _ = try enclave.value(for: .text) }?.reason == .canceled)
         keychain.person.answers(.text("wrong"), times: 3)
