@@ -7,7 +7,7 @@ import Valet
 struct MigrateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Copy or move secrets from another valet, or from any items with one service.",
+        abstract: "Copy or move secrets from another valet, from another program, or from any items with one service.",
         discussion: """
             Copies all secrets of the source to the valet selected by the other options, or none: if a key already exists or an item cannot be \
             read, nothing is changed.
