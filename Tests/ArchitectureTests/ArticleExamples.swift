@@ -65,6 +65,18 @@ func luggageProgram() {
 }
 #endif
 
+// MARK: The trait
+
+#if !canImport(Darwin)
+@Suite(.inMemoryKeychain) struct TokenTests {
+    @Test func remembersTheToken() throws {
+        let vault = Valet.valet(with: "Druidia", accessibility: .whenUnlocked)
+        try vault.setString("12345", forKey: "Skroob")
+        #expect(try vault.string(forKey: "Skroob") == "12345")
+    }
+}
+#endif
+
 // MARK: Choosing an accessibility
 
 func waitForToken(in vault: Valet) async throws -> String {

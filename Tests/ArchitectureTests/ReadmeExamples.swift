@@ -364,6 +364,7 @@ struct ReadmeTests {
         ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 7), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
         ("Sources/Valet/Valet.docc/Typed-Keys.md", 6), ("Sources/ValetConfiguration/ValetConfiguration.docc/ValetConfiguration.md", 1),
+        ("Sources/KeychainTestingTraits/KeychainTestingTraits.docc/KeychainTestingTraits.md", 1),
     ]
 
     @Test("Every Swift block in the documents is compiled and run here, line by line", arguments: documents)
