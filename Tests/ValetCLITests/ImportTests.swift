@@ -29,6 +29,14 @@ struct ImportTests {
         #expect(try assignments("# comment\n\nZ=1\n\(line)\nY=2\n")["A"].map { Array($0.utf8) } == Array(value.utf8))
     }
 
+    @Test("A line ends with a line feed, a carriage return, or both", arguments: ["\n", "\r", "\r\n"])
+    func lineEnds(_ end: String) throws {
+        let lines = ["# comment", "A=1", "", "B='2' # comment", "C=\"3\"", "D=", "E=5"]
+        let expected = ["A": "1", "B": "2", "C": "3", "D": "", "E": "5"]
+        #expect(try assignments(lines.joined(separator: end)) == expected)
+        #expect(try assignments(lines.joined(separator: end) + end) == expected)
+    }
+
     @Test("Any text is exported so that it is imported as it was")
     func dotenvRoundTrip() throws {
         var generator = SystemRandomNumberGenerator()

@@ -53,14 +53,19 @@ package enum FileSystem {
         guard let stream = unsafe opendir(directory) else { throw .current }
         defer { unsafe closedir(stream) }
         var names: [String] = []
-        // The entry is valid until the next call; the name is copied at once.
-        while let entry = unsafe readdir(stream) {
+        while true {
+            // At the end of the directory, `errno` stays as it is.
+            errno = 0
+            guard let entry = unsafe readdir(stream) else {
+                guard errno == 0 else { throw .current }
+                return names
+            }
+            // The entry is valid until the next call; the name is copied at once.
             names.append(
                 unsafe withUnsafePointer(to: &entry.pointee.d_name) {
                     unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
                 })
         }
-        return names
     }
 
     // MARK: Questions

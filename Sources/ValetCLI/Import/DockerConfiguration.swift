@@ -57,7 +57,7 @@ struct DockerSource: SecretSource {
                 content.omissions.append(
                     .init(note: "\(name): its secret is kept by docker-credential-\(ItemListing.escapingUnprintable(helper))"))
             } else {
-                content.omissions.append(.init(note: "\(name): it has no secret"))
+                content.omissions.append(.init(note: "\(name): it has no secret", isEmpty: true))
             }
         }
         return content

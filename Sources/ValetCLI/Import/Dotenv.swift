@@ -118,9 +118,9 @@ private struct DotenvParser {
             value.append(next)
             rest.removeFirst()
         }
+        try requireNoReference(value)
         skipLine()
         while let last = value.last, isSpace(last) { value.removeLast() }
-        try requireNoReference(value, lineOffset: 1)
         return String(value)
     }
 
@@ -134,7 +134,7 @@ private struct DotenvParser {
             rest.removeFirst()
             if next == quote {
                 try requireEndOfLine()
-                if quote == "\"" { try requireNoReference(unescaped, lineOffset: 0) }
+                if quote == "\"" { try requireNoReference(unescaped) }
                 return String(value)
             }
             if quote == "\"", next == "\\", let escaped = rest.first.flatMap(Self.escape) {
@@ -162,12 +162,12 @@ private struct DotenvParser {
     }
 
     /// Throws if the value has a reference or a command, which some programs replace and some do not.
-    private func requireNoReference(_ value: String.UnicodeScalarView, lineOffset: Int) throws(Problem) {
+    private func requireNoReference(_ value: String.UnicodeScalarView) throws(Problem) {
         for (index, scalar) in zip(value.indices, value) where scalar == "$" {
             let next = value.index(after: index)
             guard next < value.endIndex, value[next] == "{" || value[next] == "(" else { continue }
             throw Problem(
-                line: line - lineOffset, reason: "${...} or $(...) is read differently by different programs",
+                line: line, reason: "${...} or $(...) is read differently by different programs",
                 advice: "Write the text itself, or put the value in single quotes if it is meant literally.")
         }
     }
@@ -193,18 +193,26 @@ private struct DotenvParser {
     }
 
     private mutating func skipSpaces(andLineBreaks: Bool = false) {
-        while let next = rest.first, isSpace(next) || andLineBreaks && isLineBreak(next) {
-            if next == "\n" { line += 1 }
-            rest.removeFirst()
+        while let next = rest.first {
+            if isSpace(next) {
+                rest.removeFirst()
+            } else if andLineBreaks, isLineBreak(next) {
+                skipLineBreak()
+            } else {
+                return
+            }
         }
     }
 
     private mutating func skipLine() {
-        guard let end = rest.firstIndex(of: "\n") else {
-            rest = rest[rest.endIndex...]
-            return
-        }
-        rest = rest[rest.index(after: end)...]
+        rest = rest[(rest.firstIndex(where: isLineBreak) ?? rest.endIndex)...]
+        skipLineBreak()
+    }
+
+    /// Skips a line feed, a carriage return, or both in this order: each of them ends a line on some system.
+    private mutating func skipLineBreak() {
+        guard let next = rest.popFirst() else { return }
+        if next == "\r", rest.first == "\n" { rest.removeFirst() }
         line += 1
     }
 

@@ -15,8 +15,10 @@ struct PasswordStoreSource: SecretSource {
     private static let entryTimeoutSeconds: UInt32 = 5 * 60
 
     func read() throws(CommandFailure) -> SourceContent {
-        let names = try entryNames(in: directory, prefix: "", depth: 0)
-        guard !names.isEmpty else {
+        var content = SourceContent(
+            removalAdvice: "The entries still exist, encrypted. Remove them with: rm -r -- \(SourceFile.quotedForShell(directory))")
+        let names = try entryNames(in: directory, prefix: "", [], &content)
+        guard !names.isEmpty || !content.omissions.isEmpty else {
             throw CommandFailure(
                 .notFound, "\(ItemListing.escapingUnprintable(directory)) has no entries of pass; nothing was stored",
                 advice: "Give the directory that has the .gpg files.")
@@ -26,8 +28,6 @@ struct PasswordStoreSource: SecretSource {
             throw CommandFailure(
                 .unavailable, "gpg is not installed; nothing was stored", advice: "Install GnuPG, for example the package gnupg.")
         }
-        var content = SourceContent(
-            removalAdvice: "The entries still exist, encrypted. Remove them with: rm -r -- \(SourceFile.quotedForShell(directory))")
         for name in names {
             var secret = try decrypt(name, gpg, environment)
             defer { secret.wipe() }
@@ -43,22 +43,39 @@ struct PasswordStoreSource: SecretSource {
 
     /// Returns the paths of the entries below the directory, without `.gpg`, in order.
     ///
-    /// Files and directories whose name begins with a dot are not entries.
-    private func entryNames(in directory: String, prefix: String, depth: Int) throws(CommandFailure) -> [String] {
+    /// Files and directories whose name begins with a dot are not entries. What cannot be examined, and a directory that contains itself
+    /// through a link, is an omission. `ancestors` are the directories on the way to this one.
+    private func entryNames(
+        in directory: String, prefix: String, _ ancestors: [FileStatus.Identity], _ content: inout SourceContent
+    ) throws(CommandFailure) -> [String] {
         let names: [String]
+        let identity: FileStatus.Identity
         do throws(Errno) {
+            identity = try FileStatus(of: directory, followsLinks: true).identity
             names = try FileSystem.names(in: directory)
         } catch {
             throw CommandFailure(
                 error == .notFound ? .notFound : .unavailable, "cannot read \(ItemListing.escapingUnprintable(directory)): \(error)",
                 advice: "Nothing was stored. Give the directory that has the .gpg files.")
         }
+        guard !ancestors.contains(identity) else {
+            content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(directory)): it is inside of itself, through a link"))
+            return []
+        }
         var entries: [String] = []
         for name in names.sorted() where !name.hasPrefix(".") {
             let path = directory + "/" + name
-            // Links to directories could lead in a circle.
-            switch try? FileStatus(of: path, followsLinks: true).kind {
-            case .directory where depth < 32: entries += try entryNames(in: path, prefix: prefix + name + "/", depth: depth + 1)
+            let status: FileStatus
+            do throws(Errno) {
+                status = try FileStatus(of: path, followsLinks: true)
+            } catch {
+                // A name that is not UTF-8 was changed when it was read, so nothing is found under it.
+                let reason = name.unicodeScalars.contains("\u{FFFD}") ? "its name is not UTF-8" : "\(error)"
+                content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(prefix + name)): \(reason)"))
+                continue
+            }
+            switch status.kind {
+            case .directory: entries += try entryNames(in: path, prefix: prefix + name + "/", ancestors + [identity], &content)
             case .regularFile where name.hasSuffix(".gpg"): entries.append(prefix + name.dropLast(4))
             default: break
             }

@@ -53,7 +53,7 @@ struct PasswordTableSource: SecretSource {
     private struct Format {
         let user: Int
         let password: Int
-        /// The columns that contain secrets or texts which are not imported.
+        /// The columns that are not imported, and may contain secrets.
         let unused: [Int]
         private let name: Int?
         private let group: Int?
@@ -67,7 +67,13 @@ struct PasswordTableSource: SecretSource {
             ("name", "username", "password", "url", nil),  // Chrome
             (nil, "username", "password", "url", nil),  // Firefox
         ]
-        private static let unused = ["notes", "note", "fields", "login_totp", "otpauth", "totp"]
+        /// Columns that describe an entry and contain no secret.
+        ///
+        /// Any other column that is not imported is reported, because an export may have columns of its own.
+        private static let descriptive: Set<String> = [
+            "folder", "favorite", "type", "reprompt", "archived", "tags", "icon", "last modified", "created", "httprealm",
+            "formactionorigin", "guid", "timecreated", "timelastused", "timepasswordchanged", "grouping", "fav",
+        ]
 
         init?(header: [String]) {
             let columns = header.map { $0.lowercased() }
@@ -81,7 +87,8 @@ struct PasswordTableSource: SecretSource {
                 self.address = address
                 name = column(format.name)
                 group = column(format.group)
-                unused = Self.unused.compactMap(column)
+                let used = [user, password, address, column(format.name), column(format.group)]
+                unused = columns.indices.filter { !used.contains($0) && !Self.descriptive.contains(columns[$0]) }
                 return
             }
             return nil

@@ -14,10 +14,14 @@ struct SourceContent {
     struct Omission {
         /// The place and the reason, such as "line 3: EMPTY has no value".
         let note: String
+        /// Whether the entry has nothing that could be stored.
+        var isEmpty = false
     }
 
     private(set) var secrets: [FoundSecret] = []
     var omissions: [Omission] = []
+    /// Whether nothing is lost if the source is removed.
+    var isComplete: Bool { omissions.allSatisfy(\.isEmpty) }
     /// What a person can do to remove the source, for example a command.
     let removalAdvice: String
 
@@ -36,7 +40,7 @@ struct SourceContent {
             throw CommandFailure(.usage, "\(secret.place): the key is empty; nothing was stored", advice: "Give it a name in the source.")
         }
         guard !secret.value.isEmpty else {
-            omissions.append(Omission(note: "\(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has no value"))
+            omissions.append(Omission(note: "\(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has no value", isEmpty: true))
             return
         }
         guard let index = indices[Array(secret.key.utf8)] else {
