@@ -195,7 +195,7 @@ extension Result<LookupResult, any Error> {
 
 /// All values of a valet at one moment.
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-private struct ValetSnapshot: ConfigSnapshot {
+private struct ValetSnapshot: ConfigSnapshot, CustomStringConvertible, CustomReflectable {
     let providerName: String
     private let keyName: @Sendable (AbsoluteConfigKey) -> String
     /// The values by the UTF-8 bytes of their keys: canonically equivalent keys have separate values.
@@ -214,6 +214,10 @@ private struct ValetSnapshot: ConfigSnapshot {
         let stored = try values.get()[Array(name.utf8)]
         return LookupResult(encodedKey: name, value: try stored.map { try ConfigValue(stored: $0, type) })
     }
+
+    /// Neither a key nor a value.
+    var description: String { "\(providerName)[\((try? values.get())?.count ?? 0) values]" }
+    var customMirror: Mirror { Mirror(self, children: [(label: String?, value: Any)]()) }
 
     func hasValues(of other: any ConfigSnapshot) -> Bool {
         guard let other = other as? ValetSnapshot else { return false }

@@ -270,6 +270,59 @@ struct RefreshTests {
         #expect(try RawItems.all().count == 1)
     }
 
+    @Test("A task that is canceled before it renews holds up no other one")
+    func canceledBeforeRenewal() async throws {
+        try vault.set(expired, for: .token)
+        for _ in 0..<20 {
+            let canceled = Task {
+                try await vault.asynchronously.refresh(.token, if: \.isExpired, timeoutSeconds: 600) { _ in throw ServerDown() }
+            }
+            canceled.cancel()
+            await #expect(throws: (any Error).self) { try await canceled.value }
+            // A lease that is left behind would be waited for ten minutes.
+            #expect(try RawItems.all().count == 1)
+        }
+    }
+
+    @Test("A renewed value that counts as expired already is not renewed once more by each task that has waited")
+    func expiredAgain() async throws {
+        try vault.set(expired, for: .token)
+        let count = Counter()
+        let gate = Gate()
+        let renewing = Task {
+            try await vault.asynchronously.refresh(.token, if: \.isExpired) { _ in
+                await gate.passTask()
+                return Token(text: "renewal \(count.increase())", isExpired: true)
+            }
+        }
+        await gate.arrivals(1)
+        let waiting = (0..<8).map { _ in
+            Task {
+                try await vault.asynchronously.refresh(.token, if: \.isExpired) { _ in
+                    Token(text: "renewal \(count.increase())", isExpired: true)
+                }
+            }
+        }
+        gate.open()
+        #expect(try await renewing.value.text == "renewal 1")
+        for task in waiting { _ = try await task.value }
+        // A task that began after the renewal cannot know of it.
+        #expect(try await waiting[0].value.isExpired && count.value <= 9)
+    }
+
+    @Test("A renewed value is not lost if the expired one was changed meanwhile")
+    func changedExpiredValue() async throws {
+        try vault.set(expired, for: .token)
+        let count = Counter()
+        let renewed = try await vault.asynchronously.refresh(.token, if: \.isExpired) { _ in
+            _ = count.increase()
+            try vault.update(.token) { $0.text += ", used" }
+            return Token(text: "new")
+        }
+        #expect(renewed.text == "new" && count.value == 1)
+        #expect(try vault.value(for: .token).text == "new")
+    }
+
     @Test("A value that is stored or removed during a renewal is not replaced", arguments: [true, false])
     func changedMeanwhile(isStored: Bool) async throws {
         try vault.set(expired, for: .token)

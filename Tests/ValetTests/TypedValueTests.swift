@@ -269,6 +269,36 @@ struct TypedValueTests {
         #expect(try vault.value(for: key) == value)
     }
 
+    @Test("Optional text and data are values of their own types")
+    func optionals() throws {
+        let text = ValetKey<String?>("text")
+        let data = ValetKey<Data?>("data")
+        for value in ["abc", "null", "\"x\"", nil] as [String?] {
+            try vault.set(value, for: text)
+            #expect(try vault.value(for: text) == value)
+        }
+        for value in [Data([1, 2, 3]), Data("null".utf8), nil] as [Data?] {
+            try vault.set(value, for: data)
+            #expect(try vault.value(for: data) == value)
+        }
+    }
+
+    #if !canImport(Darwin)
+    @Test("A value that cannot be read is not absent, so nothing is stored in its place unless that is meant")
+    func onlyIfAbsentBesideDamage() throws {
+        let keychain = try #require(InMemoryKeychain.current)
+        try vault.set("precious", for: .text)
+        try keychain.damageItems(account: ValetKey<String>.text.name)
+        #expect(reason { () throws(ValetFailure) in try vault.set("new", for: .text, onlyIfAbsent: true) } == .damaged)
+        #expect(reason { () throws(ValetFailure) in _ = try vault.value(for: .text) } == .damaged)
+        for number in 0..<2 {
+            try vault.set("new \(number)", for: .text)
+            #expect(try vault.value(for: .text) == "new \(number)")
+            try keychain.damageItems(account: ValetKey<String>.text.name)
+        }
+    }
+    #endif
+
     @Test("Of several threads that store only if there is no value, one succeeds, and its value remains")
     func onlyIfAbsent() throws {
         let keychain = try #require(InMemoryKeychain.current)

@@ -134,6 +134,8 @@ struct NamespaceKeychain: Sendable {
     func addObject(_ object: Data, forKey key: String) throws(KeychainError) -> Bool {
         guard !key.isEmpty else { throw .emptyKey }
         guard !object.isEmpty else { throw .emptyValue }
+        // Adding alone would replace a damaged item.
+        guard try !containsObject(forKey: key) else { return false }
         switch SecItemClient.add(try newItem(forKey: key, value: object)) {
         case errSecSuccess: return true
         // For an explicitly named valet it can be the item of one with another accessibility.

@@ -7,7 +7,10 @@ extension AsynchronousValet {
     ///     let token = try await valet.asynchronously.refresh(.token, if: \.isExpired) { try await renew($0) }
     ///
     /// If the task that renews throws or is canceled, or if its process ends, another one of those that wait renews the value instead. A value that
-    /// another call stores meanwhile is never replaced by the renewed one, and a removed one does not return.
+    /// another call stores meanwhile is replaced by the renewed one only if it has expired as well, and a removed one does not return. A task that has
+    /// waited for the renewal of another one receives its result even if that has expired already.
+    ///
+    /// `renew` must not refresh the same key, because it would wait for itself.
     ///
     /// - Parameters:
     ///   - key: The key.
@@ -25,16 +28,26 @@ extension AsynchronousValet {
         renew: nonisolated(nonsending) (Value) async throws -> Value
     ) async throws -> Value {
         var abandoned: UUID?
+        /// The stored form that another task was renewing while this one waited.
+        var awaited: Data?
         while true {
-            let value = try await value(for: key, withPrompt: userPrompt)
-            guard isExpired(value) else { return value }
+            let stored = try await run { try $0.data(for: key, withPrompt: userPrompt) }
+            let value = try key.decode(stored, with: store.coder)
+            // Where a server and this machine have different times, each task would otherwise renew the value once more.
+            let wasRenewed = awaited.map { $0 != stored } ?? false
+            guard isExpired(value), !wasRenewed else { return value }
             let lease = RenewalLease(timeoutSeconds: timeoutSeconds)
             let known = abandoned
-            if let other = try await run({ try lease.take(forKey: key.name, in: $0.renewalStore, from: known) }) {
-                abandoned = try await other.isAbandonedAtEndOfWait(forKey: key.name, self) ? other.identifier : nil
+            // Not canceled with the caller, which would not learn that it has the lease.
+            let other = try await Task { try await run { try lease.take(forKey: key.name, in: $0.renewalStore, from: known) } }.value
+            if let other {
+                let isAbandoned = try await other.isAbandonedAtEndOfWait(forKey: key.name, self)
+                abandoned = isAbandoned ? other.identifier : nil
+                awaited = isAbandoned ? nil : stored
                 continue
             }
             do {
+                try Task.checkCancellation()
                 let renewed = try await renewOnce(key, if: isExpired, withPrompt: userPrompt, renew)
                 await giveUp(lease, forKey: key.name)
                 if let renewed { return renewed }
@@ -57,9 +70,20 @@ extension AsynchronousValet {
         guard isExpired(value) else { return value }
         let renewed = try await renew(value)
         let new = try key.encode(renewed, with: store.coder)
-        // Not canceled with the caller: the server may accept only the renewed value from now on.
-        let isStored = try await Task { try await run { try $0.replace(old, with: new, for: key, withPrompt: userPrompt) } }.value
-        return isStored ? renewed : nil
+        var expected = old
+        while true {
+            let replaced = expected
+            // Not canceled with the caller: the server may accept only the renewed value from now on.
+            let outcome = try await Task { try await run { try $0.replace(replaced, with: new, for: key, withPrompt: userPrompt) } }.value
+            switch outcome {
+            case .replaced: return renewed
+            case .removed: return nil
+            case .changed(let other):
+                // For example another field of the expired value. The renewed one must not be lost for that.
+                guard let otherValue = try? key.decode(other, with: store.coder), isExpired(otherValue) else { return nil }
+                expected = other
+            }
+        }
     }
 
     /// Ends a renewal, also that of a canceled task.
@@ -69,19 +93,26 @@ extension AsynchronousValet {
     }
 }
 
+private enum Replacement: Sendable {
+    case replaced
+    /// Another call has stored this form.
+    case changed(Data)
+    case removed
+}
+
 extension SecretStore {
-    /// Replaces the stored form of a value; returns false if it is another one meanwhile, which remains.
+    /// Replaces the stored form of a value, unless it is another one meanwhile, which remains.
     fileprivate func replace<Value>(
         _ old: Data, with new: Data, for key: ValetKey<Value>, withPrompt userPrompt: String
-    ) throws(ValetFailure) -> Bool {
-        var isReplaced = false
+    ) throws(ValetFailure) -> Replacement {
+        var outcome = Replacement.removed
         try ValetFailure.translating { () throws(KeychainError) in
             try modifyObject(forKey: key.name, withPrompt: userPrompt) { stored in
-                isReplaced = stored == old
-                if isReplaced { stored = new }
+                outcome = stored == old ? .replaced : stored.map(Replacement.changed) ?? .removed
+                if stored == old { stored = new }
             }
         }
-        return isReplaced
+        return outcome
     }
 }
 

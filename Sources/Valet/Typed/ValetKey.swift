@@ -33,8 +33,9 @@ public struct ValetKey<Value: Codable & Sendable>: Sendable {
 extension ValetKey {
     /// Returns the bytes to store.
     func encode(_ value: Value, with valetCoder: any ValetCoder) throws(ValetFailure) -> Data {
-        if let text = value as? String { return Data(text.utf8) }
-        if let data = value as? Data { return data }
+        // The type decides, as in `decode`. A cast would also succeed for an optional.
+        if Value.self == String.self, let text = value as? String { return Data(text.utf8) }
+        if Value.self == Data.self, let data = value as? Data { return data }
         do {
             return try (coder ?? valetCoder).encode(value)
         } catch {
