@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install docs lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ check-c: install-dependencies  ## run the C tests under Valgrind and Address San
 
 check-install: install-dependencies  ## install into a temporary folder, build and run the examples there, uninstall
 	@Scripts/check-install.sh
+
+docs: install-dependencies  ## build the documentation of all products as a website in .build/docs
+	@Scripts/docs.sh
 
 lint:            ## check the formatting of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)

@@ -22,7 +22,7 @@ public import Valet
 /// | arrays of strings, numbers, and Booleans | a JSON array |
 /// | an array of byte chunks | a JSON array of texts in Base64 |
 ///
-/// A ``ValetKey`` whose value is one of these types stores it in this form.
+/// A `ValetKey` of Valet whose value is one of these types stores it in this form.
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 public struct ValetProvider: ConfigProvider {
     private let valet: Valet
@@ -55,7 +55,7 @@ public struct ValetProvider: ConfigProvider {
     ///   - key: The key of the configuration.
     ///   - type: The type of the value.
     /// - Returns: The value; none if it is certain that the valet has none.
-    /// - Throws: ``ValetFailure`` if the keychain cannot be read, or ``UnexpectedValueError`` if the stored value is not of this type.
+    /// - Throws: `ValetFailure` if the keychain cannot be read, or ``UnexpectedValueError`` if the stored value is not of this type.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
         try lookUp(keyName(key), type, in: valet)
     }

@@ -42,7 +42,8 @@ struct Rule: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all = importRules + systemRules + layoutRules + safetyRules + testSelectionRules + documentationRules + languageRules
+    static let all =
+        importRules + systemRules + layoutRules + safetyRules + testSelectionRules + documentationRules + linkRules + languageRules
 }
 
 @Suite("The architecture")
