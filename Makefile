@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install docs lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +15,12 @@ test: install-dependencies  ## build and run the tests: about 4 minutes to build
 	@Scripts/test.sh
 
 # The build with traits has a scratch path of its own, so that neither build replaces the other.
-test-all: test  ## run `make test`, then everything at full scale with all traits, Objective-C, C, and sanitizers: more than an hour
+test-all: test  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour
 	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration --scratch-path .build/with-traits
 	@Scripts/objective-c-tests.sh
 	@Scripts/check-c.sh
+	@Scripts/check-examples.sh
+	@Scripts/check-examples.sh server
 	@Scripts/sanitize.sh all
 
 test-objective-c: install-dependencies  ## build and test the Objective-C classes; installs GNUstep
@@ -45,6 +47,9 @@ check-c: install-dependencies  ## run the C tests under Valgrind and Address San
 
 check-install: install-dependencies  ## install into a temporary folder, build and run the examples there, uninstall
 	@Scripts/check-install.sh
+
+check-examples: install-dependencies  ## build and run the programs in Examples, except the server
+	@Scripts/check-examples.sh
 
 docs: install-dependencies  ## build the documentation of all products as a website in .build/docs
 	@Scripts/docs.sh

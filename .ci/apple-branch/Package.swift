@@ -31,14 +31,16 @@ let package = Package(
             name: "UnchangedSources", dependencies: ["Security", "LocalAuthentication"], path: "UnchangedSources",
             exclude: ["UnchangedSourceTests.swift"]
         ),
+        // The calls of the example with SecItem.
+        .target(name: "SecItemExample", dependencies: ["KeychainServices"], path: "SecItemExample", exclude: ["main.swift"]),
         .executableTarget(
-            name: "AppleBranchCheck", dependencies: ["Valet", "Locksmith", "KeychainServices", "UnchangedSources"],
+            name: "AppleBranchCheck", dependencies: ["Valet", "Locksmith", "KeychainServices", "UnchangedSources", "SecItemExample"],
             path: "AppleBranchCheck"
         ),
     ]
 )
 
-for target in package.targets where !["CKeychainShims", "UnchangedSources"].contains(target.name) {
+for target in package.targets where !["CKeychainShims", "UnchangedSources", "SecItemExample"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -235,7 +235,10 @@ enum Repository {
     private static let swift = Result { try files(in: ["Sources", "Tests"], suffixes: ["swift"]) }
 
     private static let others = Result {
-        let single = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Bindings/ObjectiveC/README.md", "Makefile"]
+        let single = [
+            "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Bindings/ObjectiveC/README.md", "Examples/README.md",
+            "Makefile",
+        ]
         let suffixes = ["md", "c", "h", "txt", "sh", "py", "supp", "skip", "smoke", "ignore", "map"]
         return try single.map { SourceFile(path: $0, text: try text(of: $0)) }
             + files(in: ["Sources", "Tests", "Scripts"], suffixes: Set(suffixes))

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Builds and runs the programs in Examples.
+#
+#     Scripts/check-examples.sh           all except the server
+#     Scripts/check-examples.sh server    the server, whose HTTP framework takes four minutes to build
+#
+# The builds go to EXAMPLES_SCRATCH (.build/examples) and, for the container, to STATIC_SCRATCH (.build/static). Examples share both, so
+# that their dependencies are built once. `make check-install` builds and runs those in C and Python.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scratch=${EXAMPLES_SCRATCH:-.build/examples}
+static=${STATIC_SCRATCH:-.build/static}
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+fail() { echo "$1" >&2; exit 1; }
+
+# quietly COMMAND: shows the output only if the command fails.
+quietly() { "$@" >"$stage/log" 2>&1 || { tail -n 60 "$stage/log" >&2; exit 1; }; }
+
+# The keychain of the examples; the user's is not touched.
+export KEYCHAIN_HOME=$stage/home KEYCHAIN_PINENTRY=''
+mkdir -m 700 "$KEYCHAIN_HOME"
+
+command_line_tool() {
+    echo "CommandLineTool: its tests pass, and the program reads what it stored."
+    local options=(--package-path Examples/CommandLineTool --scratch-path "$scratch") luggage
+    quietly swift build --build-tests "${options[@]}"
+    quietly swift test --skip-build "${options[@]}"
+    grep -q 'Test run with 2 tests in 1 suite passed' "$stage/log" || { cat "$stage/log" >&2; exit 1; }
+    luggage=$(swift build "${options[@]}" --show-bin-path)/luggage
+    [ "$(printf '12345\n' | "$luggage")" = "New combination:" ] || fail "The first run of luggage must ask for a combination."
+    [ "$("$luggage")" = "The combination has 5 digits." ] || fail "The second run of luggage must read the combination."
+}
+
+sec_item() {
+    echo "SecItem: the program stores, reads, and removes a token."
+    local options=(--package-path Examples/SecItem --scratch-path "$scratch") token code=0
+    quietly swift build "${options[@]}"
+    token=$(swift build "${options[@]}" --show-bin-path)/token
+    printf first | "$token" save Skroob
+    printf swordfish | "$token" save Skroob
+    [ "$("$token" read Skroob)" = swordfish ] || fail "token read must print the token that was stored last."
+    "$token" remove Skroob
+    "$token" read Skroob || code=$?
+    [ "$code" = 1 ] || fail "token read must exit with 1 after token remove, and not with $code."
+}
+
+# The root file system of the image, without Docker: an ordinary user runs the program in it.
+container() {
+    echo "Container: an ordinary user runs the program in the root file system of the image."
+    local options=(--package-path Examples/Container --scratch-path "$static" -c release --static-swift-stdlib -Xlinker -s)
+    local root=$stage/image program output
+    quietly swift build "${options[@]}"
+    program=$(swift build "${options[@]}" --show-bin-path)/spaceball
+    if readelf -d "$program" | grep -E 'NEEDED.*(swift|Foundation)'; then fail "The program needs the Swift libraries above."; fi
+    Examples/Container/root-filesystem.sh "$program" "$root"
+    head -c 32 /dev/urandom >"$root/run/credentials/keychain-device-secret"
+    chmod 400 "$root/run/credentials/keychain-device-secret"
+    # Like a container, the program gets /proc. Without it, Swift finds no arguments. Root gives the files to the user of the image; other
+    # users become that user in a namespace.
+    local mount='mount --rbind /proc "$0/proc" && exec "$@"' inside
+    if [ "$(id -u)" = 0 ]; then
+        chmod 755 "$stage" "$root"
+        chown -R 1000:1000 "$root/var/lib/spaceball" "$root/run/credentials"
+        inside=(unshare --mount sh -c "$mount" "$root" chroot --userspec=1000:1000 "$root" /spaceball)
+    else
+        inside=(
+            unshare --user --map-root-user --mount sh -c "$mount" "$root"
+            unshare --user --map-user=1000 --map-group=1000 --root="$root" /spaceball
+        )
+    fi
+    inside=(env -i "PATH=$PATH" KEYCHAIN_HOME=/var/lib/spaceball/keychain CREDENTIALS_DIRECTORY=/run/credentials "${inside[@]}")
+    if output=$("${inside[@]}" 2>&1); then fail "Without a token, spaceball must fail; it printed: $output"; fi
+    printf 'swordfish\n' | "${inside[@]}" store
+    output=$("${inside[@]}")
+    [ "$output" = "Signed in with a token of 9 characters." ] || fail "spaceball must read the token; it printed: $output"
+    [ -z "$(find "$root/var/lib/spaceball" -name '*.key')" ] || fail "The key is in the volume, although there is a credential."
+    rm "$root/run/credentials/keychain-device-secret"
+    if output=$("${inside[@]}" 2>&1); then fail "Without its key, the keychain must not open; spaceball printed: $output"; fi
+    echo "The image has $(du -sh --apparent-size "$root" | cut -f 1), $(find "$root" -type f -name '*.so*' | wc -l) of its files are libraries."
+}
+
+# The server takes its password from the keychain, and a new one while it runs.
+server() {
+    echo "SecretServer: the server reads its password, and uses a new one."
+    local options=(--package-path Examples/SecretServer --scratch-path "$scratch-server") program valet port=18081 index
+    . Scripts/build-options.sh
+    quietly swift build "${build_options[@]}" --product valet
+    valet=$(swift build "${build_options[@]}" --show-bin-path)/valet
+    quietly swift build "${options[@]}"
+    program=$(swift build "${options[@]}" --show-bin-path)/SecretServer
+    store() { printf %s "$1" | "$valet" set database-password --app SecretServer --identifier secret-server --accessibility after-first-unlock; }
+    store swordfish
+    HTTP_PORT=$port "$program" >"$stage/server.log" 2>&1 &
+    local server=$!
+    # expect TEXT: waits for this answer, at most 20 seconds.
+    expect() {
+        for ((index = 0; index < 200; index++)); do
+            [ "$(curl --silent "http://127.0.0.1:$port/database")" != "$1" ] || return 0
+            sleep 0.1
+        done
+        kill "$server"
+        cat "$stage/server.log" >&2
+        fail "SecretServer must answer: $1"
+    }
+    expect 'connection 1'
+    store marlin
+    expect 'connection 2'
+    kill "$server"
+    wait "$server" || true
+}
+
+case ${1:-} in
+    '')
+        command_line_tool
+        sec_item
+        container
+        ;;
+    server) server ;;
+    *) fail "usage: Scripts/check-examples.sh [server]" ;;
+esac
