@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare instructions install-peers fuzz man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ install-peers:   ## install the other keychains that `make compare` measures
 
 fuzz: install-dependencies  ## fuzz all parsers, a minute each; FUZZ_SECONDS=600 for longer, FUZZ_TARGETS="row secitem" for some
 	@Scripts/fuzz.sh run $(FUZZ_TARGETS)
+
+# The faults are compiled in only here, so the build has a scratch path of its own.
+sync-planted:    ## prove that SyncStorm finds every fault that is planted in the engine of synchronization
+	$(SWIFT) run -c release --scratch-path .build-planted -Xswiftc -DSYNC_PLANTED SyncStorm --planted
 
 man: install-dependencies  ## write the manual pages to .build/man
 	@Scripts/man.sh

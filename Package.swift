@@ -98,6 +98,7 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ]
         ),
+        .target(name: "SyncCore", dependencies: ["KeychainCore"]),
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"]),
         .target(name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims"]),
         .target(name: "KeychainTPM", dependencies: ["KeychainCore", "CTPMShims"]),
@@ -125,6 +126,7 @@ let package = Package(
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
+        .testTarget(name: "SyncCoreTests", dependencies: ["SyncCore", "SyncSimulation", "KeychainCore"]),
         .testTarget(
             name: "KeybagTests",
             dependencies: [
@@ -222,6 +224,9 @@ let package = Package(
             ],
             path: "Tests/PowerCutWorkload"
         ),
+        // Synchronization, simulated. Neither opens a keychain.
+        .target(name: "SyncSimulation", dependencies: ["SyncCore", "KeychainCore"], path: "Tests/SyncSimulation"),
+        .executableTarget(name: "SyncStorm", dependencies: ["SyncSimulation"], path: "Tests/SyncStorm"),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .target(
             name: "KeychainTestSupport",

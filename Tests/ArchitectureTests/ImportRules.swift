@@ -9,6 +9,7 @@ private let allowedImports: [String: Set<String>] = [
     "LocalAuthentication": ["KeychainServices", "Foundation"],
     "SecurityAPI": ["KeychainCore", "KeychainEngine", "Logging", "Foundation", "FoundationEssentials", "Synchronization"],
     "KeychainCore": ["CKeychainShims", "FoundationEssentials", "Synchronization"],
+    "SyncCore": ["KeychainCore"],
     "Keybag": ["KeychainCore", "Crypto", "CryptoExtras", "FoundationEssentials", "Synchronization"],
     "KeychainSystem": systemModules.union(["KeychainCore", "CKeychainShims"]),
     "KeychainStore": standardModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims"]),
@@ -56,6 +57,12 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("CValet", ["ValetC", "ValetCTests"], "Swift programs use Valet; the names of C are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
     ("CDiskRecorder", ["PowerCutWorkload"], "it replaces functions of the C library in every program that links it"),
+]
+
+/// What a pure function may not use.
+private let impureNames: Set<String> = [
+    "Date", "Clock", "ContinuousClock", "SuspendingClock", "random", "randomElement", "shuffle", "shuffled", "SystemRandomNumberGenerator",
+    "Task", "Mutex", "Atomic", "async", "await", "Dispatch", "Foundation",
 ]
 
 /// The programs that tests start, and the targets that they link.
@@ -154,6 +161,27 @@ let importRules: [Rule] = [
                 return ["[String:Any]", "[AnyHashable:Any]"].contains { code.contains($0) }
             }
             .map { file.violation(line: $0, "uses a dictionary with `Any`") }
+        }
+    ),
+    Rule(
+        "SyncCore names no clock, no randomness, no task, and no lock",
+        because: "the simulator replays a schedule from its seed, so time and randomness come from the caller of a step",
+        caught: [
+            "let now = Date()", "let clock: any Clock", "UInt64.random(in: 0..<9)", "Identifier128.random()",
+            "var generator = SystemRandomNumberGenerator()", "Task { }", "let lock = Mutex(1)", "func step() async {}", "await step()",
+            "array.shuffled()", "array.randomElement()",
+        ].map { SourceFile(path: "Sources/SyncCore/A.swift", text: $0) },
+        passed: [
+            SourceFile(path: "Sources/SyncCore/A.swift", text: "// A Date.\nlet dates = 1\nfunc randomWord() -> UInt64 { 1 }"),
+            SourceFile(path: "Sources/SyncCore/A.swift", text: "let bytes = try cipher.randomBytes(16)"),
+            SourceFile(path: "Sources/KeychainCore/A.swift", text: "let now = Date()"),
+        ],
+        eachFile: { file in
+            guard file.isSource, file.target == "SyncCore" else { return [] }
+            return file.code.indices.flatMap { line in
+                let words = file.code[line].split { !($0.isLetter || $0.isNumber || $0 == "_") }
+                return words.filter { impureNames.contains(String($0)) }.map { file.violation(line: line, "names \($0)") }
+            }
         }
     ),
     Rule(

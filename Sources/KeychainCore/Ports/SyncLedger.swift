@@ -38,8 +38,8 @@ package protocol SyncReading {
     func readBatches(of log: LogID) throws(KeychainFailure) -> [ReadBatch]
     /// Returns all logs of which a batch was read or a mark is known, in ascending order.
     func logs() throws(KeychainFailure) -> [LogID]
-    /// Returns the mark of a log; nil if none is known.
-    func mark(of log: LogID) throws(KeychainFailure) -> LogMark?
+    /// Returns the marks of a log in ascending order of origin: the newest known batch of each branch, read or not.
+    func marks(of log: LogID) throws(KeychainFailure) -> [LogMark]
 
     /// Returns at most `limit` objects that still have to be created, in the order in which they were added.
     func outgoingObjects(limit: Int) throws(KeychainFailure) -> [OutgoingObject]
@@ -77,8 +77,10 @@ package protocol SyncWriting: SyncReading {
 
     /// Remembers a batch as read. Succeeds if it is remembered already.
     func insert(_ batch: ReadBatch) throws(KeychainFailure)
-    /// Stores the mark of its log, in place of an earlier one.
-    func set(_ mark: LogMark) throws(KeychainFailure)
+    /// Stores a mark, in place of one of the same origin.
+    func insert(_ mark: LogMark) throws(KeychainFailure)
+    /// Removes a mark. Succeeds if there is none.
+    func removeMark(_ origin: Origin) throws(KeychainFailure)
 
     /// Adds an object after all others, unless there is one of this name.
     func insert(_ object: OutgoingObject) throws(KeychainFailure)
@@ -95,10 +97,10 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case membership
     /// The logs that this device writes.
     case ownLogs
-    /// The checkpoint that is being absorbed, and the pieces that are left.
-    case absorption
-    /// The checkpoint that this device published last, and when.
+    /// When this device published its last checkpoint.
     case ownCheckpoint
+    /// The checkpoints that this device has seen, and when it saw each first.
+    case seenCheckpoints
     /// What a removed device may still have published, as far as remaining devices had read it.
     case removals
     /// The deletions counted by the guard against mass deletion.
@@ -107,4 +109,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case notes
     /// The pending invitation or request to join.
     case joining
+    /// The items whose visible version could not be shown while a class was locked.
+    case unsettled
 }

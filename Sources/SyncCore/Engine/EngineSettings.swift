@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// The circle and this device, as stored in the ledger.
+package struct Membership: Hashable, Sendable {
+    package let circle: CircleID
+    package let device: DeviceID
+
+    package init(circle: CircleID, device: DeviceID) {
+        self.circle = circle
+        self.device = device
+    }
+
+    package var encoded: [UInt8] { [1] + circle.bytes + device.bytes }
+
+    package init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        circle = CircleID(try reader.identifier())
+        device = DeviceID(try reader.identifier())
+        try reader.end()
+    }
+}
+
+/// The logs that this device writes, one for each lane.
+struct OwnLogs {
+    private var logs: [Lane: OwnLog] = [:]
+
+    struct OwnLog {
+        let log: LogID
+        var number: UInt64
+        var hash: BatchHash
+    }
+
+    init() {}
+
+    subscript(lane: Lane) -> OwnLog? {
+        get { logs[lane] }
+        set { logs[lane] = newValue }
+    }
+
+    func contains(_ log: LogID) -> Bool { Lane.allCases.contains { logs[$0]?.log == log } }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        for lane in Lane.allCases {
+            guard let log = logs[lane] else { continue }
+            bytes.append(lane.rawValue)
+            bytes.append(log.log)
+            bytes.append(littleEndian: log.number)
+            bytes.append(log.hash)
+        }
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        while reader.remaining > 0 {
+            guard let lane = Lane(rawValue: try reader.byte()) else { throw .malformed }
+            logs[lane] = OwnLog(log: LogID(try reader.identifier()), number: try reader.uint64(), hash: try reader.hash())
+        }
+    }
+}
+
+/// A list of origins or names, as stored in the ledger.
+enum StoredList {
+    static func encoded(_ origins: [Origin]) -> [UInt8] {
+        var bytes: [UInt8] = [1]
+        for origin in origins {
+            bytes.append(origin.log)
+            bytes.append(littleEndian: origin.number)
+            bytes.append(origin.hash)
+        }
+        return bytes
+    }
+
+    static func origins(_ bytes: [UInt8]?) throws(FormatError) -> [Origin] {
+        guard let bytes else { return [] }
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        var origins: [Origin] = []
+        while reader.remaining > 0 {
+            origins.append(Origin(log: LogID(try reader.identifier()), number: try reader.uint64(), hash: try reader.identifier()))
+        }
+        return origins
+    }
+
+    static func encoded(_ names: [ItemName]) -> [UInt8] { [1] + names.flatMap(\.bytes) }
+
+    static func names(_ bytes: [UInt8]?) throws(FormatError) -> [ItemName] {
+        guard let bytes else { return [] }
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        var names: [ItemName] = []
+        while reader.remaining > 0 { names.append(ItemName(try reader.identifier())) }
+        return names
+    }
+}
+
+/// The deletions that were applied since a person last confirmed, or within a day.
+struct DeletionCount {
+    var count: UInt64 = 0
+    var start: Double = 0
+
+    static let day: Double = 86_400
+
+    init() {}
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        bytes.append(littleEndian: count)
+        bytes.append(seconds: start)
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        count = try reader.uint64()
+        start = try reader.seconds()
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Receiving batches.
+extension EngineStep {
+    mutating func receiveBatch(_ author: DeviceID, _ origin: Origin, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
+        let frame: BatchFrame
+        do throws(FormatError) {
+            frame = try BatchFrame(bytes)
+        } catch {
+            if error == .newer { effects.append(.alarm(.newerFormat(author))) }
+            engine.memory.rejected.insert(name)
+            return
+        }
+        guard let mark = authenticMark(frame, author, origin) else {
+            engine.memory.rejected.insert(name)
+            return
+        }
+        guard isReadable(ListedBatch(device: author, origin: origin)) else { return }
+        if mark.number > 1, !isPlanted(.chainNotChecked) {
+            let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
+            guard isRead(previous) else {
+                // Of a removed device, a batch that counts makes its predecessors count.
+                if isOfRemovedDevice(author) { try permit(previous) }
+                observe(.waitedForPredecessor)
+                engine.memory.waiting[previous, default: []].append(name)
+                return
+            }
+        }
+        guard let key = try laneKey(frame.header.laneKey) else {
+            observe(.waitedForKey)
+            engine.memory.withoutKey.insert(name)
+            return
+        }
+        guard let content = try openContent(frame, key), let summaries = try summaries(content, frame.header.lane) else {
+            effects.append(.alarm(.invalidBatch(author)))
+            engine.memory.rejected.insert(name)
+            return
+        }
+        guard try mayDelete(content.versions) else { return }
+        if isOfRemovedDevice(author) { observe(.readRemoved) }
+        if try ledger.readBatches(of: mark.log).contains(where: { $0.number == mark.number }) { observe(.readFork) }
+        try apply(content, summaries, mark)
+    }
+
+    /// Returns the mark that a batch proves; nil if it is not authentic or has another name.
+    private func authenticMark(_ frame: BatchFrame, _ author: DeviceID, _ origin: Origin) -> LogMark? {
+        let hash = cipher.hash(BatchFrame.unsignedBytes(frame.header, frame.sealed))
+        let mark = LogMark(
+            log: frame.header.log, device: frame.header.device, number: frame.header.number, previous: frame.header.previous, hash: hash,
+            signature: frame.signature)
+        guard frame.header.circle == circle, mark.device == author, mark.origin == origin, isAuthentic(mark) else { return nil }
+        return mark
+    }
+
+    func isAuthentic(_ mark: LogMark) -> Bool {
+        guard let keys = roster.publicKeys[mark.device] else { return false }
+        return cipher.isValid(mark.signature, of: mark.signedMessage(circle: circle), by: keys.signing)
+    }
+
+    private mutating func openContent(_ frame: BatchFrame, _ key: SharedSecretBytes) throws(KeychainFailure) -> BatchContent? {
+        let plaintext: [UInt8]
+        do throws(KeychainFailure) {
+            plaintext = try cipher.open(frame.sealed, header: frame.header.encoded, under: key)
+        } catch {
+            guard error.status == .decode else { throw error }
+            return nil
+        }
+        do throws(FormatError) {
+            return try BatchContent(plaintext)
+        } catch {
+            if error == .newer { effects.append(.alarm(.newerFormat(frame.header.device))) }
+            return nil
+        }
+    }
+
+    /// Describes all contents; nil if one of them is not an item of the lane.
+    private func summaries(_ content: BatchContent, _ lane: Lane) throws(KeychainFailure) -> [ContentSummary?]? {
+        var summaries: [ContentSummary?] = []
+        for version in content.versions {
+            guard let received = version.content else {
+                summaries.append(nil)
+                continue
+            }
+            guard let summary = try items.summary(of: received), summary.lane == lane, summary.date.isFinite else { return nil }
+            summaries.append(summary)
+        }
+        return summaries
+    }
+
+    private mutating func apply(_ content: BatchContent, _ summaries: [ContentSummary?], _ mark: LogMark) throws(KeychainFailure) {
+        for (version, summary) in zip(content.versions, summaries) {
+            if mark.device == device { try dropPending(version, mark.origin) }
+            try merge.apply(version, at: mark.origin, summary)
+        }
+        try noteRead(mark)
+        for other in content.notes.marks { try learn(other, from: mark.device) }
+    }
+
+    /// Handles a version of this device that it does not know it has published: it was restored from a snapshot, or it is a clone.
+    private mutating func dropPending(_ version: VersionRecord, _ origin: Origin) throws(KeychainFailure) {
+        guard !isPlanted(.sealWithoutReadingOwnLog), let pending = try ledger.pendingVersion(version.id) else { return }
+        let published = VersionReference(id: version.id, origin: origin)
+        try ledger.removePending(pending.id)
+        if Set(version.replaced).isSuperset(of: pending.replaced) {
+            observe(.droppedPending)
+            guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)) else { return }
+            // The row shows what the batch contains, so the version only gets its origin.
+            let unpublished = live.reference
+            live.reference = published
+            if try ledger.isAwaited(published) {
+                live.reference = unpublished
+                try merge.remove(live)
+            } else {
+                try ledger.replace(unpublished, with: live)
+                if live.item == nil { try items.renameCopy(unpublished, to: published) }
+            }
+        } else {
+            observe(.republishedPending)
+            // This time it replaces more, so it is published once more, in place of the first.
+            var again = pending
+            again.replaced = Set(pending.replaced + version.replaced + [published]).sorted()
+            try ledger.insert(again)
+            try merge.remember(published)
+        }
+    }
+
+    /// Remembers a batch as read and moves the mark of its log.
+    mutating func noteRead(_ mark: LogMark) throws(KeychainFailure) {
+        try ledger.insert(
+            ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
+        try ledger.removeAwaited(mark.origin)
+        if mark.number > 1 { try ledger.removeMark(Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)) }
+        let branches = try ledger.marks(of: mark.log)
+        if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
+            effects.append(.alarm(.tooManyBranches(mark.log)))
+        } else {
+            try ledger.insert(mark)
+        }
+        engine.memory.waiting[mark.origin] = nil
+    }
+
+    /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
+    mutating func learn(_ mark: LogMark, from reporter: DeviceID) throws(KeychainFailure) {
+        guard isPlanted(.unsignedMarks) || isAuthentic(mark), !isRead(mark.origin) else { return }
+        if isOfRemovedDevice(mark.device), roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
+        let known = try ledger.marks(of: mark.log)
+        guard known.count < limits.branches, !known.contains(where: { $0.origin == mark.origin }) else { return }
+        try ledger.insert(mark)
+    }
+
+    /// Returns whether deletions may be applied without asking a person.
+    private mutating func mayDelete(_ versions: [VersionRecord]) throws(KeychainFailure) -> Bool {
+        if isPlanted(.noDeletionGuard) { return true }
+        var deleted: UInt64 = 0
+        for version in versions where version.content == nil {
+            for reference in version.replaced {
+                if let live = try ledger.liveVersion(reference), live.item != nil { deleted += 1 }
+            }
+        }
+        return try mayDelete(deleted)
+    }
+
+    mutating func mayDelete(_ deleted: UInt64) throws(KeychainFailure) -> Bool {
+        guard deleted > 0 else { return true }
+        var count = DeletionCount()
+        if let bytes = try ledger.setting(.deletionGuard) { count = try stored { () throws(FormatError) in try DeletionCount(bytes) } }
+        if abs(now - count.start) > DeletionCount.day {
+            count = DeletionCount()
+            count.start = now
+        }
+        count.count += deleted
+        let itemCount = UInt64(try ledger.liveVersionCount())
+        guard count.count <= max(limits.unconfirmedDeletions, (itemCount + count.count) / 10) else {
+            effects.append(.alarm(.massDeletion(Int(clamping: count.count))))
+            return false
+        }
+        try ledger.set(.deletionGuard, to: count.encoded)
+        return true
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Writing a checkpoint: what this device knows, in one transaction.
+extension EngineStep {
+    /// Writes a checkpoint if the keychain is unlocked and nothing waits to be sealed.
+    ///
+    /// A checkpoint that omits a version acts as its deletion, so every live version has to be readable.
+    mutating func writeCheckpoint() throws(KeychainFailure) {
+        for lane in Lane.allCases {
+            if try !items.isAvailable(lane), !isPlanted(.checkpointOfLockedDevice) { return }
+            if try !ledger.pendingVersions(in: lane, limit: 1).isEmpty, !isPlanted(.checkpointWithPendingChanges) { return }
+        }
+        var contents: [Lane: [PieceContent]] = [:]
+        for lane in Lane.allCases {
+            guard let versions = try versionPieces(lane) else { return }
+            contents[lane] = versions
+        }
+        guard let manifestKey = try sealingKey(.whenUnlocked) else { return }
+        var pieces: [CheckpointContent.Piece] = []
+        for content in try coveragePieces() + awaitedPieces() {
+            pieces.append(try publishPiece(content, .whenUnlocked, manifestKey))
+        }
+        for lane in Lane.allCases {
+            guard let contents = contents[lane], !contents.isEmpty else { continue }
+            guard let key = try sealingKey(lane) else { return }
+            for content in contents { pieces.append(try publishPiece(content, lane, key)) }
+        }
+        try publishManifest(CheckpointContent(seconds: now, pieces: pieces), manifestKey)
+    }
+
+    /// Returns the live versions of a lane in pieces; nil if one of them cannot be opened.
+    private func versionPieces(_ lane: Lane) throws(KeychainFailure) -> [PieceContent]? {
+        var pieces: [PieceContent] = []
+        var open: [PieceContent.CheckpointVersion] = []
+        var byteCount = 0
+        var last: VersionReference?
+        while true {
+            let page = try ledger.liveVersions(after: last, limit: 1_000)
+            for version in page where version.lane == lane && version.reference.origin != nil {
+                if isPlanted(.checkpointOfLockedDevice), try !items.isAvailable(lane) { continue }
+                guard let content = try items.content(of: version) else { return nil }
+                let size = content.attributes.count + (content.secret?.count ?? 0) + 53
+                if !open.isEmpty, byteCount + size > limits.pieceByteCount {
+                    pieces.append(.versions(open))
+                    (open, byteCount) = ([], 0)
+                }
+                open.append(PieceContent.CheckpointVersion(reference: version.reference, content: content))
+                byteCount += size
+            }
+            guard page.count == 1_000, let end = page.last else { break }
+            last = end.reference
+        }
+        if !open.isEmpty { pieces.append(.versions(open)) }
+        return pieces
+    }
+
+    private func coveragePieces() throws(KeychainFailure) -> [PieceContent] {
+        var batches: [PieceContent.CoveredBatch] = []
+        var marks: [LogMark] = []
+        for log in try ledger.logs() {
+            for batch in try ledger.readBatches(of: log) {
+                batches.append(.init(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash))
+            }
+            marks += try ledger.marks(of: log).filter { isRead($0.origin) }
+        }
+        let count = max(limits.pieceByteCount / PieceContent.CoveredBatch.byteCount, 1)
+        var pieces: [PieceContent] = []
+        for start in stride(from: 0, to: batches.count, by: count) {
+            pieces.append(.coverage(Array(batches[start..<min(start + count, batches.count)]), start == 0 ? marks : []))
+        }
+        return pieces
+    }
+
+    private func awaitedPieces() throws(KeychainFailure) -> [PieceContent] {
+        if isPlanted(.checkpointWithoutAwaited) { return [] }
+        let count = max(limits.pieceByteCount / 42, 1)
+        var pieces: [PieceContent] = []
+        var last: VersionReference?
+        while true {
+            let page = try ledger.awaitedVersions(after: last, limit: count)
+            if !page.isEmpty { pieces.append(.awaited(page)) }
+            guard page.count == count, let end = page.last else { return pieces }
+            last = end
+        }
+    }
+
+    private mutating func publishPiece(
+        _ content: PieceContent, _ lane: Lane, _ key: (id: LaneKeyID, key: SharedSecretBytes)
+    ) throws(KeychainFailure) -> CheckpointContent.Piece {
+        let header = CheckpointPiece.header(circle: circle, lane: lane, kind: content.kind, laneKey: key.id)
+        let sealed = try cipher.seal(content.encoded, header: header, under: key.key)
+        let piece = CheckpointPiece(circle: circle, lane: lane, kind: content.kind, laneKey: key.id, sealed: sealed)
+        let bytes = piece.encoded
+        let hash = cipher.hash(bytes)
+        try ledger.insert(OutgoingObject(name: ObjectName.piece(hash).text, bytes: bytes))
+        return CheckpointContent.Piece(kind: content.kind, hash: hash)
+    }
+
+    private mutating func publishManifest(
+        _ content: CheckpointContent, _ key: (id: LaneKeyID, key: SharedSecretBytes)
+    ) throws(KeychainFailure) {
+        let header = CheckpointManifest.header(circle: circle, author: device, laneKey: key.id)
+        let sealed = try cipher.seal(content.encoded, header: header, under: key.key)
+        let unsigned = CheckpointManifest(circle: circle, author: device, laneKey: key.id, sealed: sealed, signature: [])
+        let hash = cipher.hash(unsigned.unsignedBytes)
+        let signature = try engine.keys.sign(CheckpointManifest.signedMessage(circle: circle, hash: hash))
+        // After its pieces, so that it is complete once it is there.
+        try ledger.insert(
+            OutgoingObject(name: ObjectName.checkpoint(hash).text, bytes: unsigned.unsignedBytes + signature))
+        observe(.wroteCheckpoint)
+        var record: [UInt8] = [1]
+        record.append(seconds: now)
+        record.append(hash)
+        try ledger.set(.ownCheckpoint, to: record)
+    }
+}

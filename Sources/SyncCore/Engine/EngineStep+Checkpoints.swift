@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Deciding which checkpoints to write, to absorb, and to remove.
+extension EngineStep {
+    /// The objects of checkpoints that have to be read next.
+    func neededCheckpointObjects() -> [(String, Int)] {
+        var names: [(String, Int)] = []
+        for hash in engine.memory.listedCheckpoints {
+            guard let known = engine.memory.checkpoints[hash] else {
+                names.append((ObjectName.checkpoint(hash).text, CheckpointManifest.largestByteCount))
+                continue
+            }
+            guard isUsable(hash, known) else { continue }
+            for piece in known.unreadCoverage { names.append((ObjectName.piece(piece).text, CheckpointPiece.largestByteCount)) }
+        }
+        if let absorption = engine.memory.absorption, isFolded {
+            for piece in absorption.remaining { names.append((ObjectName.piece(piece).text, CheckpointPiece.largestByteCount)) }
+        }
+        return names
+    }
+
+    /// Returns whether a checkpoint may be believed: of a writer, or of a removed device whose removal lists it.
+    func isUsable(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) -> Bool {
+        if roster.listedCheckpoints.contains(hash) { return true }
+        guard let member = roster.members[checkpoint.author] else { return false }
+        return member.role.mayWrite || isPlanted(.readersMayWrite)
+    }
+
+    /// The usable checkpoints of which every object is in the storage, newest first.
+    private var completeCheckpoints: [(hash: CheckpointHash, checkpoint: KnownCheckpoint)] {
+        engine.memory.listedCheckpoints.compactMap { hash in
+            guard let known = engine.memory.checkpoints[hash], isUsable(hash, known), known.unreadCoverage.isEmpty,
+                known.pieces.allSatisfy({ engine.memory.listedPieces.contains($0.hash) })
+            else { return nil }
+            return (hash, known)
+        }.sorted { ($0.checkpoint.seconds, $0.hash) > ($1.checkpoint.seconds, $1.hash) }
+    }
+
+    private var isListed: Bool {
+        engine.memory.listedFolders.isSuperset(of: [.batches, .checkpoints, .pieces])
+    }
+
+    mutating func maintainCheckpoints() throws(KeychainFailure) {
+        guard isListed, engine.memory.areCheckpointsDue, engine.memory.reading.isEmpty else { return }
+        engine.memory.areCheckpointsDue = false
+        if engine.memory.absorption == nil {
+            try beginAbsorption()
+        } else if engine.memory.absorption?.remaining.isEmpty == true {
+            try finishAbsorption()
+        }
+        try writeCheckpointIfDue()
+        try removeCoveredObjects()
+    }
+
+    // Absorbing
+
+    private func arePendingVersionsSealed() throws(KeychainFailure) -> Bool {
+        for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty {
+            return false
+        }
+        return true
+    }
+
+    private func areLanesAvailable() throws(KeychainFailure) -> Bool {
+        for lane in Lane.allCases where try !items.isAvailable(lane) {
+            return false
+        }
+        return true
+    }
+
+    /// Begins to absorb a checkpoint if it covers batches that the storage does not have any more.
+    private mutating func beginAbsorption() throws(KeychainFailure) {
+        guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try arePendingVersionsSealed(),
+            !engine.memory.listedBatches.contains(where: { isReadable($0) && !isSetAside($0.name) })
+        else { return }
+        let listed = Set(engine.memory.listedBatches.map(\.origin))
+        for (hash, checkpoint) in completeCheckpoints
+        where checkpoint.coverage.contains(where: { !listed.contains($0) && !isRead($0) }) {
+            engine.memory.absorption = Absorption(hash, checkpoint)
+            if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
+            return
+        }
+    }
+
+    mutating func receiveCheckpoint(_ hash: CheckpointHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
+        guard engine.memory.checkpoints[hash] == nil else { return }
+        let manifest: CheckpointManifest
+        do throws(FormatError) {
+            manifest = try CheckpointManifest(bytes)
+        } catch {
+            engine.memory.rejected.insert(name)
+            return
+        }
+        guard manifest.circle == circle, cipher.hash(manifest.unsignedBytes) == hash, let keys = roster.publicKeys[manifest.author],
+            cipher.isValid(
+                manifest.signature, of: CheckpointManifest.signedMessage(circle: circle, hash: hash), by: keys.signing),
+            let key = try laneKey(manifest.laneKey), let plaintext = try opened(manifest.sealed, manifest.header, key)
+        else {
+            engine.memory.rejected.insert(name)
+            return
+        }
+        do throws(FormatError) {
+            engine.memory.checkpoints[hash] = KnownCheckpoint(author: manifest.author, try CheckpointContent(plaintext))
+        } catch {
+            engine.memory.rejected.insert(name)
+        }
+    }
+
+    private func opened(_ sealed: SealedContent, _ header: [UInt8], _ key: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]? {
+        do throws(KeychainFailure) {
+            return try cipher.open(sealed, header: header, under: key)
+        } catch {
+            guard error.status == .decode else { throw error }
+            return nil
+        }
+    }
+
+    /// Returns whether the piece was of use.
+    mutating func receivePiece(_ hash: ObjectHash, _ bytes: [UInt8]) throws(KeychainFailure) -> Bool {
+        guard cipher.hash(bytes) == hash, let piece = try? CheckpointPiece(bytes), piece.circle == circle,
+            let key = try laneKey(piece.laneKey), let plaintext = try opened(piece.sealed, piece.header, key),
+            let content = try? PieceContent(piece.kind, plaintext)
+        else { return false }
+        if case .coverage(let batches, let marks) = content {
+            for checkpoint in engine.memory.checkpoints.keys.sorted() {
+                engine.memory.checkpoints[checkpoint]?.note(batches, marks, of: hash)
+            }
+            return true
+        }
+        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return false }
+        switch content {
+        case .coverage: break
+        case .awaited(let references):
+            for reference in references {
+                try merge.removeLive(reference)
+                try merge.remember(reference)
+                observe(.absorbedAwaited)
+            }
+        case .versions(let versions): try absorb(versions)
+        }
+        engine.memory.absorption?.remaining.remove(at: index)
+        if isPlanted(.removalPassPerPiece) { try removeUncontained() }
+        if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
+        return true
+    }
+
+    private mutating func absorb(_ versions: [PieceContent.CheckpointVersion]) throws(KeychainFailure) {
+        for version in versions {
+            guard let origin = version.reference.origin, let summary = try items.summary(of: version.content) else { continue }
+            engine.memory.absorption?.contained.insert(version.reference)
+            if try !merge.isCovered(origin) {
+                observe(.absorbedVersion)
+                try merge.addUnlessReplaced(version.reference, version.content, summary)
+            }
+        }
+    }
+
+    /// Removes what the checkpoint covers and does not contain, and takes over its coverage.
+    private mutating func finishAbsorption() throws(KeychainFailure) {
+        guard let absorption = engine.memory.absorption, let checkpoint = engine.memory.checkpoints[absorption.hash] else { return }
+        guard try removeUncontained() else { return }
+        let marks = checkpoint.marks.filter { isAuthentic($0) && !isRead($0.origin) }
+        for batch in checkpoint.batches where !isRead(batch.origin) {
+            try ledger.insert(
+                ReadBatch(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash, seconds: now))
+            try ledger.removeAwaited(batch.origin)
+        }
+        let newest = Set(checkpoint.marks.map(\.origin))
+        for log in Set(checkpoint.batches.map(\.log)).sorted() {
+            for mark in try ledger.marks(of: log) where absorption.covers(mark.origin) && !newest.contains(mark.origin) {
+                try ledger.removeMark(mark.origin)
+            }
+        }
+        for mark in marks { try ledger.insert(mark) }
+        engine.memory.absorption = nil
+        engine.memory.waiting = [:]
+        observe(.finishedAbsorption)
+    }
+
+    /// Returns false if a person has to confirm so many deletions.
+    @discardableResult
+    private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
+        guard let absorption = engine.memory.absorption else { return true }
+        var removed: [LiveVersion] = []
+        var last: VersionReference?
+        while true {
+            let page = try ledger.liveVersions(after: last, limit: 1_000)
+            for version in page {
+                guard let origin = version.reference.origin, absorption.covers(origin) else { continue }
+                if !absorption.contained.contains(version.reference) { removed.append(version) }
+            }
+            guard page.count == 1_000, let end = page.last else { break }
+            last = end.reference
+        }
+        guard try mayDelete(UInt64(removed.lazy.filter { $0.item != nil }.count)) else { return false }
+        for version in removed {
+            observe(.removedUncontained)
+            try merge.remove(version)
+        }
+        return true
+    }
+
+    // Writing
+
+    private mutating func writeCheckpointIfDue() throws(KeychainFailure) {
+        guard ownRole?.mayWrite == true, engine.memory.absorption == nil, try !isLastCheckpointOnItsWay() else { return }
+        let complete = completeCheckpoints
+        let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
+        let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && isRead($0.origin) }
+        if uncovered >= limits.uncoveredBatches {
+            try writeCheckpoint()
+            return
+        }
+        guard try isBatchLost(covered), !isPlanted(.noHealingCheckpoint) else {
+            engine.memory.healingTime = nil
+            return
+        }
+        guard let time = engine.memory.healingTime else {
+            // Another device may heal the storage first.
+            let time = now + 60 + Double(randomWord() % 3_540)
+            engine.memory.healingTime = time
+            effects.append(.wake(at: time))
+            return
+        }
+        guard now >= time else { return }
+        if let last = try ownCheckpoint()?.seconds, abs(now - last) < 86_400 {
+            effects.append(.wake(at: last + 86_400))
+            return
+        }
+        try writeCheckpoint()
+        observe(.healed)
+        engine.memory.healingTime = nil
+    }
+
+    /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.
+    private func isBatchLost(_ covered: Set<Origin>) throws(KeychainFailure) -> Bool {
+        let listed = Set(engine.memory.listedBatches.map(\.origin))
+        let outgoing = Set(try ledger.outgoingObjects(limit: .max).map(\.name))
+        for log in try ledger.logs() {
+            for batch in try ledger.readBatches(of: log) where !listed.contains(batch.origin) && !covered.contains(batch.origin) {
+                if !outgoing.contains(ObjectName.batch(device: batch.device, origin: batch.origin).text) { return true }
+            }
+        }
+        return false
+    }
+
+    private func ownCheckpoint() throws(KeychainFailure) -> (seconds: Double, hash: CheckpointHash)? {
+        guard let bytes = try ledger.setting(.ownCheckpoint) else { return nil }
+        return try stored { () throws(FormatError) in
+            var reader = FieldReader(bytes)
+            try reader.version(1)
+            return (try reader.seconds(), try reader.hash())
+        }
+    }
+
+    /// Returns whether this device's last checkpoint is not in the storage yet, or its creation is not visible.
+    private func isLastCheckpointOnItsWay() throws(KeychainFailure) -> Bool {
+        guard let (seconds, hash) = try ownCheckpoint(), !engine.memory.listedCheckpoints.contains(hash) else { return false }
+        let name = ObjectName.checkpoint(hash).text
+        let outgoing = try ledger.outgoingObjects(limit: .max)
+        return abs(now - seconds) < 3_600 || outgoing.contains { $0.name == name }
+    }
+
+    // Removing
+
+    /// Removes this device's objects that a checkpoint has covered for a week.
+    private mutating func removeCoveredObjects() throws(KeychainFailure) {
+        var seen = SeenCheckpoints()
+        if let bytes = try ledger.setting(.seenCheckpoints) { seen = try stored { () throws(FormatError) in try SeenCheckpoints(bytes) } }
+        let before = seen.times
+        let complete = completeCheckpoints
+        seen.keepOnly(engine.memory.listedCheckpoints)
+        for (hash, _) in complete where seen[hash] == nil { seen[hash] = now }
+        if seen.times != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
+
+        let old = complete.filter { now - (seen[$0.hash] ?? now) >= limits.secondsBeforePurge }
+        let covered = old.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
+        for batch in engine.memory.listedBatches where batch.device == device && isRead(batch.origin) {
+            if covered.contains(batch.origin) || isPlanted(.purgeBeforeCheckpoint) { effects.append(.remove(batch.name)) }
+        }
+        for (index, entry) in complete.enumerated() where entry.checkpoint.author == device && index > 0 {
+            guard
+                let newer = old.first(where: { $0.hash != entry.hash && $0.checkpoint.coverage.isSuperset(of: entry.checkpoint.coverage) }),
+                complete.firstIndex(where: { $0.hash == newer.hash }) ?? index < index
+            else { continue }
+            effects.append(.remove(ObjectName.checkpoint(entry.hash).text))
+            let kept = Set(complete.filter { $0.hash != entry.hash }.flatMap { $0.checkpoint.pieces.map(\.hash) })
+            for piece in entry.checkpoint.pieces where !kept.contains(piece.hash) {
+                effects.append(.remove(ObjectName.piece(piece.hash).text))
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// What a person asks for.
+extension EngineStep {
+    mutating func perform(_ command: SyncCommand) throws(KeychainFailure) {
+        switch command {
+        case .admit(let keys, let role): try admit(keys, role)
+        case .admitRecoveryKit(let kit):
+            let code = try cipher.circleCode(circle, recoveryKit: kit)
+            try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .owner, circleCode: code)
+        case .remove(let subject): try remove(subject)
+        case .acceptDeletions:
+            var count = DeletionCount()
+            count.start = now
+            try ledger.set(.deletionGuard, to: count.encoded)
+        case .keep(let name, let reference): try keep(name, reference)
+        }
+    }
+
+    /// Writes a version that replaces all versions of an item and has the content of one of them.
+    private mutating func keep(_ name: ItemName, _ reference: VersionReference) throws(KeychainFailure) {
+        let live = try ledger.liveVersions(named: name)
+        guard live.count > 1, let kept = live.first(where: { $0.reference == reference }), let content = try items.content(of: kept),
+            let summary = try items.summary(of: content)
+        else { return }
+        var replaced: Set<VersionReference> = []
+        for version in live {
+            if version.reference.origin == nil {
+                replaced.formUnion(try ledger.pendingVersion(version.reference.id)?.replaced ?? [])
+                try ledger.removePending(version.reference.id)
+            } else {
+                replaced.insert(version.reference)
+                try merge.remember(version.reference)
+            }
+            try merge.remove(version)
+        }
+        let id = SyncVersionID(Identifier128(high: randomWord(), low: randomWord()))
+        try merge.addUnlessReplaced(VersionReference(id: id, origin: nil), content, summary)
+        try ledger.insert(
+            PendingVersion(id: id, name: name, lane: summary.lane, isDeletion: false, replaced: replaced.sorted()))
+    }
+}

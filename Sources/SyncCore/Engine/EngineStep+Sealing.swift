@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Sealing local writes and notes into batches.
+extension EngineStep {
+    /// Seals the pending versions of each lane whose keys are available.
+    ///
+    /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.
+    mutating func sealPending() throws(KeychainFailure) {
+        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty else {
+            return
+        }
+        guard isPlanted(.sealWithoutReadingOwnLog) || !hasUnreadOwnBatch() else { return }
+        guard try areStatementsComplete() else { return }
+        for lane in Lane.allCases where try items.isAvailable(lane) {
+            while try sealBatch(lane) {}
+        }
+        if try mustReportMarks() {
+            observe(.reportedMarks)
+            _ = try sealBatch(.afterFirstUnlock, evenIfEmpty: true)
+        }
+        engine.memory.maySeal = false
+    }
+
+    private func hasUnreadOwnBatch() -> Bool {
+        engine.memory.listedBatches.contains { $0.device == device && !isRead($0.origin) && isReadable($0) && !isSetAside($0.name) }
+    }
+
+    /// Waits an hour for statements that a member names and that are not there, because one of them may be a removal.
+    private mutating func areStatementsComplete() throws(KeychainFailure) -> Bool {
+        guard let since = engine.memory.missingSince, let missing = roster.missing.sorted().first else { return true }
+        guard now - since >= 3_600 else {
+            effects.append(.wake(at: since + 3_600))
+            return false
+        }
+        effects.append(.alarm(.missingStatement(missing)))
+        return true
+    }
+
+    /// Seals a batch; returns whether there may be more.
+    private mutating func sealBatch(_ lane: Lane, evenIfEmpty: Bool = false) throws(KeychainFailure) -> Bool {
+        let pending = try ledger.pendingVersions(in: lane, limit: limits.versionsInBatch)
+        guard !pending.isEmpty || evenIfEmpty, let key = try sealingKey(lane) else { return false }
+        var records: [VersionRecord] = []
+        var sealed: [(pending: PendingVersion, live: LiveVersion?)] = []
+        var byteCount = 0
+        for version in pending {
+            guard let (record, live) = try record(version) else { continue }
+            let size = (record.content.map { $0.attributes.count + ($0.secret?.count ?? 0) } ?? 0) + 64 + record.replaced.count * 42
+            if !records.isEmpty, byteCount + size > limits.batchByteCount { break }
+            byteCount += size
+            records.append(record)
+            sealed.append((version, live))
+        }
+        guard !records.isEmpty || evenIfEmpty else { return false }
+        let mark = try publishBatch(records, lane, key)
+        for (pending, live) in sealed {
+            try ledger.removePending(pending.id)
+            guard var live else { continue }
+            let unpublished = live.reference
+            live.reference = VersionReference(id: pending.id, origin: mark.origin)
+            try ledger.replace(unpublished, with: live)
+            if live.item == nil { try items.renameCopy(unpublished, to: live.reference) }
+        }
+        return !sealed.isEmpty && pending.count == limits.versionsInBatch
+    }
+
+    /// Returns the record of a pending version; nil if its content cannot be sent.
+    private mutating func record(_ version: PendingVersion) throws(KeychainFailure) -> (VersionRecord, LiveVersion?)? {
+        if version.isDeletion { return (VersionRecord(id: version.id, replaced: version.replaced, content: nil), nil) }
+        guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)),
+            let content = try items.content(of: live), let summary = try items.summary(of: content),
+            content.attributes.count + (content.secret?.count ?? 0) <= SyncContent.largestByteCount,
+            summary.lane == version.lane || isPlanted(.sendsThisDeviceOnly)
+        else { return nil }
+        if live.date == nil {
+            live.date = summary.date
+            live.contentDigest = summary.contentDigest
+            try ledger.replace(live.reference, with: live)
+        }
+        return (VersionRecord(id: version.id, replaced: version.replaced, content: content), live)
+    }
+
+    /// Seals and signs a batch, and stores its bytes with its number: after a crash the same bytes go out again.
+    private mutating func publishBatch(
+        _ records: [VersionRecord], _ lane: Lane, _ key: (id: LaneKeyID, key: SharedSecretBytes)
+    ) throws(KeychainFailure) -> LogMark {
+        var logs = try ownLogs()
+        var log = logs[lane] ?? newLog()
+        if try isContinuedElsewhere(log) {
+            observe(.startedNewLog)
+            log = newLog()
+        }
+        let header = BatchFrame.Header(
+            circle: circle, log: log.log, device: device, lane: lane, number: log.number + 1, previous: log.hash, laneKey: key.id)
+        let notes = BatchNotes(seconds: now, marks: try marksToReport(), heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)))
+        let sealed = try cipher.seal(
+            BatchContent(notes: notes, versions: records).encoded, header: header.encoded, under: key.key)
+        let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
+        let signature = try engine.keys.sign(
+            BatchFrame.signedMessage(
+                circle: circle, log: log.log, number: header.number, previous: header.previous, hash: hash))
+        let mark = LogMark(
+            log: log.log, device: device, number: header.number, previous: header.previous, hash: hash, signature: signature)
+        try ledger.insert(
+            OutgoingObject(
+                name: ObjectName.batch(device: device, origin: mark.origin).text,
+                bytes: BatchFrame(header: header, sealed: sealed, signature: signature).encoded))
+        log.number = header.number
+        log.hash = hash
+        logs[lane] = log
+        try ledger.set(.ownLogs, to: logs.encoded)
+        try noteRead(mark)
+        try noteReported()
+        return mark
+    }
+
+    func ownLogs() throws(KeychainFailure) -> OwnLogs {
+        guard let bytes = try ledger.setting(.ownLogs) else { return OwnLogs() }
+        return try stored { () throws(FormatError) in try OwnLogs(bytes) }
+    }
+
+    private mutating func newLog() -> OwnLogs.OwnLog {
+        OwnLogs.OwnLog(log: LogID(Identifier128(high: randomWord(), low: randomWord())), number: 0, hash: .none)
+    }
+
+    /// Returns whether a batch of the log is known that this device does not know it has written.
+    private func isContinuedElsewhere(_ log: OwnLogs.OwnLog) throws(KeychainFailure) -> Bool {
+        guard log.number > 0, !isPlanted(.sameLogAfterFork) else { return false }
+        let own = Origin(log: log.log, number: log.number, hash: log.hash.prefix)
+        return try ledger.marks(of: log.log).contains { $0.device == device && $0.origin != own }
+            || engine.memory.listedBatches.contains { $0.device == device && $0.origin.log == log.log && !isRead($0.origin) }
+    }
+
+    // Notes
+
+    /// The marks that moved since the last batch of this device.
+    private func marksToReport() throws(KeychainFailure) -> [LogMark] {
+        let reported = try reportedOrigins()
+        var marks: [LogMark] = []
+        for log in try ledger.logs() {
+            for mark in try ledger.marks(of: log)
+            where isRead(mark.origin) && mark.device != device && !mark.signature.isEmpty && !reported.contains(mark.origin) {
+                marks.append(mark)
+                if marks.count == BatchNotes.largestMarkCount { return marks }
+            }
+        }
+        return marks
+    }
+
+    private func reportedOrigins() throws(KeychainFailure) -> Set<Origin> {
+        let bytes = try ledger.setting(.notes)
+        return Set(try stored { () throws(FormatError) in try StoredList.origins(bytes) })
+    }
+
+    private func noteReported() throws(KeychainFailure) {
+        var origins: [Origin] = []
+        for log in try ledger.logs() {
+            for mark in try ledger.marks(of: log) where isRead(mark.origin) && mark.device != device { origins.append(mark.origin) }
+        }
+        try ledger.set(.notes, to: StoredList.encoded(origins.sorted()))
+    }
+
+    /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
+    private func mustReportMarks() throws(KeychainFailure) -> Bool {
+        guard !roster.removed.isEmpty else { return false }
+        return try marksToReport().contains { isOfRemovedDevice($0.device) }
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// One step of the engine, in one transaction.
+struct EngineStep {
+    var engine: SyncEngine
+    let now: Double
+    let ledger: any SyncWriting
+    let items: any SyncItemWriting
+    var merge: Merge
+    var effects: [SyncEffect] = []
+    private var words: [UInt64]
+    /// Whether all local writes are folded. Nothing is applied before.
+    var isFolded = false
+
+    init(_ engine: SyncEngine, now: Double, words: [UInt64], _ transaction: SyncTransaction) {
+        self.engine = engine
+        self.now = now
+        self.words = words
+        ledger = transaction.ledger
+        items = transaction.items
+        merge = Merge(transaction)
+    }
+
+    var circle: CircleID { engine.membership.circle }
+    var device: DeviceID { engine.membership.device }
+    var cipher: any CircleCipher { engine.cipher }
+    var limits: SyncLimits { engine.limits }
+
+    mutating func observe(_ observation: SyncObservation) { engine.memory.observations.append(observation) }
+
+    mutating func randomWord() -> UInt64 { words.popLast() ?? 0 }
+
+    mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
+        try loadStatements()
+        try dropUnavailableKeys()
+        let foldsFirst = !isPlanted(.foldAfterMerge)
+        if foldsFirst { try fold() }
+        switch event {
+        case .wake:
+            effects += [.list(.statements), .list(.batches), .list(.checkpoints), .list(.pieces)]
+            engine.memory.reading = []
+            engine.memory.creating = []
+        case .itemsChanged:
+            engine.memory.withoutKey = []
+            engine.memory.rejected = []
+            try settleWaiting()
+            effects.append(.list(.batches))
+        case .listed(let folder, let names): try noteListing(folder, names)
+        case .read(let name, let bytes):
+            engine.memory.reading.remove(name)
+            // Until the next listing, an object that is not there or of no use is not read again.
+            if bytes == nil { engine.memory.rejected.insert(name) }
+            if isFolded || isPlanted(.foldAfterMerge), let bytes { try receive(name, bytes) }
+        case .created(let name):
+            engine.memory.creating.remove(name)
+            try ledger.removeOutgoing(name)
+        case .failed(let name):
+            engine.memory.creating.remove(name)
+            engine.memory.reading.remove(name)
+        case .command(let command): try perform(command)
+        }
+        if !foldsFirst { try fold() }
+        if isFolded {
+            try sealPending()
+            try maintainCheckpoints()
+        } else {
+            effects.append(.wake(at: now))
+        }
+        try settle()
+        requestReads()
+        try publish()
+        engine.memory.observations += merge.observations
+    }
+
+    private mutating func fold() throws(KeychainFailure) {
+        isFolded = try merge.foldLocalWrites(limit: limits.foldedRecords)
+    }
+
+    /// Shows what changed, and remembers the items that have to wait for an unlock.
+    private mutating func settle() throws(KeychainFailure) {
+        let waiting = try merge.settle()
+        guard !waiting.isEmpty else { return }
+        let earlier = try stored { () throws(FormatError) in try StoredList.names(try? ledger.setting(.unsettled)) }
+        try ledger.set(.unsettled, to: StoredList.encoded(Set(waiting + earlier).sorted()))
+    }
+
+    private mutating func settleWaiting() throws(KeychainFailure) {
+        guard let bytes = try ledger.setting(.unsettled) else { return }
+        for name in try stored({ () throws(FormatError) in try StoredList.names(bytes) }) { merge.touch(name) }
+        try ledger.set(.unsettled, to: nil)
+    }
+
+    /// Creates what is sealed and not created yet: statements, then batches and pieces, then checkpoints.
+    ///
+    /// A batch whose key was never published, because the machine was restored from a snapshot in between, would be lost for everybody.
+    private mutating func publish() throws(KeychainFailure) {
+        let objects = try ledger.outgoingObjects(limit: .max).map { (object: $0, rank: Self.publicationRank($0.name)) }
+        guard let first = objects.map(\.rank).min() else { return }
+        for entry in objects where entry.rank == first || isPlanted(.batchBeforeItsKey) {
+            guard engine.memory.creating.count < limits.concurrentReads else { return }
+            if engine.memory.creating.insert(entry.object.name).inserted {
+                effects.append(.create(entry.object.name, entry.object.bytes))
+            }
+        }
+    }
+
+    private static func publicationRank(_ name: String) -> Int {
+        switch name.utf8.first {
+        case UInt8(ascii: "m"): 0
+        case UInt8(ascii: "c"): 2
+        default: 1
+        }
+    }
+
+    private mutating func dropUnavailableKeys() throws(KeychainFailure) {
+        guard let roster = engine.memory.roster else { return }
+        for record in roster.laneKeys where engine.memory.laneKeys[record.key] != nil {
+            if try !items.isAvailable(record.lane) { engine.memory.laneKeys[record.key] = nil }
+        }
+    }
+
+    /// Parses a value of the ledger, which this program wrote.
+    func stored<Value>(_ parse: () throws(FormatError) -> Value) throws(KeychainFailure) -> Value {
+        do throws(FormatError) {
+            return try parse()
+        } catch {
+            throw KeychainFailure(
+                .decode, "the keychain's record of synchronization is \(error == .newer ? "of a newer version" : "damaged")",
+                subject: .store, cause: error == .newer ? .newerVersion : .damaged)
+        }
+    }
+}

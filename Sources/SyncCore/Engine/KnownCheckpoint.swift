@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// A checkpoint whose manifest was read.
+struct KnownCheckpoint {
+    let author: DeviceID
+    let seconds: Double
+    let pieces: [CheckpointContent.Piece]
+    /// The batches that it covers, from the pieces read so far.
+    var coverage: Set<Origin> = []
+    var batches: [PieceContent.CoveredBatch] = []
+    var marks: [LogMark] = []
+    /// The pieces with coverage that are not read yet.
+    var unreadCoverage: [ObjectHash]
+
+    init(author: DeviceID, _ content: CheckpointContent) {
+        self.author = author
+        seconds = content.seconds
+        pieces = content.pieces
+        unreadCoverage = content.pieces.filter { $0.kind == .coverage }.map(\.hash)
+    }
+
+    mutating func note(_ batches: [PieceContent.CoveredBatch], _ marks: [LogMark], of piece: ObjectHash) {
+        guard let index = unreadCoverage.firstIndex(of: piece) else { return }
+        unreadCoverage.remove(at: index)
+        self.batches += batches
+        coverage.formUnion(batches.map(\.origin))
+        self.marks += marks
+    }
+}
+
+/// A checkpoint that is being absorbed piece by piece.
+///
+/// Pieces only add. Versions that the checkpoint covers and does not contain are removed at the end, in the transaction that also takes over
+/// its coverage. Until then no batch that it covers is read. An interruption is harmless, because replaced versions are remembered.
+struct Absorption {
+    let hash: CheckpointHash
+    private let coverage: Set<Origin>
+    /// The pieces that are not applied yet.
+    var remaining: [ObjectHash]
+    /// The versions in the pieces applied so far.
+    var contained: Set<VersionReference> = []
+
+    init(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) {
+        self.hash = hash
+        coverage = checkpoint.coverage
+        remaining = checkpoint.pieces.filter { $0.kind != .coverage }.map(\.hash)
+    }
+
+    func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }
+}
+
+/// When this device saw checkpoints first, as stored in the ledger.
+struct SeenCheckpoints {
+    private(set) var times: [CheckpointHash: Double] = [:]
+
+    init() {}
+
+    subscript(hash: CheckpointHash) -> Double? {
+        get { times[hash] }
+        set { times[hash] = newValue }
+    }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        for (hash, seconds) in times.sorted(by: { $0.key < $1.key }) {
+            bytes.append(hash)
+            bytes.append(seconds: seconds)
+        }
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        while reader.remaining > 0 {
+            let hash = try reader.hash()
+            times[hash] = try reader.seconds()
+        }
+    }
+
+    mutating func keepOnly(_ hashes: [CheckpointHash]) {
+        let kept = Set(hashes)
+        times = times.filter { kept.contains($0.key) }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// Synchronizes the items of one device: a pure function of events, the time, and a ledger.
+///
+/// Each step runs in one transaction of the store. What the engine keeps in memory is a cache: after a crash, or after a transaction that was
+/// rolled back, a new engine continues from the ledger. Effects may be lost, delayed, or repeated.
+package struct SyncEngine {
+    let cipher: any CircleCipher
+    let keys: any CircleDeviceKeys
+    let limits: SyncLimits
+    package let membership: Membership
+    var memory = EngineMemory()
+
+    /// - Parameters:
+    ///   - keys: The private keys of this device.
+    ///   - membership: The circle, which the device has founded or was admitted to.
+    package init(cipher: any CircleCipher, keys: any CircleDeviceKeys, membership: Membership, limits: SyncLimits = SyncLimits()) {
+        self.cipher = cipher
+        self.keys = keys
+        self.membership = membership
+        self.limits = limits
+    }
+
+    /// Handles an event, and returns what has to be done once the transaction is committed.
+    ///
+    /// - Parameters:
+    ///   - now: Seconds since 2001-01-01 00:00:00 UTC.
+    ///   - entropy: The source of identifiers of logs and of delays.
+    package mutating func step(
+        _ event: SyncEvent, now: Double, entropy: inout some RandomNumberGenerator, in transaction: SyncTransaction
+    ) throws(KeychainFailure) -> [SyncEffect] {
+        var step = EngineStep(self, now: now, words: (0..<4).map { _ in entropy.next() }, transaction)
+        do throws(KeychainFailure) {
+            try step.run(event)
+        } catch {
+            memory = EngineMemory()
+            throw error
+        }
+        memory = step.engine.memory
+        return step.effects
+    }
+
+    /// The roster as of the last step.
+    package var roster: Roster? { memory.roster }
+
+    /// Returns a lane key, if this device can open it with the statements in its ledger.
+    package mutating func openedKey(_ key: LaneKeyID, in transaction: SyncTransaction) -> SharedSecretBytes? {
+        var step = EngineStep(self, now: 0, words: [], transaction)
+        defer { memory = step.engine.memory }
+        do throws(KeychainFailure) {
+            try step.loadStatements()
+            return try step.laneKey(key)
+        } catch {
+            return nil
+        }
+    }
+
+    /// Returns the rare states that the steps since the last call reached.
+    package mutating func takeObservations() -> [SyncObservation] {
+        defer { memory.observations = [] }
+        return memory.observations
+    }
+}
+
+/// The limits of one step.
+package struct SyncLimits: Sendable {
+    /// The number of records of local writes that one step folds.
+    package var foldedRecords = 512
+    package var versionsInBatch = 512
+    /// The size of a batch with more than one version.
+    package var batchByteCount = 262_144
+    package var pieceByteCount = 245_760
+    package var concurrentReads = 64
+    /// Deletions up to this number, or up to a tenth of all items, need no confirmation.
+    package var unconfirmedDeletions: UInt64 = 100
+    /// A checkpoint is due when so many batches in the storage are covered by none.
+    package var uncoveredBatches = 4_096
+    /// How long a batch stays in the storage after a checkpoint covers it.
+    package var secondsBeforePurge: Double = 7 * 86_400
+    package var branches = 16
+
+    package init() {}
+}
+
+/// What an engine remembers between steps and can compute anew.
+struct EngineMemory {
+    var statements: [StatementHash: Statement] = [:]
+    var roster: Roster?
+    var areStatementsLoaded = false
+    var laneKeys: [LaneKeyID: SharedSecretBytes] = [:]
+
+    /// The objects in the storage, by the last listing of each folder.
+    var listedBatches: [ListedBatch] = []
+    var listedStatements: Set<StatementHash> = []
+    var listedCheckpoints: [CheckpointHash] = []
+    var listedPieces: Set<ObjectHash> = []
+    var listedFolders: Set<ObjectName.Folder> = []
+    /// Whether the last listing of batches came after the last sealing.
+    var maySeal = false
+
+    /// Names whose reading has begun.
+    var reading: Set<String> = []
+    var creating: Set<String> = []
+    /// Objects that are of no use, or of none yet.
+    var rejected: Set<String> = []
+    /// Batches that wait for their predecessor.
+    var waiting: [Origin: [String]] = [:]
+    /// Batches that wait for a key.
+    var withoutKey: Set<String> = []
+    /// The numbers of the read batches of a log.
+    var readNumbers: [LogID: Set<UInt64>] = [:]
+    var readOrigins: Set<Origin> = []
+
+    var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
+    var absorption: Absorption?
+    /// Whether a listing, or a part of a checkpoint, has arrived since checkpoints were looked at.
+    var areCheckpointsDue = false
+    /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
+    var healingTime: Double?
+    var missingSince: Double?
+    var observations: [SyncObservation] = []
+}
+
+/// A batch in a listing.
+struct ListedBatch: Hashable, Comparable {
+    let device: DeviceID
+    let origin: Origin
+
+    var name: String { ObjectName.batch(device: device, origin: origin).text }
+
+    static func < (left: ListedBatch, right: ListedBatch) -> Bool {
+        left.origin == right.origin ? left.device < right.device : left.origin < right.origin
+    }
+}

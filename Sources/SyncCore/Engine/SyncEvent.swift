@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// What happened since the last step of the engine.
+package enum SyncEvent: Sendable {
+    /// The agent started, a timer fired, or the storage hinted at a change.
+    case wake
+    /// A program changed an item, or a class was locked or unlocked.
+    case itemsChanged
+    /// The names in a folder. They may be old, incomplete, unordered, or foreign.
+    case listed(ObjectName.Folder, [String])
+    /// The content of an object, possibly torn; nil: not there, or not yet.
+    case read(String, [UInt8]?)
+    /// An object was created, or was there already.
+    case created(String)
+    /// Whether an operation took effect is unknown.
+    case failed(String)
+    /// A person asked for something.
+    case command(SyncCommand)
+}
+
+/// What a person asks for.
+package enum SyncCommand: Sendable {
+    /// Admits a device.
+    case admit(DevicePublicKeys, DeviceRole)
+    /// Admits a recovery kit, which is an owner that is no machine.
+    case admitRecoveryKit(SharedSecretBytes)
+    /// Removes a device and makes new keys.
+    case remove(DeviceID)
+    /// Accepts the deletions that the guard has stopped.
+    case acceptDeletions
+    /// Shows a conflict copy instead of the visible version, and ends the conflict.
+    case keep(ItemName, VersionReference)
+}
+
+/// What the agent has to do.
+package enum SyncEffect: Hashable, Sendable {
+    case list(ObjectName.Folder)
+    /// Reads at most this many bytes.
+    case read(String, atMost: Int)
+    case create(String, [UInt8])
+    case remove(String)
+    /// Sends `wake` at that time, in seconds since 2001-01-01 00:00:00 UTC.
+    case wake(at: Double)
+    case alarm(SyncAlarm)
+}
+
+/// What a person has to know.
+package enum SyncAlarm: Hashable, Sendable {
+    /// A newer version of the program wrote this log. Its changes wait.
+    case newerFormat(DeviceID)
+    /// A member signed something that this format does not permit.
+    case invalidBatch(DeviceID)
+    /// A log has more branches than a restored machine makes.
+    case tooManyBranches(LogID)
+    /// This device was removed from its circle.
+    case removed
+    /// A member names a statement that the storage does not have.
+    case missingStatement(StatementHash)
+    /// So many deletions wait for a person.
+    case massDeletion(Int)
+    /// The storage lacks batches that a device has signed.
+    case withheld(DeviceID)
+    /// The row of an item is of a newer format.
+    case itemLeftAlone(ItemName)
+}

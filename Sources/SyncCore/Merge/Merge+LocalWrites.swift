@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Turns the records of local writes into pending versions.
+extension Merge {
+    /// Folds at most `limit` records, all deletions before any write, and returns whether none is left.
+    ///
+    /// A program may have deleted an item and added it again, and the records have no order.
+    mutating func foldLocalWrites(limit: Int) throws(KeychainFailure) -> Bool {
+        let deletions = try ledger.recordedChanges(.deleted, limit: limit)
+        let writes = try ledger.recordedChanges(.written, limit: limit)
+        if isPlanted(.foldInAnyOrder) {
+            for change in (deletions + writes).sorted(by: { $0.item.isOrdered(before: $1.item) }) { try fold(change) }
+            return deletions.count < limit && writes.count < limit
+        }
+        for change in deletions { try fold(change) }
+        guard deletions.count < limit else { return false }
+        for change in writes { try fold(change) }
+        return writes.count < limit
+    }
+
+    private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
+        if change.kind == .written, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
+            try foldWrite(local, lane)
+        } else {
+            try foldDeletion(of: change.item)
+        }
+        try ledger.eraseRecordedChange(change.item)
+    }
+
+    private var plantedLane: Lane? { isPlanted(.sendsThisDeviceOnly) ? .afterFirstUnlock : nil }
+
+    /// A deletion replaces every live version of the item, so that no conflict copy reappears.
+    private mutating func foldDeletion(of item: ItemID) throws(KeychainFailure) {
+        guard let shown = try ledger.liveVersion(shownBy: item) else { return }
+        let live = try ledger.liveVersions(named: shown.name)
+        let replaced = try replace(isPlanted(.deleteReplacesVisibleOnly) ? [shown] : live)
+        // Nobody else knows a version that was never published.
+        guard !replaced.isEmpty else { return }
+        try ledger.insert(
+            PendingVersion(
+                id: deletionID(of: shown), name: shown.name, lane: .afterFirstUnlock, isDeletion: true, replaced: replaced))
+        touch(shown.name)
+    }
+
+    /// The identifier of a deletion, which has no row and hence no revision: that of the version which was visible, with one bit changed.
+    ///
+    /// A snapshot that is restored before the deletion was sent publishes the same identifier again.
+    private func deletionID(of shown: LiveVersion) -> SyncVersionID {
+        SyncVersionID(Identifier128(high: shown.reference.id.value.high ^ 1 << 63, low: shown.reference.id.value.low))
+    }
+
+    /// A write replaces what its program saw: the shown version and those of equal content. It also replaces older copies that would hide it,
+    /// because a restored backup has an old date. A version that waits for an unlock was not seen, and stays.
+    private mutating func foldWrite(_ local: LocalItem, _ lane: Lane) throws(KeychainFailure) {
+        let shown = try ledger.liveVersion(shownBy: local.item)
+        if let shown, shown.reference.id == local.revision, shown.name == local.name { return }
+        let summary = try items.isAvailable(lane) ? items.summary(of: local.item) : nil
+        var version = LiveVersion(
+            reference: VersionReference(id: local.revision, origin: nil), name: local.name, lane: lane, date: summary?.date,
+            contentDigest: summary?.contentDigest, item: local.item)
+
+        var replaced: [LiveVersion] = []
+        if let shown, shown.name != local.name {
+            // Otherwise a conflict copy would appear under the old name.
+            replaced += isPlanted(.renameKeepsCopies) ? [shown] : try ledger.liveVersions(named: shown.name)
+            touch(shown.name)
+            observe(.movedItem)
+        }
+        if summary == nil { observe(.unknownDate) }
+        let seen = shown?.name == local.name ? shown : nil
+        if let seen {
+            replaced += try ledger.liveVersions(named: local.name).filter { other in
+                if other.reference == seen.reference { return true }
+                if isPlanted(.putKeepsEqualContent) { return false }
+                let isEqual = other.contentDigest != nil && other.contentDigest == seen.contentDigest
+                let isHiding = summary != nil && Self.isOrdered(version, before: other) && Self.isOrdered(other, before: seen)
+                return isEqual || isHiding
+            }
+            if replaced.count > 1 { observe(.keptEqual) }
+        }
+        let references = try replace(replaced)
+        if try ledger.liveVersion(version.reference) != nil {
+            // The revision is known under another name. A revision belongs to one write, so the row was moved by hand.
+            version.item = local.item
+            return try ledger.replace(version.reference, with: version)
+        }
+        try ledger.insert(version)
+        try ledger.insert(PendingVersion(id: local.revision, name: local.name, lane: lane, isDeletion: false, replaced: references))
+        touch(local.name)
+    }
+
+    /// Removes versions that a local write replaces, and returns the published ones that it replaces, directly or through an unpublished one.
+    private mutating func replace(_ versions: [LiveVersion]) throws(KeychainFailure) -> [VersionReference] {
+        var references: Set<VersionReference> = []
+        for version in versions {
+            if version.reference.origin == nil {
+                observe(.coalesced)
+                if let pending = try ledger.pendingVersion(version.reference.id), !isPlanted(.coalescingDropsList) {
+                    references.formUnion(pending.replaced)
+                }
+                try ledger.removePending(version.reference.id)
+            } else {
+                references.insert(version.reference)
+                try remember(version.reference)
+            }
+            // The program has written or removed the row itself.
+            try ledger.remove(version.reference)
+            if version.item == nil { try items.removeCopy(of: version.reference) }
+        }
+        return references.sorted()
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// The ledger and the items of one transaction.
+package struct SyncTransaction {
+    package let ledger: any SyncWriting
+    package let items: any SyncItemWriting
+
+    package init(ledger: any SyncWriting, items: any SyncItemWriting) {
+        self.ledger = ledger
+        self.items = items
+    }
+}
+
+/// Applies versions to the ledger within one transaction.
+///
+/// The state of an item is the set of published versions that no published version replaces. Neither clocks nor the order of arrival decide
+/// what is in the set; a clock only decides which of its versions is visible. `settle` then makes the rows show the visible versions.
+struct Merge {
+    let ledger: any SyncWriting
+    let items: any SyncItemWriting
+    private(set) var observations: [SyncObservation] = []
+    private var touched: [ItemName: Touched] = [:]
+
+    private struct Touched {
+        /// The row that shows the item, or that showed a version which was removed.
+        var item: ItemID?
+        /// The contents that are not stored yet.
+        var contents: [VersionReference: SyncContent] = [:]
+    }
+
+    init(_ transaction: SyncTransaction) {
+        ledger = transaction.ledger
+        items = transaction.items
+    }
+
+    mutating func observe(_ observation: SyncObservation) { observations.append(observation) }
+
+    /// Returns whether the batch was read, or an absorbed checkpoint lists its hash.
+    func isCovered(_ origin: Origin) throws(KeychainFailure) -> Bool {
+        if isPlanted(.coverageWithoutHash) {
+            return try ledger.readBatches(of: origin.log).contains { $0.number >= origin.number }
+        }
+        return try ledger.isRead(origin)
+    }
+
+    /// Applies a version of a batch. The caller remembers the batch as read afterwards.
+    ///
+    /// `summary` describes the content; nil for a deletion.
+    mutating func apply(_ record: VersionRecord, at origin: Origin, _ summary: ContentSummary?) throws(KeychainFailure) {
+        for reference in record.replaced {
+            try removeLive(reference)
+            try remember(reference)
+        }
+        let reference = VersionReference(id: record.id, origin: origin)
+        if let content = record.content, let summary { try addUnlessReplaced(reference, content, summary) }
+    }
+
+    /// Adds a version unless it is live, or known to be replaced.
+    mutating func addUnlessReplaced(
+        _ reference: VersionReference, _ content: SyncContent, _ summary: ContentSummary
+    ) throws(KeychainFailure) {
+        guard try !ledger.isAwaited(reference) else { return observe(.ignoredAwaitedVersion) }
+        guard try ledger.liveVersion(reference) == nil else { return }
+        if isPlanted(.versionNamedByID), try ledger.liveVersions(named: summary.name).contains(where: { $0.reference.id == reference.id }) {
+            return
+        }
+        try ledger.insert(
+            LiveVersion(
+                reference: reference, name: summary.name, lane: summary.lane, date: summary.date, contentDigest: summary.contentDigest,
+                item: nil))
+        touched[summary.name, default: Touched()].contents[reference] = content
+    }
+
+    /// Remembers that a version is replaced, until its own batch is covered.
+    func remember(_ reference: VersionReference) throws(KeychainFailure) {
+        guard let origin = reference.origin, !isPlanted(.awaitedNotRemembered), try !isCovered(origin) else { return }
+        try ledger.insertAwaited(reference)
+    }
+
+    /// Removes a version from the live ones, if it is there.
+    mutating func removeLive(_ reference: VersionReference) throws(KeychainFailure) {
+        if isPlanted(.versionNamedByID),
+            let other = try ledger.liveVersions(after: nil, limit: 10_000).first(where: { $0.reference.id == reference.id })
+        {
+            return try remove(other)
+        }
+        if let version = try ledger.liveVersion(reference) { try remove(version) }
+    }
+
+    mutating func remove(_ version: LiveVersion) throws(KeychainFailure) {
+        try ledger.remove(version.reference)
+        if let item = version.item {
+            touched[version.name, default: Touched()].item = item
+        } else if touched[version.name, default: Touched()].contents.removeValue(forKey: version.reference) == nil {
+            try items.removeCopy(of: version.reference)
+        }
+    }
+
+    /// Makes sure that `settle` looks at an item.
+    mutating func touch(_ name: ItemName) {
+        _ = touched[name, default: Touched()]
+    }
+
+    // Showing
+
+    /// Returns the order in which versions become visible: by date, then by reference.
+    static func isOrdered(_ left: LiveVersion, before right: LiveVersion) -> Bool {
+        if isPlanted(.unorderedDates), left.date == right.date { return true }
+        // A local write whose date is not known yet was written last.
+        let (leftDate, rightDate) = (left.date ?? .infinity, right.date ?? .infinity)
+        return leftDate == rightDate ? left.reference < right.reference : leftDate < rightDate
+    }
+
+    /// Makes the rows of all touched items show their visible versions, and returns the items for which that has to wait for an unlock.
+    mutating func settle() throws(KeychainFailure) -> [ItemName] {
+        var waiting: [ItemName] = []
+        for name in touched.keys.sorted() {
+            guard let entry = touched[name] else { continue }
+            if try !settle(name, entry) {
+                observe(.waitedForUnlock)
+                waiting.append(name)
+            }
+        }
+        touched = [:]
+        return waiting
+    }
+
+    private func settle(_ name: ItemName, _ entry: Touched) throws(KeychainFailure) -> Bool {
+        let live = try ledger.liveVersions(named: name)
+        let shown = live.first { $0.item != nil }
+        let visible = live.max(by: Self.isOrdered)
+        var isSettled = true
+        var isStored: VersionReference?
+        if let visible {
+            if visible.item == nil {
+                if try items.isAvailable(visible.lane), try items.isAvailable(shown?.lane ?? visible.lane) {
+                    if try show(visible, insteadOf: shown, in: shown?.item ?? entry.item, entry) { isStored = visible.reference }
+                } else {
+                    isSettled = false
+                    // Absence is shown rather than a value that the circle has replaced.
+                    if shown == nil, let item = entry.item { try items.removeItem(item) }
+                }
+            }
+        } else if let item = entry.item {
+            try items.removeItem(item)
+        }
+        for version in live where version.item == nil && version.reference != isStored {
+            if let content = entry.contents[version.reference] { try items.addCopy(content, of: version) }
+        }
+        return isSettled
+    }
+
+    /// Shows a version; returns false if the row has to be left alone, or the content cannot be opened.
+    private func show(
+        _ version: LiveVersion, insteadOf shown: LiveVersion?, in item: ItemID?, _ entry: Touched
+    ) throws(KeychainFailure) -> Bool {
+        let received = entry.contents[version.reference]
+        let stored = received == nil ? try items.content(of: version) : nil
+        guard let content = received ?? stored else { return false }
+        if var shown, let item = shown.item {
+            try items.moveToCopy(item, of: shown)
+            shown.item = nil
+            try ledger.replace(shown.reference, with: shown)
+        }
+        guard case .shown(let row) = try items.show(content, of: version, in: item) else { return false }
+        if received == nil { try items.removeCopy(of: version.reference) }
+        var version = version
+        version.item = row
+        try ledger.replace(version.reference, with: version)
+        return true
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One-line faults that prove that the simulator finds what it looks for.
+///
+/// Only a build with `-D SYNC_PLANTED` contains them. In any other build `isPlanted` is false at compile time.
+package enum PlantedFault: String, CaseIterable, Sendable {
+    // The merge
+    case versionNamedByID, foldInAnyOrder, foldAfterMerge, deleteReplacesVisibleOnly, deleteSeesFoldedWrites
+    case clockDecides, putKeepsEqualContent, renameKeepsCopies, coalescingDropsList, awaitedNotRemembered
+    case deletionFromAbsence, unorderedDates, sealWithoutReadingOwnLog, sameLogAfterFork
+    // Checkpoints
+    case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, readWhileAbsorbing, purgeBeforeCheckpoint
+    case checkpointWithPendingChanges, checkpointOfLockedDevice, noHealingCheckpoint
+    // Devices and keys
+    case rekeyMissesRemoval, replayedStatement, removalVoidsUnlisted, readersMayWrite, unboundedGeneration
+    case removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
+    // Limits
+    case noDeletionGuard, sendsThisDeviceOnly
+}
+
+#if SYNC_PLANTED
+/// The fault that is planted now.
+// Set before a simulation begins, by a program with a single thread.
+nonisolated(unsafe) package var plantedFault: PlantedFault?
+
+@inline(__always)
+func isPlanted(_ fault: PlantedFault) -> Bool { unsafe plantedFault == fault }
+#else
+@inline(__always)
+func isPlanted(_ fault: PlantedFault) -> Bool { false }
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// The removals that stand, and what they make void.
+///
+/// A removal makes void what the removed device stated, and what rests on it, except for statements that the removal lists and for those
+/// that a remaining device listed. There is no seniority: removals that make each other void all stand. A removal by the recovery kit is
+/// never void.
+struct StandingRemovals {
+    private var standing: [Int] = []
+    private var authority: StatementAuthority
+    /// The statements that no standing removal makes void and that therefore testify for others.
+    private var isSafe: [Bool]
+
+    init(_ graph: StatementGraph, _ authority: StatementAuthority) {
+        self.authority = authority
+        isSafe = authority.isAuthorized
+        var undecided = graph.statements.indices.filter { graph.removed[$0] != nil && authority.isAuthorized[$0] }
+        while !undecided.isEmpty { decideSources(&undecided, graph) }
+        standing.sort()
+        findSafeStatements(graph, accusing: standing)
+    }
+
+    /// Moves the removals that no other one makes void to the standing ones, and drops those that they make void.
+    private mutating func decideSources(_ undecided: inout [Int], _ graph: StatementGraph) {
+        findSafeStatements(graph, accusing: standing + undecided)
+        // The edges of the graph in which one removal makes another one void.
+        var targets: [Set<Int>] = []
+        for removal in undecided { targets.append(voidedRemovals(by: removal, undecided, graph)) }
+        let sources = Self.sourceComponents(undecided, targets)
+        standing += sources
+        var decided = Set(sources)
+        for (position, removal) in undecided.enumerated() where sources.contains(removal) { decided.formUnion(targets[position]) }
+        undecided.removeAll { decided.contains($0) }
+    }
+
+    private func voidedRemovals(by removal: Int, _ others: [Int], _ graph: StatementGraph) -> Set<Int> {
+        var voided: Set<Int> = []
+        for other in others where other != removal && !isByKit(other, graph) && makesVoid(removal, other, graph) { voided.insert(other) }
+        return voided
+    }
+
+    private func isByKit(_ number: Int, _ graph: StatementGraph) -> Bool {
+        guard let admission = authority.support[number] else { return false }
+        return graph.isKitAdmission[admission]
+    }
+
+    /// Returns whether a standing removal makes the statement itself void.
+    ///
+    /// What it rests on is judged separately.
+    func isVoid(_ number: Int, _ graph: StatementGraph) -> Bool {
+        guard graph.removed[number] == nil else { return !standing.contains(number) }
+        return isVoid(number, by: standing, graph)
+    }
+
+    private func isVoid(_ number: Int, by removals: [Int], _ graph: StatementGraph) -> Bool {
+        let author = graph.authors[number]
+        let relevant = removals.filter { graph.removed[$0] == author }
+        if relevant.isEmpty || relevant.contains(where: { graph.lists($0, number) }) { return false }
+        return !isWitnessed(number, graph)
+    }
+
+    private func makesVoid(_ removal: Int, _ number: Int, _ graph: StatementGraph) -> Bool {
+        authority.chain(number).contains { part in
+            graph.authors[part] == graph.removed[removal] && !graph.lists(removal, part)
+                && !isWitnessed(part, graph)
+        }
+    }
+
+    /// Returns whether a safe statement of another device lists this one.
+    private func isWitnessed(_ number: Int, _ graph: StatementGraph) -> Bool {
+        if isPlanted(.removalVoidsUnlisted) { return false }
+        return isSafe.indices.contains { later in
+            isSafe[later] && graph.known[later].contains(number) && graph.authors[later] != graph.authors[number]
+        }
+    }
+
+    /// Finds the least set of statements such that each rests only on statements that no removal concerns, that the removal lists, or that a
+    /// safe statement lists.
+    private mutating func findSafeStatements(_ graph: StatementGraph, accusing removals: [Int]) {
+        isSafe = Array(repeating: false, count: graph.statements.count)
+        guard !removals.isEmpty else {
+            isSafe = authority.isAuthorized
+            return
+        }
+        var isChanged = true
+        while isChanged {
+            isChanged = false
+            for number in graph.statements.indices where !isSafe[number] && authority.isAuthorized[number] {
+                let isAccused = authority.chain(number).contains { part in
+                    let author = graph.authors[part]
+                    let relevant = removals.filter { graph.removed[$0] == author }
+                    return !relevant.allSatisfy { graph.lists($0, part) } && !isWitnessed(part, graph)
+                }
+                if !isAccused {
+                    isSafe[number] = true
+                    isChanged = true
+                }
+            }
+        }
+    }
+
+    /// Returns the removals in the strongly connected components into which no edge leads from outside.
+    private static func sourceComponents(_ removals: [Int], _ targets: [Set<Int>]) -> [Int] {
+        let index = Dictionary(uniqueKeysWithValues: removals.enumerated().map { ($1, $0) })
+        // What each removal makes void, directly or through others.
+        let reach = targets.map { direct in
+            var reached = direct
+            var open = direct.sorted()
+            while let next = open.popLast() {
+                guard let position = index[next] else { continue }
+                for target in targets[position].sorted() where reached.insert(target).inserted { open.append(target) }
+            }
+            return reached
+        }
+        return removals.indices.filter { position in
+            removals.indices.allSatisfy { other in
+                !reach[other].contains(removals[position]) || reach[position].contains(removals[other]) || other == position
+            }
+        }.map { removals[$0] }
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// A circle whose statements a test makes by hand.
+struct RosterBench {
+    let cipher = FakeCipher(seed: 1)
+    private(set) var statements: [Statement] = []
+    private(set) var circle = CircleID(Identifier128(high: 0, low: 0))
+
+    /// Creates a circle founded by device 0.
+    init() throws {
+        statements = [
+            try Statement(
+                .found(.init(nonce: [UInt8](repeating: 0, count: 32), keys: keys(0).publicKeys)), circle: nil, author: id(0), heads: [],
+                keys: keys(0), cipher: cipher)
+        ]
+        circle = statements[0].circle
+    }
+
+    func keys(_ device: Int) -> FakeDeviceKeys { FakeDeviceKeys(seed: [UInt8(device)]) }
+    func id(_ device: Int) -> DeviceID { DeviceID(of: keys(device).publicKeys, cipher: cipher) }
+
+    /// Adds a statement and returns its number. `known` are the numbers of the newest statements that its author counts.
+    @discardableResult
+    mutating func add(_ body: Statement.Body, by author: Int, knowing known: [Int]) throws -> Int {
+        let heads = known.map { statements[$0].hash }.sorted()
+        statements.append(
+            try Statement(body, circle: circle, author: id(author), heads: heads, keys: keys(author), cipher: cipher))
+        return statements.count - 1
+    }
+
+    @discardableResult
+    mutating func admit(_ device: Int, _ role: DeviceRole = .owner, by author: Int, knowing known: [Int]) throws -> Int {
+        try add(
+            .admit(.init(device: id(device), keys: keys(device).publicKeys, role: role, circleCode: nil)), by: author, knowing: known)
+    }
+
+    @discardableResult
+    mutating func remove(_ device: Int, by author: Int, knowing known: [Int]) throws -> Int {
+        try add(.remove(.init(device: id(device), checkpoints: [])), by: author, knowing: known)
+    }
+
+    var members: Set<Int> {
+        let roster = Roster(statements, circle: circle)
+        return Set((0..<10).filter { roster.members[id($0)] != nil })
+    }
+}
+
+@Suite("The roster")
+struct RosterTests {
+    @Test("Owners admit and remove; writers and readers do not")
+    func authority() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let writer = try bench.admit(2, .writer, by: 1, knowing: [owner])
+        try bench.admit(3, by: 2, knowing: [writer])
+        try bench.remove(0, by: 2, knowing: [writer])
+        #expect(bench.members == [0, 1, 2])
+        try bench.remove(0, by: 1, knowing: [writer])
+        #expect(bench.members == [1, 2])
+    }
+
+    @Test("A removed device is never admitted again")
+    func noReadmission() throws {
+        var bench = try RosterBench()
+        let admission = try bench.admit(1, by: 0, knowing: [0])
+        let removal = try bench.remove(1, by: 0, knowing: [admission])
+        try bench.admit(1, by: 0, knowing: [removal])
+        #expect(bench.members == [0])
+    }
+
+    @Test("Removals that make each other void all stand: a stolen founder does not come back (C4)")
+    func mutualRemoval() throws {
+        var bench = try RosterBench()
+        let second = try bench.admit(1, by: 0, knowing: [0])
+        let third = try bench.admit(2, by: 1, knowing: [second])
+        try bench.remove(0, by: 1, knowing: [third])
+        // A year later the thief dates back a removal that lists nothing newer.
+        try bench.remove(1, by: 0, knowing: [second])
+        #expect(!bench.members.contains(0))
+        #expect(!bench.members.contains(1))
+    }
+
+    @Test("What a removed device states later is void unless the removal lists it")
+    func laterStatementsAreVoid() throws {
+        var bench = try RosterBench()
+        let second = try bench.admit(1, by: 0, knowing: [0])
+        let third = try bench.admit(2, by: 0, knowing: [second])
+        try bench.remove(0, by: 1, knowing: [third])
+        let stranger = try bench.admit(3, by: 0, knowing: [third])
+        try bench.remove(2, by: 3, knowing: [stranger])
+        #expect(bench.members == [1, 2])
+    }
+
+    @Test("What a remaining device had when it learned of the removal counts: hiding an admission undoes no removal (C5)")
+    func witness() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 1, knowing: [owner])
+        let fourth = try bench.admit(4, by: 1, knowing: [other])
+        let joiner = try bench.admit(3, by: 0, knowing: [fourth])
+        let removal = try bench.remove(2, by: 3, knowing: [joiner])
+        // Device 1 retires the founder without having seen the admission and the removal that followed it.
+        try bench.remove(0, by: 1, knowing: [fourth])
+        #expect(bench.members == [1, 2, 4])
+        // Device 4 had both.
+        try bench.add(.witness, by: 4, knowing: [removal])
+        #expect(bench.members == [1, 3, 4])
+    }
+
+    @Test("A statement whose predecessors are missing is left out, and a member's missing predecessor is reported")
+    func missingStatement() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let removal = try bench.remove(1, by: 0, knowing: [owner])
+        try bench.admit(2, by: 0, knowing: [removal])
+        let hidden = bench.statements[removal]
+        let roster = Roster(bench.statements.filter { $0.hash != hidden.hash }, circle: bench.circle)
+        #expect(roster.members.count == 2)
+        #expect(roster.members[bench.id(2)] == nil)
+        #expect(roster.missing == [hidden.hash])
+    }
+
+    @Test("A lane key is usable if every member has it and nobody else; its generation is at most one higher")
+    func laneKeys() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        func rekeying(_ generation: UInt64, _ key: UInt64, _ devices: [Int]) -> Statement.Body {
+            .rekey(
+                .init(
+                    lane: .whenUnlocked, generation: generation, key: LaneKeyID(Identifier128(high: 0, low: key)),
+                    boxes: devices.map { .init(device: bench.id($0), bytes: [UInt8](repeating: 0, count: 80)) }, olderKeys: []))
+        }
+        let first = try bench.add(rekeying(1, 1, [0, 1]), by: 0, knowing: [owner])
+        try bench.add(rekeying(9, 2, [0, 1]), by: 1, knowing: [first])
+        var roster = Roster(bench.statements, circle: bench.circle)
+        #expect(roster.laneKeys.map(\.generation) == [1])
+        #expect(roster.laneKeys[0].isUsable(roster))
+        try bench.remove(1, by: 0, knowing: [first])
+        roster = Roster(bench.statements, circle: bench.circle)
+        #expect(!roster.laneKeys[0].isUsable(roster))
+    }
+
+    @Test("Every set of at most five statements of four devices has one roster, in whichever order they come")
+    func exhaustive() {
+        var search = ExhaustiveRoster(statementCount: 4, ordersOfLargeSets: 24)
+        search.run()
+        #expect(search.failures.isEmpty)
+        #expect(search.setCount > 20)
+    }
+}

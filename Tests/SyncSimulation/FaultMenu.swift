@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The faults of one run: a random subset, with random weights.
+struct FaultMenu {
+    var isStale: Bool
+    var tears: Bool
+    var isUnknown: Bool
+    var isFull: Bool
+    var losesRemovals: Bool
+    var hasForeignFiles: Bool
+    var crashes: Bool
+    var locks: Bool
+    var restores: Bool
+    var clones: Bool
+    var clocksLie: Bool
+    var losesObjects: Bool
+    var removesDevices: Bool
+    var admitsDevices: Bool
+    var hasReaders: Bool
+    var equalDates: Bool
+    var isHostile: Bool
+    /// The weight of each action, by `Action.rawValue`.
+    let weights: [Int]
+
+    init(_ random: inout SeededGenerator) {
+        isStale = random.chance(0.4)
+        tears = random.chance(0.3)
+        isUnknown = random.chance(0.3)
+        isFull = random.chance(0.2)
+        losesRemovals = random.chance(0.3)
+        hasForeignFiles = random.chance(0.2)
+        crashes = random.chance(0.4)
+        locks = random.chance(0.4)
+        restores = random.chance(0.4)
+        clones = random.chance(0.15)
+        clocksLie = random.chance(0.3)
+        losesObjects = random.chance(0.15)
+        removesDevices = random.chance(0.25)
+        admitsDevices = random.chance(0.2)
+        hasReaders = random.chance(0.2)
+        equalDates = random.chance(0.2)
+        isHostile = random.chance(0.2)
+        var weights = [20, 60, 12, 12, 2, 2, 1, 1, 1, 1, 2]
+        for index in weights.indices where random.chance(0.5) {
+            weights[index] = weights[index] * (random.chance(0.5) ? 3 : 1) / (random.chance(0.3) ? 3 : 1)
+        }
+        self.weights = weights
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+internal import SyncCore
+
+/// What the simulation knows independently of the engine: every write with what its program saw, and every published version.
+package struct Oracle {
+    /// A write that a program was told is durable.
+    package struct Write {
+        let device: Int
+        let revision: SyncVersionID
+        let isDeletion: Bool
+        /// What the device knew of the item when the program wrote, and hence what the write may replace.
+        var permitted: Set<VersionReference>
+        /// The revision that the program overwrote.
+        let overwritten: SyncVersionID?
+        let content: SimulatedContent?
+        var mayBeLost = false
+    }
+
+    package struct Published {
+        let author: DeviceID
+        let content: SimulatedContent?
+        let replaced: [VersionReference]
+        /// Whether all remaining devices had learned that the author was removed.
+        let isLate: Bool
+    }
+
+    package private(set) var writes: [Write] = []
+    private var writeIndex: [SyncVersionID: Int] = [:]
+    /// The deletions of each device, whose versions have no revision.
+    private var deletions: [Int: Set<VersionReference>] = [:]
+    package private(set) var published: [VersionReference: Published] = [:]
+    package private(set) var batches: [Origin: (author: DeviceID, laneKey: LaneKeyID, knownRemoved: Set<DeviceID>)] = [:]
+    package private(set) var failures: [String] = []
+    /// The versions of each batch.
+    private var versions: [Origin: [VersionReference]] = [:]
+
+    mutating func fail(_ text: String) { failures.append(text) }
+
+    var writeCount: Int { writes.count }
+
+    mutating func note(_ write: Write) {
+        var write = write
+        // What an unpublished write was permitted to replace passes on to the write that replaces it.
+        let unpublished = write.permitted.filter { $0.origin == nil }.map(\.id) + (write.overwritten.map { [$0] } ?? [])
+        for id in unpublished {
+            if let index = writeIndex[id] { write.permitted.formUnion(writes[index].permitted) }
+        }
+        if write.isDeletion {
+            deletions[write.device, default: []].formUnion(write.permitted)
+        } else {
+            writeIndex[write.revision] = writes.count
+        }
+        writes.append(write)
+    }
+
+    /// Writes of a disk that was rolled back may be lost, unless they were published.
+    mutating func noteRollback(of device: Int, to writeCount: Int) {
+        for index in writeCount..<writes.count where writes[index].device == device { writes[index].mayBeLost = true }
+    }
+
+    /// A clone may publish what its original had not published.
+    mutating func noteClone(of device: Int, as clone: Int) {
+        deletions[clone] = deletions[device]
+    }
+
+    /// Notes a batch when it appears in the storage.
+    mutating func notePublished(
+        _ bytes: [UInt8], by devices: [Int], cipher: FakeCipher, knownRemoved: Set<DeviceID>, isLate: Bool
+    ) {
+        let content: BatchContent
+        let frame: BatchFrame
+        do {
+            frame = try BatchFrame(bytes)
+            content = try BatchContent(FakeCipher.contentWithoutKey(frame.sealed))
+        } catch {
+            return fail("a device published a batch that cannot be parsed: \(error)")
+        }
+        let header = frame.header
+        let hash = cipher.hash(BatchFrame.unsignedBytes(header, frame.sealed))
+        let origin = Origin(log: header.log, number: header.number, hash: hash.prefix)
+        guard batches[origin] == nil else { return }
+        batches[origin] = (header.device, header.laneKey, knownRemoved)
+        for version in content.versions {
+            let reference = VersionReference(id: version.id, origin: origin)
+            check(version, by: devices)
+            versions[origin, default: []].append(reference)
+            published[reference] = Published(
+                author: header.device, content: version.content.flatMap { SimulatedContent($0) }, replaced: version.replaced, isLate: isLate
+            )
+        }
+    }
+
+    /// Checks that a version replaces only what its program saw.
+    private mutating func check(_ version: VersionRecord, by devices: [Int]) {
+        var permitted: Set<VersionReference> = []
+        if version.content != nil {
+            guard let index = writeIndex[version.id] else { return fail("a version that no program wrote was published") }
+            let write = writes[index]
+            permitted = write.permitted
+            if version.content.flatMap({ SimulatedContent($0) }) != write.content { fail("a version has another content than the write") }
+            if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
+        } else {
+            for device in devices { permitted.formUnion(deletions[device] ?? []) }
+        }
+        for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
+            // An earlier publication of the same write may have replaced it.
+            let isRepeated = published.contains { $0.key.id == version.id && $0.value.replaced.contains(reference) }
+            if !isRepeated { fail("a version replaces one that its program did not see") }
+        }
+    }
+
+    func versions(of origin: Origin) -> [VersionReference] { versions[origin] ?? [] }
+
+    /// The set of versions that every device must have at rest, if these batches count.
+    func expected(_ counts: (Origin, DeviceID) -> Bool) -> [VersionReference: SimulatedContent] {
+        var live: [VersionReference: SimulatedContent] = [:]
+        var replaced: Set<VersionReference> = []
+        for (reference, version) in published {
+            guard let origin = reference.origin, counts(origin, version.author) else { continue }
+            if let content = version.content { live[reference] = content }
+            replaced.formUnion(version.replaced)
+        }
+        for reference in replaced { live[reference] = nil }
+        return live
+    }
+
+    /// Checks that every acknowledged write was published, or overwritten by a program that saw it.
+    mutating func checkAcknowledgedWrites(except isExempt: (Int) -> Bool) {
+        let publishedIDs = Set(published.keys.map(\.id))
+        var superseded: Set<SyncVersionID> = []
+        for write in writes {
+            if let overwritten = write.overwritten { superseded.insert(overwritten) }
+            for reference in write.permitted where reference.origin == nil { superseded.insert(reference.id) }
+        }
+        for write in writes where !write.isDeletion && !write.mayBeLost && !isExempt(write.device) {
+            guard write.content.map({ !$0.accessibility.isThisDeviceOnly }) ?? true else { continue }
+            if !publishedIDs.contains(write.revision), !superseded.contains(write.revision) {
+                fail("an acknowledged write of device \(write.device) was lost")
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import SyncCore
+
+/// The faults that a build with `-Xswiftc -DSYNC_PLANTED` can plant in the engine; none in any other build.
+package enum PlantedFaults {
+    #if SYNC_PLANTED
+    package static let names = PlantedFault.allCases.map(\.rawValue)
+
+    /// Plants a fault in place of an earlier one; nil: none.
+    package static func plant(_ name: String?) {
+        // No simulation runs meanwhile.
+        unsafe plantedFault = name.flatMap { PlantedFault(rawValue: $0) }
+    }
+    #else
+    package static let names: [String] = []
+    package static func plant(_ name: String?) {}
+    #endif
+}
+
+extension Simulation {
+    package static func run(seed: UInt64, options: Options) -> Report {
+        var simulation = Simulation(seed: seed, options: options)
+        return simulation.run()
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import SyncCore
+
+extension Simulation {
+    private enum Action: Int, CaseIterable {
+        case write, effect, wake, spread, lock, snapshot, clone, clock, loseObject, membership, attack
+    }
+
+    /// Does one random thing on one random device.
+    mutating func act() {
+        now += Double(random.below(120))
+        if random.below(40) == 0 { now += Double(random.below(200_000)) }
+        guard let index = random.element(of: devices.indices.filter { !devices[$0].isGone && devices[$0].membership != nil }) else {
+            return
+        }
+        var choice = random.below(faults.weights.reduce(0, +))
+        var action = Action.effect
+        for candidate in Action.allCases {
+            choice -= faults.weights[candidate.rawValue]
+            if choice < 0 {
+                action = candidate
+                break
+            }
+        }
+        switch action {
+        case .write: write(index)
+        case .effect: for _ in 0..<(1 + random.below(6)) { performEffect(index) }
+        case .wake: step(index, .wake)
+        case .spread: spread(index)
+        case .lock: if faults.locks { toggleLock(index) }
+        case .snapshot: if faults.restores { snapshotOrRestore(index) }
+        case .clone: if faults.clones { clone(index) }
+        case .clock: if faults.clocksLie { devices[index].clockOffset = Double(random.below(7) - 3) * 100_000_000 }
+        case .loseObject: if faults.losesObjects { loseObjects() }
+        case .membership: changeMembership(index)
+        case .attack: if faults.isHostile { attack() }
+        }
+    }
+
+    private mutating func performEffect(_ index: Int) {
+        guard !devices[index].effects.isEmpty else {
+            if random.chance(0.3) { step(index, .wake) }
+            return
+        }
+        // Effects run concurrently: any of them may finish first, and one may be repeated.
+        let position = random.chance(0.7) ? 0 : random.below(devices[index].effects.count)
+        let effect = devices[index].effects[position]
+        if !random.chance(0.05) { devices[index].effects.remove(at: position) }
+        perform(effect, of: index, hasFaults: true, crashes: faults.crashes && random.chance(0.05))
+    }
+
+    private mutating func spread(_ index: Int) {
+        let seen = Set(storage.view(of: index))
+        let isQuick = random.chance(0.5)
+        for name in storage.names where !seen.contains(name) && (isQuick || random.chance(0.5)) {
+            if isHidden(name, from: index) { continue }
+            storage.show(name, to: index)
+        }
+        step(index, .wake)
+    }
+
+    /// The storage helps a removed device by hiding its removal from it.
+    private func isHidden(_ name: String, from index: Int) -> Bool { devices[index].isRemoved && name.hasPrefix("m/") }
+
+    private mutating func toggleLock(_ index: Int) {
+        let ledger = devices[index].ledger
+        if ledger.state.lockedLanes.isEmpty {
+            ledger.state.lockedLanes = random.chance(0.8) ? [.whenUnlocked] : Set(Lane.allCases)
+            counters.count("locked")
+        } else {
+            ledger.state.lockedLanes = []
+        }
+        step(index, .itemsChanged)
+    }
+
+    private mutating func snapshotOrRestore(_ index: Int) {
+        guard let snapshot = devices[index].snapshot, random.chance(0.6) else {
+            devices[index].snapshot = SimulatedDevice.Snapshot(
+                state: devices[index].ledger.state, view: storage.view(of: index), writeCount: oracle.writeCount)
+            if !devices[index].ledger.state.pending.isEmpty || !devices[index].ledger.state.changes.isEmpty {
+                counters.count("snapshot with unsent changes")
+            }
+            return
+        }
+        counters.count("snapshot restored")
+        oracle.noteRollback(of: index, to: snapshot.writeCount)
+        devices[index].ledger.state = snapshot.state
+        if random.chance(0.5) {
+            storage.setView(snapshot.view, of: index)
+            counters.count("snapshot restored with the folder")
+        }
+        devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    private mutating func clone(_ index: Int) {
+        guard devices.count < options.deviceCount + 2, !devices[index].isRemoved else { return }
+        storage.addView()
+        devices.append(SimulatedDevice(cloneOf: devices[index], index: devices.count))
+        let clone = devices.count - 1
+        storage.setView(storage.view(of: index), of: clone)
+        oracle.noteClone(of: index, as: clone)
+        devices[clone].start(cipher: cipher, limits: limits)
+        counters.count("cloned")
+    }
+
+    /// Loses objects that a device has read, for which its checkpoint makes up.
+    private mutating func loseObjects() {
+        let all = random.chance(0.3)
+        for name in storage.names where all || random.chance(0.1) {
+            guard isHealable(name) else { continue }
+            storage.remove(name)
+            counters.count("object lost")
+        }
+    }
+
+    /// Whether a remaining device other than its author has what the object contains, so that the circle can make up for it.
+    private func isHealable(_ name: String) -> Bool {
+        switch ObjectName(name) {
+        case .statement: true
+        case .batch(_, let origin):
+            !hostileNames.contains(name)
+                && remaining.contains {
+                    devices[$0].original == nil && devices[$0].snapshot == nil && devices[$0].ledger.isRead(origin)
+                        && devices[$0].role.mayWrite
+                }
+        default: false
+        }
+    }
+
+    private mutating func changeMembership(_ index: Int) {
+        guard devices[index].role == .owner, !devices[index].isRemoved, devices[index].engine?.roster?.members[devices[index].id] != nil
+        else {
+            return
+        }
+        if faults.removesDevices, random.chance(0.5), remaining.count > 2,
+            let victim = random.element(of: remaining.filter { $0 != index && devices[$0].id != devices[index].id }),
+            devices.filter({ $0.isRemoved }).count < 2
+        {
+            for other in devices.indices where devices[other].id == devices[victim].id { devices[other].isRemoved = true }
+            counters.count("device removed")
+            step(index, .command(.remove(devices[victim].id)))
+        } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
+            let joiner = devices.count
+            addDevice(joiner)
+            let statements = admit(joiner, by: index)
+            guard let circle = devices[index].membership?.circle else { return }
+            join(joiner, circle, statements)
+            counters.count("device admitted")
+        }
+    }
+
+    private mutating func admit(_ joiner: Int, by index: Int) -> [Statement] {
+        step(index, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
+        let cipher = cipher
+        return devices[index].ledger.statements().compactMap { try? Statement($0.bytes, cipher: cipher) }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import SyncCore
+
+/// What hostile storage, readers, and strangers put into the storage. Nothing of it may ever be believed.
+extension Simulation {
+    mutating func attack() {
+        guard let circle = devices[0].membership?.circle else { return }
+        do {
+            switch random.below(5) {
+            case 0:
+                // A reader, or a stranger who has the lane key, writes a batch.
+                let reader = devices.first { $0.role == .reader }
+                let stranger = FakeDeviceKeys(seed: [UInt8(truncatingIfNeeded: random.next()), 1])
+                let keys = reader?.keys ?? stranger
+                try forgeBatch(keys, DeviceID(of: keys.publicKeys, cipher: cipher), circle)
+            case 1:
+                // An old statement, or a batch, under another name.
+                if let name = random.element(of: storage.names), let bytes = storage.objects[name] {
+                    let other = ObjectHash(
+                        prefix: Identifier128(high: random.next(), low: random.next()),
+                        suffix: Identifier128(high: random.next(), low: random.next()))
+                    place("m/" + other.hexadecimal, bytes)
+                    counters.count("replayed under another name")
+                }
+            case 2:
+                // A stranger admits itself.
+                let keys = FakeDeviceKeys(seed: [UInt8(truncatingIfNeeded: random.next()), 2])
+                let statement = try Statement(
+                    .admit(
+                        .init(
+                            device: DeviceID(of: keys.publicKeys, cipher: cipher), keys: keys.publicKeys, role: .owner, circleCode: nil)),
+                    circle: circle, author: devices[0].id, heads: devices[0].engine?.roster?.heads ?? [], keys: keys, cipher: cipher)
+                place("m/" + statement.hash.hexadecimal, statement.encoded)
+                forgedDevices.insert(DeviceID(of: keys.publicKeys, cipher: cipher))
+                counters.count("forged admission")
+            case 3:
+                // An altered object under its own name.
+                if let name = random.element(of: storage.names), var bytes = storage.objects[name], !bytes.isEmpty {
+                    bytes[random.below(bytes.count)] ^= 1 << UInt8(random.below(8))
+                    if let index = random.element(of: Array(devices.indices)) {
+                        step(index, .read(name, bytes))
+                        counters.count("altered object")
+                    }
+                }
+            default:
+                try forgeMark(circle)
+            }
+        } catch {
+            oracle.fail("an attack cannot be made: \(error)")
+        }
+    }
+
+    private mutating func place(_ name: String, _ bytes: [UInt8]) {
+        for index in devices.indices { storage.create(name, bytes, by: index) }
+        hostileNames.insert(name)
+    }
+
+    /// Seals a batch with a lane key that some device can open.
+    private mutating func forgeBatch(_ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, marks: [LogMark] = []) throws {
+        guard let (id, key) = knownLaneKey() else { return }
+        let log = LogID(Identifier128(high: random.next(), low: random.next()))
+        let header = BatchFrame.Header(
+            circle: circle, log: log, device: author, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
+        let content = SimulatedContent(name: 0, accessibility: .afterFirstUnlock, date: now, value: 666)
+        let version = VersionRecord(
+            id: SyncVersionID(Identifier128(high: random.next(), low: random.next())), replaced: [], content: content.content)
+        let sealed = try cipher.seal(
+            BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: [version]).encoded, header: header.encoded, under: key)
+        let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
+        let signature = try keys.sign(
+            BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))
+        let name = ObjectName.batch(device: author, origin: Origin(log: log, number: 1, hash: hash.prefix)).text
+        place(name, BatchFrame(header: header, sealed: sealed, signature: signature).encoded)
+        counters.count("forged batch")
+    }
+
+    /// A removed device continues its log, and a colluding stranger names the batch.
+    private mutating func forgeMark(_ circle: CircleID) throws {
+        guard !faults.restores, !faults.clones, let thief = devices.first(where: { $0.isRemoved }),
+            remaining.allSatisfy({ devices[$0].engine?.roster?.removed.contains(thief.id) == true })
+        else { return }
+        try forgeBatch(thief.keys, thief.id, circle)
+        counters.count("batch of a removed device")
+    }
+
+    private func knownLaneKey() -> (LaneKeyID, SharedSecretBytes)? {
+        for device in devices where !device.isRemoved {
+            guard var engine = device.engine, let record = engine.roster?.laneKeys.last(where: { $0.lane == .afterFirstUnlock }),
+                let key = engine.openedKey(record.key, in: SyncTransaction(ledger: device.ledger, items: device.ledger))
+            else { continue }
+            return (record.key, key)
+        }
+        return nil
+    }
+}

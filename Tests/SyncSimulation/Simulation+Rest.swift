@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import SyncCore
+
+/// Coming to rest: the storage shows everything, all devices are unlocked, and the faults end.
+extension Simulation {
+    package mutating func settleAndCheck() {
+        for index in devices.indices where !devices[index].isGone {
+            devices[index].ledger.state.lockedLanes = []
+            devices[index].clockOffset = 0
+            devices[index].start(cipher: cipher, limits: limits)
+        }
+        var quietRounds = 0
+        for round in 0..<60 {
+            let before = changeCount
+            for index in remaining { runToRest(index) }
+            quietRounds = changeCount == before ? quietRounds + 1 : 0
+            if quietRounds > 0 { now += 100_000 }
+            if quietRounds == 3 { break }
+            if round == 59 { oracle.fail("the devices do not come to rest") }
+            if !oracle.failures.isEmpty { return }
+        }
+        check()
+    }
+
+    private var changeCount: Int {
+        storage.changeCount
+            + remaining.reduce(0) { $0 + devices[$1].ledger.state.read.count + devices[$1].ledger.state.statements.count }
+    }
+
+    /// Wakes a device and performs its effects without faults until none is left.
+    private mutating func runToRest(_ index: Int) {
+        storage.showAll(to: index)
+        step(index, .itemsChanged)
+        step(index, .wake)
+        var count = 0
+        while !devices[index].effects.isEmpty {
+            let effect = devices[index].effects.removeFirst()
+            if case .wake(let time) = effect, time <= now { step(index, .wake) }
+            perform(effect, of: index, hasFaults: false)
+            count += 1
+            if count > 20_000 { return oracle.fail("device \(index) never stops working") }
+        }
+    }
+
+    private mutating func check() {
+        let removedIDs = Set(devices.filter(\.isRemoved).map(\.id))
+        // Of removed devices, the batches that a remaining writer has read count. A reader cannot report what it has read.
+        let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
+            $0.formUnion(devices[$1].ledger.state.read)
+        }
+        let expected = oracle.expected { origin, author in !removedIDs.contains(author) || readByRemaining.contains(origin) }
+        for index in remaining {
+            var own = expected
+            if !devices[index].role.mayWrite {
+                let read = devices[index].ledger.state.read.union(readByRemaining)
+                own = oracle.expected { origin, author in !removedIDs.contains(author) || read.contains(origin) }
+            }
+            checkLedger(index, own)
+            checkRows(index, own)
+        }
+        for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
+            oracle.fail("a stranger became a member")
+        }
+        oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone }
+        checkRemovals(readByRemaining)
+    }
+
+    private mutating func checkLedger(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
+        let state = devices[index].ledger.state
+        let live = Set(state.live.keys)
+        let missing = Set(expected.keys).subtracting(live)
+        let extra = live.subtracting(expected.keys)
+        if !missing.isEmpty { oracle.fail("device \(index) lacks \(missing.count) live versions") }
+        if !extra.isEmpty { oracle.fail("device \(index) has \(extra.count) versions that are replaced or unknown") }
+        if !state.pending.isEmpty, devices[index].role.mayWrite {
+            oracle.fail("device \(index) has \(state.pending.count) pending versions at rest")
+        }
+        if !state.changes.isEmpty { oracle.fail("device \(index) has unfolded changes at rest") }
+        if !state.awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
+    }
+
+    private mutating func checkRows(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
+        let state = devices[index].ledger.state
+        var visible: [Int: (VersionReference, SimulatedContent)] = [:]
+        for (reference, content) in expected {
+            if let other = visible[content.name], (other.1.date, other.0) > (content.date, reference) { continue }
+            visible[content.name] = (reference, content)
+        }
+        let rows = state.rows.values.filter { $0.isSynchronizable && !$0.content.accessibility.isThisDeviceOnly }
+        if rows.count != visible.count { oracle.fail("device \(index) shows \(rows.count) items instead of \(visible.count)") }
+        for row in rows {
+            guard let (reference, content) = visible[row.content.name] else { continue }
+            if row.content != content || row.revision != reference.id { oracle.fail("device \(index) shows the wrong version of an item") }
+        }
+        let copies = expected.count - visible.count
+        if state.copies.count != copies { oracle.fail("device \(index) has \(state.copies.count) conflict copies instead of \(copies)") }
+        if copies > 0 { counters.count("conflict copies at rest") }
+    }
+
+    private mutating func checkRemovals(_ readByRemaining: Set<Origin>) {
+        for (reference, version) in oracle.published where version.isLate {
+            if let origin = reference.origin, readByRemaining.contains(origin),
+                devices.contains(where: { $0.isRemoved && $0.id == version.author })
+            {
+                oracle.fail("a batch that a removed device sealed after all others had learned of the removal was read")
+            }
+        }
+        for index in devices.indices where devices[index].isRemoved {
+            guard var engine = devices[index].engine else { continue }
+            let ledger = devices[index].ledger
+            for other in remaining {
+                for statement in devices[other].ledger.statements() { ledger.insert(statement) }
+            }
+            engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: engine.membership, limits: limits)
+            for (_, batch) in oracle.batches.sorted(by: { $0.key < $1.key }) where batch.knownRemoved.contains(devices[index].id) {
+                if engine.openedKey(batch.laneKey, in: SyncTransaction(ledger: ledger, items: ledger)) != nil {
+                    oracle.fail("a removed device opens a batch of a device that knew of the removal")
+                    break
+                }
+            }
+        }
+    }
+}

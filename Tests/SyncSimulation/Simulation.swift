@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import SyncCore
+
+/// Several devices over an untrusted storage, driven by one seed.
+package struct Simulation {
+    package let seed: UInt64
+    package let options: Options
+    package var random: SeededGenerator
+    package var devices: [SimulatedDevice] = []
+    package var storage: SimulatedStorage
+    package var oracle = Oracle()
+    package var counters = Counters()
+    let cipher: FakeCipher
+    let faults: FaultMenu
+    let limits: SyncLimits
+    var now: Double = 700_000_000
+    let nameCount: Int
+    /// What strangers put into the storage, and the devices that they made up.
+    var hostileNames: Set<String> = []
+    var forgedDevices: Set<DeviceID> = []
+    /// For each sealed batch, the devices of whose removal its author knew, and whether all others knew of the author's.
+    private var sealed: [String: (knownRemoved: Set<DeviceID>, isLate: Bool)] = [:]
+
+    package struct Options: Sendable {
+        package var deviceCount = 6
+        package var eventCount = 400
+
+        package init() {}
+    }
+
+    package struct Report: Sendable {
+        package let seed: UInt64
+        package let failures: [String]
+        package let counters: Counters
+        /// A hash of everything that the devices did.
+        package let fingerprint: UInt64
+    }
+
+    package init(seed: UInt64, options: Options = Options()) {
+        self.seed = seed
+        self.options = options
+        random = SeededGenerator(seed)
+        cipher = FakeCipher(seed: random.next())
+        faults = FaultMenu(&random)
+        nameCount = 1 + random.below(4)
+        var limits = SyncLimits()
+        limits.foldedRecords = random.element(of: [1, 2, 512]) ?? 512
+        limits.versionsInBatch = random.element(of: [1, 2, 512]) ?? 512
+        limits.pieceByteCount = random.element(of: [60, 200, 4_000]) ?? 4_000
+        limits.uncoveredBatches = random.element(of: [4, 8, 16, 4_096]) ?? 16
+        limits.unconfirmedDeletions = 1_000
+        limits.secondsBeforePurge = 3_600
+        self.limits = limits
+        storage = SimulatedStorage(deviceCount: options.deviceCount)
+        let count = max(2, options.deviceCount - random.below(4))
+        setUp(deviceCount: count)
+    }
+
+    /// Runs the events, lets everything come to rest, and checks the result.
+    package mutating func run() -> Report {
+        for _ in 0..<options.eventCount {
+            act()
+            if !oracle.failures.isEmpty { break }
+        }
+        if oracle.failures.isEmpty { settleAndCheck() }
+        var fingerprint: UInt64 = UInt64(oracle.published.count)
+        for name in storage.names { fingerprint = SeededGenerator.mix(fingerprint ^ FakeCipher.hash(Array(name.utf8)).prefix.low) }
+        return Report(seed: seed, failures: oracle.failures, counters: counters, fingerprint: fingerprint)
+    }
+
+    // Setting up
+
+    private mutating func setUp(deviceCount: Int) {
+        for index in 0..<deviceCount { addDevice(index) }
+        do {
+            let founder = devices[0]
+            var nonce: [UInt8] = []
+            for _ in 0..<4 { nonce.append(littleEndian: random.next()) }
+            let founding = try Statement(
+                .found(.init(nonce: nonce, keys: founder.keys.publicKeys)), circle: nil, author: founder.id, heads: [], keys: founder.keys,
+                cipher: cipher)
+            join(0, founding.circle, [founding])
+            var statements = [founding]
+            for index in 1..<deviceCount {
+                let role: DeviceRole = faults.hasReaders && index == deviceCount - 1 && index > 1 ? .reader : .owner
+                devices[index].role = role
+                statements.append(
+                    try Statement(
+                        .admit(
+                            .init(device: devices[index].id, keys: devices[index].keys.publicKeys, role: role, circleCode: nil)),
+                        circle: founding.circle, author: founder.id, heads: [statements[index - 1].hash], keys: founder.keys, cipher: cipher
+                    ))
+            }
+            for index in devices.indices { join(index, founding.circle, statements) }
+        } catch {
+            oracle.fail("the circle cannot be founded: \(error)")
+        }
+    }
+
+    mutating func addDevice(_ index: Int) {
+        var seed: [UInt8] = []
+        seed.append(littleEndian: random.next())
+        let keys = FakeDeviceKeys(seed: seed)
+        devices.append(SimulatedDevice(index: index, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)))
+        if index >= options.deviceCount { storage.addView() }
+    }
+
+    /// Gives a device the membership and the statements that the answer to its request to join contains.
+    mutating func join(_ index: Int, _ circle: CircleID, _ statements: [Statement]) {
+        let membership = Membership(circle: circle, device: devices[index].id)
+        devices[index].membership = membership
+        let ledger = devices[index].ledger
+        ledger.set(.membership, to: membership.encoded)
+        for statement in statements { ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
+        devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    // Steps of engines
+
+    /// Lets a device's engine handle an event. With `crashes`, the transaction is rolled back, or committed and its effects are lost.
+    mutating func step(_ index: Int, _ event: SyncEvent, crashes: Bool = false) {
+        guard var engine = devices[index].engine else { return }
+        let ledger = devices[index].ledger
+        let isRolledBack = crashes && random.chance(0.5)
+        let before = isRolledBack ? ledger.state : nil
+        do {
+            let effects = try engine.step(
+                event, now: now + devices[index].clockOffset, entropy: &random,
+                in: SyncTransaction(ledger: ledger, items: ledger))
+            devices[index].engine = engine
+            for effect in effects {
+                switch effect {
+                case .alarm(let alarm): devices[index].alarms.insert(alarm)
+                default:
+                    if case .create(let name, _) = effect { noteSealed(name, index, engine) }
+                    // An agent does not begin what it is doing already.
+                    if !devices[index].effects.contains(effect) { devices[index].effects.append(effect) }
+                }
+            }
+            for observation in engine.takeObservations() { counters.count(observation.rawValue) }
+            devices[index].engine = engine
+        } catch {
+            oracle.fail("device \(index): \(event) failed: \(error)")
+        }
+        guard crashes else { return }
+        if let before { ledger.state = before }
+        counters.count(isRolledBack ? "crash before the commit" : "crash after the commit")
+        devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    /// Performs an effect of a device, with the faults of the storage.
+    mutating func perform(_ effect: SyncEffect, of index: Int, hasFaults: Bool, crashes: Bool = false) {
+        switch effect {
+        case .list(let folder):
+            var names = storage.list(folder.rawValue, for: index)
+            if hasFaults, faults.isStale {
+                let omitted = random.below(4)
+                if omitted > 0 { names = names.filter { _ in random.below(8) >= omitted } }
+            }
+            if hasFaults, faults.hasForeignFiles { names += ["b/desktop.ini", "m/.stversions", "c/" + String(repeating: "z", count: 64)] }
+            step(index, .listed(folder, names), crashes: crashes)
+        case .read(let name, _):
+            var bytes = storage.read(name, for: index)
+            if hasFaults, faults.tears, random.chance(0.1), let whole = bytes {
+                bytes = Array(whole.prefix(random.below(whole.count + 1)))
+                counters.count("torn read")
+            }
+            step(index, .read(name, bytes), crashes: crashes)
+        case .create(let name, let bytes):
+            if hasFaults, faults.isFull, random.chance(0.2) { return step(index, .failed(name), crashes: crashes) }
+            create(name, bytes, by: index)
+            if hasFaults, faults.isUnknown, random.chance(0.2) {
+                counters.count("unknown create")
+                return step(index, .failed(name), crashes: crashes)
+            }
+            step(index, .created(name), crashes: crashes)
+        case .remove(let name):
+            if hasFaults, faults.losesRemovals, random.chance(0.3) { return }
+            storage.remove(name)
+            counters.count("object removed")
+        case .wake, .alarm: break
+        }
+    }
+
+    /// Remembers what was known when a device sealed an object.
+    private mutating func noteSealed(_ name: String, _ index: Int, _ engine: SyncEngine) {
+        guard name.utf8.first == UInt8(ascii: "b"), sealed[name] == nil else { return }
+        let author = devices[index].id
+        // A restored machine may forget that it knew.
+        let isLate =
+            !faults.restores && !faults.clones && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
+        sealed[name] = (engine.roster?.removed ?? [], isLate)
+    }
+
+    private mutating func create(_ name: String, _ bytes: [UInt8], by index: Int) {
+        if name.utf8.first == UInt8(ascii: "b"), storage.objects[name] == nil {
+            let author = devices[index].id
+            let (knownRemoved, isLate) = sealed[name] ?? ([], false)
+            oracle.notePublished(
+                bytes, by: devices.indices.filter { devices[$0].id == author }, cipher: cipher, knownRemoved: knownRemoved, isLate: isLate)
+        }
+        storage.create(name, bytes, by: index)
+    }
+
+    /// The devices that a person still has and has not removed.
+    var remaining: [Int] { devices.indices.filter { !devices[$0].isRemoved && !devices[$0].isGone && devices[$0].membership != nil } }
+}

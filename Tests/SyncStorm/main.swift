@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import SyncSimulation
+
+/// `swift run SyncStorm`: random schedules of several devices, and a search through all small ones.
+struct SyncStormCommand {
+    private var seed: UInt64 = 1
+    private var seedCount: UInt64 = 1_000
+    private var options = Simulation.Options()
+    private var isPlanted = false
+    private var isExhaustive = false
+    private var stepCount = 9
+    /// The CPU time in which a planted fault has to be found.
+    private var secondsPerFault = 60.0
+    private var fault: String?
+
+    /// Returns nil if the arguments are invalid.
+    init?(_ words: ArraySlice<String>) {
+        var words = words
+        while let name = words.popFirst() {
+            switch name {
+            case "--planted": isPlanted = true
+            case "--exhaustive": isExhaustive = true
+            default:
+                guard let value = words.popFirst() else { return nil }
+                switch (name, UInt64(value)) {
+                case ("--fault", _): (fault, isPlanted) = (value, true)
+                case ("--seed", .some(let number)): seed = number
+                case ("--seeds", .some(let number)): seedCount = number
+                case ("--events", .some(let number)): options.eventCount = Int(clamping: number)
+                case ("--devices", .some(let number)): options.deviceCount = Int(clamping: number)
+                case ("--steps", .some(let number)): stepCount = Int(clamping: number)
+                case ("--seconds", .some(let number)): secondsPerFault = Double(number)
+                default: return nil
+                }
+            }
+        }
+    }
+
+    /// Returns the number of failures.
+    func run() -> Int { isPlanted ? runPlanted() : isExhaustive ? runExhaustive() : runSeeds() }
+
+    private func runSeeds() -> Int {
+        let start = Self.seconds()
+        var counters = Counters()
+        var failureCount = 0
+        var runCount = 0
+        for seed in seed..<(seed + seedCount) {
+            let report = Simulation.run(seed: seed, options: options)
+            counters.add(report.counters)
+            runCount += 1
+            guard !report.failures.isEmpty else { continue }
+            failureCount += 1
+            print("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
+            if failureCount == 10 { break }
+        }
+        let seconds = Self.seconds() - start
+        for (name, count) in counters.counts.sorted(by: { $0.key < $1.key }) { print("  \(count)\t\(name)") }
+        print(
+            """
+            \(runCount) seeds, \(failureCount) failures, \(Int(seconds)) s of CPU time, \
+            \(Int(Double(runCount) * 60 / seconds)) seeds a CPU minute
+            """)
+        return failureCount
+    }
+
+    private func runExhaustive() -> Int {
+        var roster = ExhaustiveRoster()
+        roster.run()
+        print("roster: \(roster.setCount) sets of statements in every order, \(roster.failures.count) failures \(roster.failures)")
+        var failureCount = roster.failures.count
+        for steps in 1...stepCount {
+            var merge = ExhaustiveMerge(stepCount: steps)
+            merge.run()
+            failureCount += merge.failures.count
+            print("merge: \(merge.stateCount) states of at most \(steps) steps, \(merge.failures.count) failures, \(Int(Self.seconds())) s")
+            for failure in merge.failures { print("  \(failure)") }
+            if failureCount > 0 { break }
+        }
+        return failureCount
+    }
+
+    /// Runs seeds with each planted fault until one fails.
+    private func runPlanted() -> Int {
+        let faults = PlantedFaults.names.filter { fault == nil || $0 == fault }
+        guard !faults.isEmpty else {
+            print("this build has no planted faults: build it with -Xswiftc -DSYNC_PLANTED")
+            return 1
+        }
+        var missedCount = 0
+        for name in faults {
+            PlantedFaults.plant(name)
+            let start = Self.seconds()
+            var seed = seed
+            var failure: String?
+            while failure == nil, Self.seconds() - start < secondsPerFault {
+                failure = Simulation.run(seed: seed, options: options).failures.first
+                seed += 1
+            }
+            let seconds = ((Self.seconds() - start) * 10).rounded() / 10
+            if failure == nil { missedCount += 1 }
+            print("\(failure == nil ? "MISSED" : "found ") \(name), \(seed - self.seed) seeds, \(seconds) s: \(failure ?? "")")
+        }
+        print("\(faults.count - missedCount) of \(faults.count) planted faults found")
+        return missedCount
+    }
+
+    private static func seconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+}
+
+guard let command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
+    print(
+        "usage: SyncStorm [--seed N] [--seeds M] [--events E] [--devices D] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+    )
+    exit(64)
+}
+exit(command.run() == 0 ? 0 : 1)
