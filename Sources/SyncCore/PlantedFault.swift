@@ -5,17 +5,18 @@
 /// Only a build with `-D SYNC_PLANTED` contains them. In any other build `isPlanted` is false at compile time.
 package enum PlantedFault: String, CaseIterable, Sendable {
     // The merge
-    case versionNamedByID, foldInAnyOrder, foldAfterMerge, deleteReplacesVisibleOnly, deleteSeesFoldedWrites
-    case clockDecides, putKeepsEqualContent, renameKeepsCopies, coalescingDropsList, awaitedNotRemembered
-    case deletionFromAbsence, unorderedDates, sealWithoutReadingOwnLog, sameLogAfterFork
+    case versionNamedByID, foldInAnyOrder, foldAfterMerge, deleteReplacesVisibleOnly
+    case clockDecides, moveReplacesLaterItem, coalescingDropsList, awaitedNotRemembered
+    case deletionFromAbsence, unorderedDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, readWhileAbsorbing, purgeBeforeCheckpoint
     case checkpointWithPendingChanges, checkpointOfLockedDevice, noHealingCheckpoint
     // Devices and keys
-    case rekeyMissesRemoval, replayedStatement, removalVoidsUnlisted, readersMayWrite, unboundedGeneration
-    case removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
+    case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite, unboundedGeneration
+    case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
+    case batchesInAnyOrder
     // Limits
-    case noDeletionGuard, sendsThisDeviceOnly
+    case sendsThisDeviceOnly
 }
 
 #if SYNC_PLANTED

@@ -23,7 +23,9 @@ struct RosterBench {
     func keys(_ device: Int) -> FakeDeviceKeys { FakeDeviceKeys(seed: [UInt8(device)]) }
     func id(_ device: Int) -> DeviceID { DeviceID(of: keys(device).publicKeys, cipher: cipher) }
 
-    /// Adds a statement and returns its number. `known` are the numbers of the newest statements that its author counts.
+    /// Adds a statement and returns its number.
+    ///
+    /// `known` are the numbers of the newest statements that its author counts.
     @discardableResult
     mutating func add(_ body: Statement.Body, by author: Int, knowing known: [Int]) throws -> Int {
         let heads = known.map { statements[$0].hash }.sorted()

@@ -14,7 +14,7 @@ package struct ExhaustiveRoster {
     private let ordersOfLargeSets: Int
     private var seen: Set<[StatementHash]> = []
 
-    /// - Parameter ordersOfLargeSets: The number of orders tried for a set with more than four statements; 720 are all.
+    /// `ordersOfLargeSets` is the number of orders tried for a set with more than four statements; 720 are all.
     package init(statementCount: Int = 6, ordersOfLargeSets: Int = 720) {
         let cipher = cipher
         keys = (0..<4).map { FakeDeviceKeys(seed: [UInt8($0)]) }

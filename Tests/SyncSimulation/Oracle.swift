@@ -44,7 +44,9 @@ package struct Oracle {
         // What an unpublished write was permitted to replace passes on to the write that replaces it.
         let unpublished = write.permitted.filter { $0.origin == nil }.map(\.id) + (write.overwritten.map { [$0] } ?? [])
         for id in unpublished {
-            if let index = writeIndex[id] { write.permitted.formUnion(writes[index].permitted) }
+            if let index = writeIndex[id] {
+                write.permitted.formUnion(writes[index].permitted)
+            }
         }
         if write.isDeletion {
             deletions[write.device, default: []].formUnion(write.permitted)

@@ -3,7 +3,9 @@
 /// A storage that devices see at different times: what one creates becomes visible to another some day.
 package struct SimulatedStorage {
     package private(set) var objects: [String: [UInt8]] = [:]
-    /// The names that each device sees. A name may be visible after its object was removed.
+    /// The names that each device sees.
+    ///
+    /// A name may be visible after its object was removed.
     private var views: [[String]]
     private var visible: [Set<String>]
     /// The names in the order of creation, by which views catch up.

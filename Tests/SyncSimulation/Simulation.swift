@@ -118,7 +118,9 @@ package struct Simulation {
 
     // Steps of engines
 
-    /// Lets a device's engine handle an event. With `crashes`, the transaction is rolled back, or committed and its effects are lost.
+    /// Lets a device's engine handle an event.
+    ///
+    /// With `crashes`, the transaction is rolled back, or committed and its effects are lost.
     mutating func step(_ index: Int, _ event: SyncEvent, crashes: Bool = false) {
         guard var engine = devices[index].engine else { return }
         let ledger = devices[index].ledger
@@ -133,11 +135,11 @@ package struct Simulation {
                 switch effect {
                 case .alarm(let alarm): devices[index].alarms.insert(alarm)
                 default:
-                    if case .create(let name, _) = effect { noteSealed(name, index, engine) }
                     // An agent does not begin what it is doing already.
                     if !devices[index].effects.contains(effect) { devices[index].effects.append(effect) }
                 }
             }
+            for object in ledger.state.outgoing { noteSealed(object.name, index, engine) }
             for observation in engine.takeObservations() { counters.count(observation.rawValue) }
             devices[index].engine = engine
         } catch {

@@ -75,7 +75,7 @@ struct SyncStormCommand {
             failureCount += merge.failures.count
             print("merge: \(merge.stateCount) states of at most \(steps) steps, \(merge.failures.count) failures, \(Int(Self.seconds())) s")
             for failure in merge.failures { print("  \(failure)") }
-            if failureCount > 0 { break }
+            if !merge.failures.isEmpty { break }
         }
         return failureCount
     }

@@ -42,17 +42,37 @@ package struct Identifier128: Hashable, Sendable {
 
     /// Parses 32 hexadecimal digits.
     package init?(hexadecimal text: some StringProtocol) {
-        let digits = text.utf8.compactMap { UInt8(String(UnicodeScalar($0)), radix: 16) }
-        guard digits.count == 2 * Self.byteCount, digits.count == text.utf8.count else { return nil }
-        self.init((0..<Self.byteCount).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] })
+        var words: (high: UInt64, low: UInt64) = (0, 0)
+        var count = 0
+        for character in text.utf8 {
+            guard let digit = Self.digit(character), count < 2 * Self.byteCount else { return nil }
+            words = (words.high << 4 | words.low >> 60, words.low << 4 | UInt64(digit))
+            count += 1
+        }
+        guard count == 2 * Self.byteCount else { return nil }
+        self.init(high: words.high, low: words.low)
+    }
+
+    private static func digit(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
 
     /// 32 lower-case hexadecimal digits.
     package var hexadecimal: String {
-        bytes.map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
+        var digits: [UInt8] = []
+        digits.reserveCapacity(2 * Self.byteCount)
+        for word in [high, low] {
+            for shift in stride(from: 60, through: 0, by: -4) {
+                let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift)) & 15
+                digits.append(digit < 10 ? digit + UInt8(ascii: "0") : digit - 10 + UInt8(ascii: "a"))
+            }
+        }
+        return String(decoding: digits, as: UTF8.self)
     }
 }
 

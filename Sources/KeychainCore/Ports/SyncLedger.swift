@@ -91,7 +91,9 @@ package protocol SyncWriting: SyncReading {
     func insert(_ statement: StoredStatement) throws(KeychainFailure)
 }
 
-/// The keys of `sync_settings`. The values are encoded by SyncCore.
+/// The keys of `sync_settings`.
+///
+/// The values are encoded by SyncCore.
 package enum SyncSetting: String, CaseIterable, Sendable {
     /// The circle and this device.
     case membership

@@ -36,7 +36,9 @@ package struct DeviceID: SyncIdentifier {
     package init(_ value: Identifier128) { self.value = value }
 }
 
-/// Identifies a log. Random.
+/// Identifies a log.
+///
+/// Random.
 package struct LogID: SyncIdentifier {
     package let value: Identifier128
     package init(_ value: Identifier128) { self.value = value }
@@ -54,7 +56,9 @@ package struct LaneKeyID: SyncIdentifier {
     package init(_ value: Identifier128) { self.value = value }
 }
 
-/// Identifies an invitation. Derived from its code, and not secret.
+/// Identifies an invitation.
+///
+/// Derived from its code, and not secret.
 package struct InvitationID: SyncIdentifier {
     package let value: Identifier128
     package init(_ value: Identifier128) { self.value = value }

@@ -102,7 +102,7 @@ extension EngineStep {
         guard !isPlanted(.sealWithoutReadingOwnLog), let pending = try ledger.pendingVersion(version.id) else { return }
         let published = VersionReference(id: version.id, origin: origin)
         try ledger.removePending(pending.id)
-        if Set(version.replaced).isSuperset(of: pending.replaced) {
+        if Set(version.replaced).isSuperset(of: pending.replaced) || isPlanted(.dropsLongerList) {
             observe(.droppedPending)
             guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)) else { return }
             // The row shows what the batch contains, so the version only gets its origin.
@@ -130,6 +130,7 @@ extension EngineStep {
         try ledger.insert(
             ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
         try ledger.removeAwaited(mark.origin)
+        try withdrawPermission(mark.origin)
         if mark.number > 1 { try ledger.removeMark(Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)) }
         let branches = try ledger.marks(of: mark.log)
         if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
@@ -143,7 +144,8 @@ extension EngineStep {
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
     mutating func learn(_ mark: LogMark, from reporter: DeviceID) throws(KeychainFailure) {
         guard isPlanted(.unsignedMarks) || isAuthentic(mark), !isRead(mark.origin) else { return }
-        if isOfRemovedDevice(mark.device), roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
+        // Also of a device that is still a member: its removal may be learned before this batch is read.
+        if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
         let known = try ledger.marks(of: mark.log)
         guard known.count < limits.branches, !known.contains(where: { $0.origin == mark.origin }) else { return }
         try ledger.insert(mark)
@@ -151,7 +153,6 @@ extension EngineStep {
 
     /// Returns whether deletions may be applied without asking a person.
     private mutating func mayDelete(_ versions: [VersionRecord]) throws(KeychainFailure) -> Bool {
-        if isPlanted(.noDeletionGuard) { return true }
         var deleted: UInt64 = 0
         for version in versions where version.content == nil {
             for reference in version.replaced {

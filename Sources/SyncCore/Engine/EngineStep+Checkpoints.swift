@@ -49,8 +49,19 @@ extension EngineStep {
         } else if engine.memory.absorption?.remaining.isEmpty == true {
             try finishAbsorption()
         }
+        if isPlanted(.deletionFromAbsence) { try deleteAbsentVersions() }
         try writeCheckpointIfDue()
         try removeCoveredObjects()
+    }
+
+    /// A planted fault: takes a batch that is not in the storage for one whose versions were deleted.
+    private mutating func deleteAbsentVersions() throws(KeychainFailure) {
+        let listed = Set(engine.memory.listedBatches.map(\.origin))
+        for version in try ledger.liveVersions(after: nil, limit: 1_000) {
+            if let origin = version.reference.origin, !listed.contains(origin), engine.memory.listedCheckpoints.isEmpty {
+                try merge.remove(version)
+            }
+        }
     }
 
     // Absorbing

@@ -97,6 +97,13 @@ extension EngineStep {
         try ledger.set(.removals, to: StoredList.encoded(origins.sorted()))
     }
 
+    /// Forgets a permission once the batch was read.
+    func withdrawPermission(_ origin: Origin) throws(KeychainFailure) {
+        var origins = permittedOrigins
+        guard origins.remove(origin) != nil else { return }
+        try ledger.set(.removals, to: origins.isEmpty ? nil : StoredList.encoded(origins.sorted()))
+    }
+
     mutating func receive(_ name: String, _ bytes: [UInt8]) throws(KeychainFailure) {
         switch ObjectName(name) {
         case .statement(let hash): try receiveStatement(hash, bytes, name: name)

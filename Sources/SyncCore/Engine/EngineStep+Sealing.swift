@@ -77,6 +77,8 @@ extension EngineStep {
             live.date = summary.date
             live.contentDigest = summary.contentDigest
             try ledger.replace(live.reference, with: live)
+            // Until now it was taken for the newest.
+            merge.touch(live.name)
         }
         return (VersionRecord(id: version.id, replaced: version.replaced, content: content), live)
     }

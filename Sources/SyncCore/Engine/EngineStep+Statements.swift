@@ -39,7 +39,7 @@ extension EngineStep {
             return
         }
         guard statement.hash == hash, statement.circle == circle, let signer = signingKey(of: statement.author, statement),
-            cipher.isValid(statement.signature, of: Statement.signedMessage(hash), by: signer)
+            cipher.isValid(statement.signature, of: Statement.signedMessage(hash), by: signer) || isPlanted(.unsignedStatements)
         else {
             // The author's admission may come later.
             engine.memory.rejected.insert(name)
@@ -141,7 +141,9 @@ extension EngineStep {
         }
     }
 
-    /// Returns the key under which this device seals: the newest that all members have and nobody else. Makes one if there is none.
+    /// Returns the key under which this device seals, the newest that the members have and no other device has.
+    ///
+    /// Makes one if there is none.
     mutating func sealingKey(_ lane: Lane) throws(KeychainFailure) -> (id: LaneKeyID, key: SharedSecretBytes)? {
         guard try items.isAvailable(lane), ownRole?.mayWrite == true else { return nil }
         if let found = try usableKey(lane) { return found }
@@ -161,12 +163,14 @@ extension EngineStep {
     /// Boxes the newest key for the members that lack it, or makes a new one if a device that was removed has it.
     mutating func rekey(_ lane: Lane) throws(KeychainFailure) {
         let records = roster.laneKeys.filter { $0.lane == lane }
-        for record in records.reversed() where record.holders.allSatisfy({ roster.members[$0] != nil }) {
+        for record in records.reversed() where record.isOfMembersOnly(roster) {
             guard let key = try laneKey(record.key) else { continue }
             let lacking = roster.members.keys.filter { !record.recipients.contains($0) }.sorted()
             guard !lacking.isEmpty else { break }
+            guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
             observe(.boxedAgain)
-            try state(.rekey(try rekeying(lane, record.generation, record.key, key, for: lacking)))
+            let holders = record.holders.union(lacking)
+            try state(.rekey(try rekeying(lane, record.generation, record.key, key, for: lacking, holders: holders)))
             return
         }
         observe(.rekeyed)
@@ -175,7 +179,8 @@ extension EngineStep {
         engine.memory.laneKeys[id] = key
         // The highest generation that counted statements have. One that does not count may be made up.
         let generation = (records.filter { !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
-        try state(.rekey(try rekeying(lane, generation, id, key, for: roster.members.keys.sorted())))
+        let members = roster.members.keys.sorted()
+        try state(.rekey(try rekeying(lane, generation, id, key, for: members, holders: Set(members))))
     }
 
     /// Boxes the present keys for members that lack them, and wraps under them the keys that lost a race.
@@ -190,7 +195,9 @@ extension EngineStep {
             let wrapped = Set(record.olderKeys.map(\.key))
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
             for other in roster.laneKeys where other.lane == lane && other.key != id && !wrapped.contains(other.key) {
-                guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), let older = try laneKey(other.key) else {
+                guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), other.mayBeGiven(to: record.holders),
+                    let older = try laneKey(other.key)
+                else {
                     continue
                 }
                 olderKeys.append(.init(key: other.key, bytes: try cipher.wrap(older, under: key)))
@@ -203,7 +210,7 @@ extension EngineStep {
     }
 
     private mutating func rekeying(
-        _ lane: Lane, _ generation: UInt64, _ id: LaneKeyID, _ key: SharedSecretBytes, for devices: [DeviceID]
+        _ lane: Lane, _ generation: UInt64, _ id: LaneKeyID, _ key: SharedSecretBytes, for devices: [DeviceID], holders: Set<DeviceID>
     ) throws(KeychainFailure) -> Statement.Rekeying {
         var boxes: [Statement.Rekeying.Box] = []
         for device in devices {
@@ -213,7 +220,7 @@ extension EngineStep {
         }
         var olderKeys: [Statement.Rekeying.WrappedKey] = []
         // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
-        for record in roster.laneKeys where record.lane == lane && record.key != id {
+        for record in roster.laneKeys where record.lane == lane && record.key != id && record.mayBeGiven(to: holders) {
             guard let older = try laneKey(record.key) else { continue }
             olderKeys.append(.init(key: record.key, bytes: try cipher.wrap(older, under: key)))
         }

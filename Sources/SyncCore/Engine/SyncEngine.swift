@@ -12,9 +12,7 @@ package struct SyncEngine {
     package let membership: Membership
     var memory = EngineMemory()
 
-    /// - Parameters:
-    ///   - keys: The private keys of this device.
-    ///   - membership: The circle, which the device has founded or was admitted to.
+    /// `keys` are the private keys of this device, and `membership` is the circle that it has founded or was admitted to.
     package init(cipher: any CircleCipher, keys: any CircleDeviceKeys, membership: Membership, limits: SyncLimits = SyncLimits()) {
         self.cipher = cipher
         self.keys = keys
@@ -24,9 +22,8 @@ package struct SyncEngine {
 
     /// Handles an event, and returns what has to be done once the transaction is committed.
     ///
-    /// - Parameters:
-    ///   - now: Seconds since 2001-01-01 00:00:00 UTC.
-    ///   - entropy: The source of identifiers of logs and of delays.
+    /// `now` is in seconds since 2001-01-01 00:00:00 UTC. Identifiers of logs, and delays, come from `entropy`. Throws the errors of the ledger, the
+    /// items, and the cipher; then the transaction must be rolled back, and the engine has forgotten what is only in memory.
     package mutating func step(
         _ event: SyncEvent, now: Double, entropy: inout some RandomNumberGenerator, in transaction: SyncTransaction
     ) throws(KeychainFailure) -> [SyncEffect] {

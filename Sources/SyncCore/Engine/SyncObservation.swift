@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A rare state that a step reached. The simulator counts them, to prove that it reaches what it is meant to test.
+/// A rare state that a step reached.
+///
+/// The simulator counts them, to prove that it reaches what it is meant to test.
 package enum SyncObservation: String, CaseIterable, Sendable {
     case ignoredAwaitedVersion = "ignored a version that was known to be replaced"
     case absorbedAwaited = "absorbed an awaited version"

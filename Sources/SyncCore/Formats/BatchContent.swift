@@ -47,7 +47,9 @@ package struct BatchContent: Hashable, Sendable {
 
 /// What the author of a batch knew of others.
 package struct BatchNotes: Hashable, Sendable {
-    /// When the batch was sealed, by the author's clock. For people only.
+    /// When the batch was sealed, by the author's clock.
+    ///
+    /// For people only.
     package var seconds: Double
     /// The marks that moved since the author's last batch.
     package var marks: [LogMark]

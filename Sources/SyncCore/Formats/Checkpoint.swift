@@ -67,7 +67,9 @@ package struct CheckpointManifest: Hashable, Sendable {
 
 /// The sealed part of a manifest.
 package struct CheckpointContent: Hashable, Sendable {
-    /// When the checkpoint was made, by the author's clock. It only decides which of several is read first.
+    /// When the checkpoint was made, by the author's clock.
+    ///
+    /// It only decides which of several is read first.
     package let seconds: Double
     package let pieces: [Piece]
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A signed, immutable statement about the devices of a circle. Readable by everybody.
+/// A signed, immutable statement about the devices of a circle.
 ///
-///     "KSST" ‖ version (1) ‖ kind (1) ‖ circle (16) ‖ author (16) ‖ count (2) ‖ heads (32) ‖ body ‖ signature (64)
+/// Readable by everybody.
+///
+/// "KSST" ‖ version (1) ‖ kind (1) ‖ circle (16) ‖ author (16) ‖ count (2) ‖ heads (32) ‖ body ‖ signature (64)
 ///
 /// The hash of a statement is the SHA-256 of everything before the signature, which covers a label and the hash. A founding statement has
 /// zeros as its circle, because its hash names the circle.
@@ -159,7 +161,9 @@ extension Statement {
         return bytes
     }
 
-    /// Parses a statement. The caller checks the signature, for which it needs the author's keys.
+    /// Parses a statement.
+    ///
+    /// The caller checks the signature, for which it needs the author's keys.
     package init(_ bytes: [UInt8], cipher: any CircleCipher) throws(FormatError) {
         guard bytes.count <= Self.largestByteCount else { throw .malformed }
         var reader = FieldReader(bytes)

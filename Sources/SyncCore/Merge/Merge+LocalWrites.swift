@@ -33,7 +33,7 @@ extension Merge {
     /// A deletion replaces every live version of the item, so that no conflict copy reappears.
     private mutating func foldDeletion(of item: ItemID) throws(KeychainFailure) {
         guard let shown = try ledger.liveVersion(shownBy: item) else { return }
-        let live = try ledger.liveVersions(named: shown.name)
+        let live = try versions(leftBy: item, under: shown.name)
         let replaced = try replace(isPlanted(.deleteReplacesVisibleOnly) ? [shown] : live)
         // Nobody else knows a version that was never published.
         guard !replaced.isEmpty else { return }
@@ -50,8 +50,18 @@ extension Merge {
         SyncVersionID(Identifier128(high: shown.reference.id.value.high ^ 1 << 63, low: shown.reference.id.value.low))
     }
 
-    /// A write replaces what its program saw: the shown version and those of equal content. It also replaces older copies that would hide it,
-    /// because a restored backup has an old date. A version that waits for an unlock was not seen, and stays.
+    /// Returns the live versions of a name that an item had, without that of another item that was added under the name since.
+    ///
+    /// Records have no order, so the other item may have been folded first.
+    private func versions(leftBy item: ItemID, under name: ItemName) throws(KeychainFailure) -> [LiveVersion] {
+        let live = try ledger.liveVersions(named: name)
+        return isPlanted(.moveReplacesLaterItem) ? live : live.filter { $0.item == nil || $0.item == item }
+    }
+
+    /// Folds a write, which replaces what its program saw: the shown version, and those of equal content.
+    ///
+    /// It also replaces older copies that would hide it, because a restored backup has an old
+    /// date. A version that waits for an unlock was not seen, and stays.
     private mutating func foldWrite(_ local: LocalItem, _ lane: Lane) throws(KeychainFailure) {
         let shown = try ledger.liveVersion(shownBy: local.item)
         if let shown, shown.reference.id == local.revision, shown.name == local.name { return }
@@ -63,7 +73,7 @@ extension Merge {
         var replaced: [LiveVersion] = []
         if let shown, shown.name != local.name {
             // Otherwise a conflict copy would appear under the old name.
-            replaced += isPlanted(.renameKeepsCopies) ? [shown] : try ledger.liveVersions(named: shown.name)
+            replaced += try versions(leftBy: local.item, under: shown.name)
             touch(shown.name)
             observe(.movedItem)
         }
@@ -72,7 +82,6 @@ extension Merge {
         if let seen {
             replaced += try ledger.liveVersions(named: local.name).filter { other in
                 if other.reference == seen.reference { return true }
-                if isPlanted(.putKeepsEqualContent) { return false }
                 let isEqual = other.contentDigest != nil && other.contentDigest == seen.contentDigest
                 let isHiding = summary != nil && Self.isOrdered(version, before: other) && Self.isOrdered(other, before: seen)
                 return isEqual || isHiding

@@ -44,7 +44,9 @@ struct Merge {
         return try ledger.isRead(origin)
     }
 
-    /// Applies a version of a batch. The caller remembers the batch as read afterwards.
+    /// Applies a version of a batch.
+    ///
+    /// The caller remembers the batch as read afterwards.
     ///
     /// `summary` describes the content; nil for a deletion.
     mutating func apply(_ record: VersionRecord, at origin: Origin, _ summary: ContentSummary?) throws(KeychainFailure) {
@@ -63,6 +65,9 @@ struct Merge {
         guard try !ledger.isAwaited(reference) else { return observe(.ignoredAwaitedVersion) }
         guard try ledger.liveVersion(reference) == nil else { return }
         if isPlanted(.versionNamedByID), try ledger.liveVersions(named: summary.name).contains(where: { $0.reference.id == reference.id }) {
+            return
+        }
+        if isPlanted(.clockDecides), try ledger.liveVersions(named: summary.name).contains(where: { ($0.date ?? 0) > summary.date + 100 }) {
             return
         }
         try ledger.insert(
@@ -97,9 +102,12 @@ struct Merge {
         }
     }
 
+    /// The items that `settle` will look at.
+    var touchedNames: [ItemName] { touched.keys.sorted() }
+
     /// Makes sure that `settle` looks at an item.
     mutating func touch(_ name: ItemName) {
-        _ = touched[name, default: Touched()]
+        touched[name] = touched[name] ?? Touched()
     }
 
     // Showing

@@ -11,14 +11,31 @@ package struct LaneKeyRecord: Hashable, Sendable {
     package private(set) var holders: Set<DeviceID> = []
     /// The devices for which counted statements box it.
     package private(set) var recipients: Set<DeviceID> = []
+    /// The devices that an author of the key had seen removed.
+    ///
+    /// None of them ever gets the key, even if its removal turns out to be void: the author sealed for a circle without it.
+    package private(set) var excluded: Set<DeviceID> = []
+    /// The devices that every author of a counted statement about the key had seen removed.
+    ///
+    /// Another device may have given an older key to a device that it did not know was removed.
+    package private(set) var madeAfterRemovals: Set<DeviceID>?
     package private(set) var boxes: [Statement.Rekeying.Box] = []
     package private(set) var olderKeys: [Statement.Rekeying.WrappedKey] = []
 
-    /// Returns whether new objects may be sealed under the key: every member has it, and nobody else.
+    /// Returns whether new objects may be sealed under the key: every member has it, and it was made after every removal.
     package func isUsable(_ roster: Roster) -> Bool {
-        let isOfMembers = isPlanted(.rekeyMissesRemoval) || holders.allSatisfy { roster.members[$0] != nil }
-        return !recipients.isEmpty && isOfMembers && roster.members.keys.allSatisfy { recipients.contains($0) }
+        isOfMembersOnly(roster) && !recipients.isEmpty && roster.members.keys.allSatisfy { recipients.contains($0) }
     }
+
+    /// Returns whether only members can have the key.
+    func isOfMembersOnly(_ roster: Roster) -> Bool {
+        if isPlanted(.rekeyMissesRemoval) { return true }
+        let isFresh = isPlanted(.keyOlderThanRemoval) || (madeAfterRemovals ?? []).isSuperset(of: roster.removed)
+        return isFresh && holders.allSatisfy { roster.members[$0] != nil }
+    }
+
+    /// Returns whether the key may be boxed for devices, or wrapped under a key that they hold.
+    func mayBeGiven(to devices: Set<DeviceID>) -> Bool { isPlanted(.wrapsForRemoved) || excluded.isDisjoint(with: devices) }
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []
@@ -38,10 +55,33 @@ package struct LaneKeyRecord: Hashable, Sendable {
             records[index].generation = min(records[index].generation, rekeying.generation)
             records[index].holders.insert(statement.author)
             records[index].holders.formUnion(rekeying.boxes.map(\.device))
+            var removed: Set<DeviceID> = []
+            for earlier in 0..<number where graph.known[number].contains(earlier) && authority.isAuthorized[earlier] {
+                if let device = graph.removed[earlier] { removed.insert(device) }
+            }
+            records[index].excluded.formUnion(removed)
+            if isCounted[number] { records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed }
             records[index].boxes += rekeying.boxes
             records[index].olderKeys += rekeying.olderKeys
             if isCounted[number] { records[index].recipients.formUnion(rekeying.boxes.map(\.device)) }
         }
+        excludeHoldersOfWrappedKeys(&records)
         return records.sorted { ($0.lane.rawValue, $0.generation, $0.key) < ($1.lane.rawValue, $1.generation, $1.key) }
+    }
+
+    /// Who gets a key gets the keys that are wrapped under it.
+    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord]) {
+        var isChanged = true
+        while isChanged {
+            isChanged = false
+            for index in records.indices {
+                for wrapped in records[index].olderKeys {
+                    guard let other = records.first(where: { $0.key == wrapped.key }), !other.excluded.isSubset(of: records[index].excluded)
+                    else { continue }
+                    records[index].excluded.formUnion(other.excluded)
+                    isChanged = true
+                }
+            }
+        }
     }
 }

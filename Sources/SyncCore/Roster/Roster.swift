@@ -4,7 +4,9 @@ package import KeychainCore
 /// The devices of a circle and its lane keys: a pure function of the set of statements.
 package struct Roster: Sendable {
     package private(set) var members: [DeviceID: Member] = [:]
-    /// Every device that was ever removed. None of them is admitted again.
+    /// Every device that was ever removed.
+    ///
+    /// None of them is admitted again.
     package private(set) var removed: Set<DeviceID> = []
     /// The newest counted statements, in ascending order.
     package private(set) var heads: [StatementHash] = []
