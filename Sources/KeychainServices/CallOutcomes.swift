@@ -22,6 +22,8 @@ package struct CallFailure: Error, Sendable {
         case missingEntitlement
         /// A write may or may not have taken effect.
         case outcomeUnknown
+        /// Other threads or processes were writing until the deadline.
+        case busy
         case unavailable
     }
 

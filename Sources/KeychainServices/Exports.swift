@@ -49,6 +49,7 @@ extension CallFailure {
         case .diskFull: "Free space on the device."
         case .missingEntitlement: "Add the access group to the entitlements of the program."
         case .outcomeUnknown: "Read the value again."
+        case .busy: "Try again."
         case .notFound, .alreadyExists, .cannotPrompt, .damaged, .readOnly, .noPlace, .protectorUnavailable, .unavailable: nil
         }
     }
@@ -81,6 +82,7 @@ extension CallFailure {
     private static func reason(of failure: KeychainFailure) -> Reason {
         switch failure.cause {
         case .outcomeUnknown: return .outcomeUnknown
+        case .busy, .timedOut where failure.subject == .store: return .busy
         case .diskFull: return .diskFull
         case .environmentVariable("KEYCHAIN_HOME"): return .noPlace
         default: break
@@ -126,6 +128,7 @@ extension CallFailure {
         case .protectorUnavailable: "Run `valet status` to see which key is missing."
         case .missingEntitlement: "Add the access group to the entitlements file of the program."
         case .outcomeUnknown: "Read the value again."
+        case .busy: "Try again."
         case .unavailable: "Run `valet status` to see where the keychain is."
         case .notFound, .alreadyExists: nil
         }

@@ -74,6 +74,18 @@ struct RosterTests {
         #expect(bench.members == [0])
     }
 
+    @Test("A back-dated removal of an owner brings back no device that this owner has removed")
+    func backdatedRemoval() throws {
+        var bench = try RosterBench()
+        let thief = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 0, knowing: [thief])
+        let removal = try bench.remove(1, by: 0, knowing: [other])
+        try bench.remove(2, by: 0, knowing: [removal])
+        #expect(bench.members == [0])
+        try bench.remove(0, by: 1, knowing: [other])
+        #expect(bench.members == [])
+    }
+
     @Test("Removals that make each other void all stand: a stolen founder does not come back (C4)")
     func mutualRemoval() throws {
         var bench = try RosterBench()
@@ -126,7 +138,7 @@ struct RosterTests {
         #expect(roster.missing == [hidden.hash])
     }
 
-    @Test("A lane key is usable if every member has it and nobody else; its generation is at most one higher")
+    @Test("A lane key is usable if every member has it and no other device; its generation is at most one higher")
     func laneKeys() throws {
         var bench = try RosterBench()
         let owner = try bench.admit(1, by: 0, knowing: [0])

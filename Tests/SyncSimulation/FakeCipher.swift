@@ -164,8 +164,10 @@ package struct FakeDeviceKeys: CircleDeviceKeys {
 
     package init(seed: [UInt8]) {
         let keys = (0..<3).map { FakeCipher.hash([8, UInt8($0)], seed).bytes }
+        // The initializer fails only for keys of another size.
         publicKeys =
             DevicePublicKeys(signing: keys[0], whenUnlockedBox: keys[1], afterFirstUnlockBox: keys[2])
+            // Never called: each hash has the size of a key.
             ?? { preconditionFailure("a hash has 32 bytes") }()
     }
 

@@ -284,9 +284,12 @@ struct TypedValueTests {
     }
 
     #if !canImport(Darwin)
-    @Test("A value that cannot be read is not absent, so nothing is stored in its place unless that is meant")
-    func onlyIfAbsentBesideDamage() throws {
+    @Test(
+        "A value that cannot be read is not absent, so nothing is stored in its place unless that is meant",
+        arguments: [Accessibility.whenUnlocked, .afterFirstUnlock, .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly])
+    func onlyIfAbsentBesideDamage(_ accessibility: Accessibility) throws {
         let keychain = try #require(InMemoryKeychain.current)
+        let vault = Valet.valet(with: "damage", accessibility: accessibility)
         try vault.set("precious", for: .text)
         try keychain.damageItems(account: ValetKey<String>.text.name)
         #expect(reason { () throws(ValetFailure) in try vault.set("new", for: .text, onlyIfAbsent: true) } == .damaged)

@@ -146,7 +146,10 @@ extension SealedKeychain {
         let storedControl = row.header.accessControl
         let isClear = row.header.constraints == nil && cipher.presencePublicKey == nil
         guard request.accessControl != nil || isClear else { throw failure }
-        let strictControl = AccessControl(Self.protection(inPlaceOf: storedControl.accessibility), constraint: storedControl.constraint)
+        // The replacement must be found by the query that found the row.
+        let named = request.query.attributes.text(.accessible).flatMap { ItemAccessibility(rawValue: $0) }
+        let strictControl = AccessControl(
+            named ?? Self.protection(inPlaceOf: storedControl.accessibility), constraint: storedControl.constraint)
         let control = request.protection(inPlaceOf: strictControl)
         let new = try sealedFromRequest(row, as: request, secret: secret, control: control, in: writing)
         try writing.quarantine(number: number, at: clock.now())
@@ -204,7 +207,7 @@ extension SealedKeychain {
         try writing.replace(number: number, with: new)
     }
 
-    /// The protection class of a damaged item's replacement if the request names none.
+    /// The protection class of a damaged item's replacement if neither the changes nor the query names one.
     ///
     /// An attacker may have altered the class. It is used only if it is at least as strict as a new item's.
     private static func protection(inPlaceOf stored: ItemAccessibility) -> ItemAccessibility {

@@ -95,7 +95,8 @@ struct SQLiteFailure: Equatable {
         case SQLITE_FULL:
             failure(.notAvailable, "the disk is full; nothing was changed")
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
-            failure(.notAvailable, "another process held the store's lock past the deadline (\(action))")
+            KeychainFailure(
+                .notAvailable, "another process held the store's lock past the deadline (\(action))", subject: .store, cause: .busy)
         case SQLITE_CORRUPT, SQLITE_TOOBIG:
             failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
         case SQLITE_NOTADB:

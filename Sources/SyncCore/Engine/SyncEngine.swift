@@ -80,7 +80,7 @@ package struct SyncLimits: Sendable {
     package init() {}
 }
 
-/// What an engine remembers between steps and can compute anew.
+/// What an engine remembers between steps and can compute again.
 struct EngineMemory {
     var statements: [StatementHash: Statement] = [:]
     var roster: Roster?

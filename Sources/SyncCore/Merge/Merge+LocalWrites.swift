@@ -35,7 +35,7 @@ extension Merge {
         guard let shown = try ledger.liveVersion(shownBy: item) else { return }
         let live = try versions(leftBy: item, under: shown.name)
         let replaced = try replace(isPlanted(.deleteReplacesVisibleOnly) ? [shown] : live)
-        // Nobody else knows a version that was never published.
+        // No other device knows a version that was never published.
         guard !replaced.isEmpty else { return }
         try ledger.insert(
             PendingVersion(

@@ -4,8 +4,8 @@ internal import KeychainCore
 /// The removals that stand, and what they make void.
 ///
 /// A removal makes void what the removed device stated, and what rests on it, except for statements that the removal lists and for those
-/// that a remaining device listed. There is no seniority: removals that make each other void all stand. A removal by the recovery kit is
-/// never void.
+/// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand. A removal by the recovery kit
+/// is never void.
 struct StandingRemovals {
     private var standing: [Int] = []
     private var authority: StatementAuthority
@@ -35,6 +35,13 @@ struct StandingRemovals {
     }
 
     private func voidedRemovals(by removal: Int, _ others: [Int], _ graph: StatementGraph) -> Set<Int> {
+        // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
+        // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
+        let isMutual = graph.statements.indices.contains { other in
+            authority.isAuthorized[other] && graph.authors[other] == graph.removed[removal]
+                && graph.removed[other] == graph.authors[removal]
+        }
+        guard !isMutual else { return [] }
         var voided: Set<Int> = []
         for other in others where other != removal && !isByKit(other, graph) && makesVoid(removal, other, graph) { voided.insert(other) }
         return voided
@@ -106,10 +113,10 @@ struct StandingRemovals {
         // What each removal makes void, directly or through others.
         let reach = targets.map { direct in
             var reached = direct
-            var open = direct.sorted()
-            while let next = open.popLast() {
+            var remaining = direct.sorted()
+            while let next = remaining.popLast() {
                 guard let position = index[next] else { continue }
-                for target in targets[position].sorted() where reached.insert(target).inserted { open.append(target) }
+                for target in targets[position].sorted() where reached.insert(target).inserted { remaining.append(target) }
             }
             return reached
         }

@@ -46,6 +46,8 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
         case missingEntitlement
         /// The disk failed while the change was flushed: it may or may not have taken effect.
         case outcomeUnknown
+        /// Other threads or processes were writing for five seconds; nothing was changed.
+        case busy
         /// The keychain cannot be used for another reason; ``ValetFailure/failureReason`` has it.
         case unavailable
     }
@@ -139,6 +141,7 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
         case .protectorUnavailable: "The key of the keychain is not available."
         case .missingEntitlement: "The program is not entitled to the access group."
         case .outcomeUnknown: "The disk failed, and the change may or may not have taken effect."
+        case .busy: "Another program is writing to the keychain."
         case .unavailable: "The keychain is not available."
         }
     }
@@ -162,6 +165,7 @@ extension ValetFailure.Reason {
             case .protectorUnavailable: .protectorUnavailable
             case .missingEntitlement: .missingEntitlement
             case .outcomeUnknown: .outcomeUnknown
+            case .busy: .busy
             case .unavailable: .unavailable
             }
     }
