@@ -82,7 +82,9 @@ extension CallFailure {
     private static func reason(of failure: KeychainFailure) -> Reason {
         switch failure.cause {
         case .outcomeUnknown: return .outcomeUnknown
-        case .busy, .timedOut where failure.subject == .store: return .busy
+        case .busy,
+            .timedOut where failure.subject == .store:
+            return .busy
         case .diskFull: return .diskFull
         case .environmentVariable("KEYCHAIN_HOME"): return .noPlace
         default: break
