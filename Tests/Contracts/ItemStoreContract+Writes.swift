@@ -252,7 +252,7 @@ extension ItemStoreContract {
                         if total % 3 != 0 {
                             var rewrapped = row
                             rewrapped.header.classKeyGeneration = 3
-                            rewrapped.header.revision = .random()
+                            rewrapped.wrappedItemKey = Array(row.wrappedItemKey.reversed())
                             try writing.replace(number: last, with: rewrapped)
                         }
                         return total - before == 2 ? .stop : .proceed

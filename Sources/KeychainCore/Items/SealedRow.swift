@@ -14,9 +14,10 @@ package struct RowHeader: Hashable, Sendable {
     package var reference: PersistentReference
     package var accessibility: ItemAccessibility
     package var classKeyGeneration: UInt32
-    /// Sixteen random bytes, new at each write.
+    /// Sixteen random bytes, new with each change of the item.
     ///
-    /// They prevent combining an old part with a new header.
+    /// They prevent combining an old part with a new header, and name the version of a synchronizable item. A row that is only resealed
+    /// under another class key keeps them; its wrapped item key, to which the parts are bound, is new.
     package var revision: Identifier128
     package var isSynchronizable: Bool
     package var isTombstone: Bool

@@ -108,11 +108,12 @@ extension SealedKeychain {
         }
     }
 
-    /// Seals the same item under the current class key, with a new revision as with every write.
+    /// Seals the same item under the current class key and a new item key.
+    ///
+    /// The item does not change, so its revision stays: a new one would make synchronization send the item again.
     private func resealed(_ old: RowHeader, _ opened: OpenedRow, in writing: any ItemWriting) throws(KeychainFailure) -> SealedRow {
         var header = old
         header.classKeyGeneration = try keys.currentGeneration(for: old.accessibility)
-        header.revision = .random()
         let cipher = cipher
         let renewed = header
         return try keys.withClassKey(for: header.accessibility, generation: header.classKeyGeneration, lockEpoch: writing) {
