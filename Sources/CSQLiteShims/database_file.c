@@ -101,12 +101,23 @@ static bool is_valid(const uint8_t *page, sqlite3_int64 offset) {
     return memcmp(page + CONTENT, checksum, sizeof checksum) == 0;
 }
 
+/* Writes a page of an index without entries. Source: SQLite, "Database File Format", section 1.6. */
+static void make_empty_index_page(uint8_t *page) {
+    memset(page, 0, PAGE);
+    page[0] = 0x0A;
+    page[5] = CONTENT >> 8;
+    page[6] = CONTENT & 0xFF;
+}
+
 /* Reads and verifies the page at `offset`. A page after the end of the file is a short read, as SQLite expects; a truncated page is damage. */
 static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
     int code = read_below(file, page, PAGE, offset);
     if (code == SQLITE_OK) {
         if (offset == 0) classify_header(ours(file), page);
-        return ours(file)->state != KEYCHAIN_PAGES_CHECKED || is_valid(page, offset) ? SQLITE_OK : SQLITE_IOERR_DATA;
+        if (ours(file)->state != KEYCHAIN_PAGES_CHECKED || is_valid(page, offset)) return SQLITE_OK;
+        if (!ours(file)->reads_damaged_as_empty || offset == 0) return SQLITE_IOERR_DATA;
+        make_empty_index_page(page);
+        return SQLITE_OK;
     }
     if (code != SQLITE_IOERR_SHORT_READ || ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
     sqlite3_int64 byte_count = 0;
@@ -190,6 +201,7 @@ static int control_file(sqlite3_file *file, int operation, void *argument) {
     switch (operation) {
     case KEYCHAIN_FILE_CONTROL_CHECK: ours(file)->state = KEYCHAIN_PAGES_CHECKED; return SQLITE_OK;
     case KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED: ours(file)->state = KEYCHAIN_PAGES_UNVERIFIED; return SQLITE_OK;
+    case KEYCHAIN_FILE_CONTROL_READ_DAMAGED_AS_EMPTY: ours(file)->reads_damaged_as_empty = *(bool *)argument; return SQLITE_OK;
     case KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED: return find_next_damaged(file, argument);
     case KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED: return find_damage_of_first(file, argument);
     default: return below(file)->xFileControl(real(file), operation, argument);

@@ -25,6 +25,8 @@ typedef struct keychain_checksummed_file {
     /* The base VFS's file, which follows this one in memory. */
     sqlite3_file *real;
     enum keychain_page_state state;
+    /* Whether a page with a wrong checksum is read as an empty page of an index, so that the table can be emptied. */
+    bool reads_damaged_as_empty;
     /* SQLite's name of the file, which stays valid while the file is open, and the file that was opened. */
     const char *name;
     keychain_file_identity identity;
@@ -42,6 +44,8 @@ typedef struct keychain_checksummed_file {
 enum {
     KEYCHAIN_FILE_CONTROL_CHECK = 0x4B434801,
     KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED,
+    /* Takes a bool: whether a page with a wrong checksum is read as an empty page of an index. */
+    KEYCHAIN_FILE_CONTROL_READ_DAMAGED_AS_EMPTY,
     /* Takes a page number; sets it to the number of the next page with a wrong checksum, or to 0. */
     KEYCHAIN_FILE_CONTROL_NEXT_DAMAGED,
     /* Sets a bool: whether the first page has a wrong checksum and one of the next pages a correct one. */

@@ -132,6 +132,10 @@ int keychain_page_checksums_ignore(sqlite3 *database) {
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_READ_UNVERIFIED, NULL);
 }
 
+int keychain_page_checksums_read_damaged_as_empty(sqlite3 *database, bool is_on) {
+    return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_READ_DAMAGED_AS_EMPTY, &is_on);
+}
+
 int keychain_first_page_is_damaged(sqlite3 *database, bool *is_damaged) {
     *is_damaged = false;
     return sqlite3_file_control(database, "main", KEYCHAIN_FILE_CONTROL_FIRST_IS_DAMAGED, is_damaged);

@@ -31,7 +31,18 @@ extension SQLiteItemStore {
     /// Runs `body` in a transaction that is durable when this returns, and rolled back if `body` throws.
     ///
     /// With `sharesFlush`, `body` may run on another caller's thread, and a second time after a rollback.
+    ///
+    /// If damage prevents it from recording a change, the records are discarded, and `body` runs again.
     func perform(sharesFlush: Bool, _ body: WriteRequest.Body) throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            try performOnce(sharesFlush: sharesFlush, body)
+        } catch {
+            guard error.isDamage, error.subject == .store, hasDiscardedDamagedRecords() else { throw error }
+            try performOnce(sharesFlush: sharesFlush, body)
+        }
+    }
+
+    private func performOnce(sharesFlush: Bool, _ body: WriteRequest.Body) throws(KeychainFailure) {
         let deadline = writeDeadline()
         if sharesFlush, try writeOnce(sharesFlush: true, deadlineNanoseconds: deadline, body) { return }
         _ = try writeOnce(sharesFlush: false, deadlineNanoseconds: deadline, body)
@@ -130,7 +141,7 @@ extension SQLiteItemStore {
         }
     }
 
-    private func writeDeadline() -> UInt64 {
+    func writeDeadline() -> UInt64 {
         MonotonicClock.nowNanoseconds() + UInt64(clamping: options.busyTimeoutMilliseconds) * 1_000_000
     }
 

@@ -21,6 +21,7 @@ internal import Synchronization
 /// | `WriterQueue.waitForShareable` | waits for one more request | its deadline is at most 2 ms away |
 /// | `WriteGroup.collectRequests` | runs one request each time | at most 64 requests and 2 ms |
 /// | `SQLiteItemStore.perform` | a write that was rolled back because of its group | runs at most twice: the second time it is alone |
+/// | `SQLiteItemStore.perform` | a write that damaged records of changes prevented | runs at most twice: the records are empty the second time |
 /// | `LockedDatabase.lock` | the lock on a file to repair | the deadline passes |
 /// | `StoreRepair.unusedName` | the next number for a file name | each existing file is skipped once |
 /// | `keychain_wal_damage` (C) | a scan during which the -wal file changed | at most 10 scans |
@@ -29,7 +30,7 @@ internal import Synchronization
 /// Nothing else retries: a broken connection is closed, and the next call opens another.
 package final class SQLiteItemStore: ItemStore {
     package let storeID: StoreID
-    fileprivate let opener: StoreOpener
+    let opener: StoreOpener
     let writerQueue = WriterQueue()
     private let pool: LockedValue<ConnectionPool>
     private let protection = LockedValue<StateGuard?>(nil)
@@ -277,6 +278,10 @@ package struct StoreOptions: Sendable {
     ///
     /// For tests on simulated disks, which create files again.
     package var acceptsCopiedAnchor = false
+    /// The newest format that is not refused.
+    ///
+    /// Tests emulate an older program with a lower one.
+    package var newestKnownFormat = StoreSchema.newestKnownFormat
     /// The longest time that a write waits for others that share its flush.
     ///
     /// Tests set a longer one, so that all writes share a flush even on a slow machine.

@@ -60,6 +60,7 @@ package struct StoreRepair {
         let copy = try RepairCopy(of: original, in: location)
         let unreachableChangeCount = try truncateUnreachableChanges(copy)
         try copy.checkpoint(options)
+        copy.restoreFormat(options)
         let isAccepted = try accepts(
             Copy(
                 path: copy.path, pageCount: copy.pageCount, refusedPageCount: refused.pages.count,

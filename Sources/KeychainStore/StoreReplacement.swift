@@ -169,6 +169,22 @@ final class RepairCopy {
         }
     }
 
+    /// Makes the format in the header that of the tables, because a flipped bit may have changed it, and notes that records of changes may be
+    /// lost: nothing authenticates them.
+    ///
+    /// Best effort: a copy that cannot be read is refused anyway.
+    func restoreFormat(_ options: StoreOptions) {
+        let connection = try? SQLiteConnection(
+            path: path, access: .readWrite, vfsName: options.vfsName, busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+        guard let connection, (try? connection.applySafetySettings()) != nil,
+            let tableCount = try? connection.integer(of: "SELECT count(*) FROM sqlite_schema WHERE name = 'sync_changes'"),
+            let stored = try? connection.integer(of: "PRAGMA user_version")
+        else { return }
+        let format = tableCount > 0 ? StoreSchema.synchronizingFormat : StoreSchema.formatOfNewStores
+        if stored != format { try? connection.execute("PRAGMA user_version = \(format)") }
+        if tableCount > 0 { try? connection.execute(SyncSchema.noteOfLackOfRecords) }
+    }
+
     /// Returns a random path, which cannot be guessed and cannot exist already.
     static func newPath(in location: FileLocation) -> String {
         location.directory + "/" + prefix(location) + Identifier128.random().hexadecimal + suffix

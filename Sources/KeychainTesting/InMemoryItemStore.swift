@@ -14,6 +14,8 @@ package final class InMemoryItemStore: ItemStore {
         var rows: [SealedRow] = []
         var quarantine: [QuarantinedRow] = []
         var lastNumber: Int64 = 0
+        /// Nil while synchronization is off.
+        var ledger: InMemoryLedger?
         /// New for each write.
         var change = Identifier128.random()
     }
@@ -32,18 +34,26 @@ package final class InMemoryItemStore: ItemStore {
     package func read<Result>(
         _ body: (any ItemReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        try body(InMemoryTransaction(contents.withLock { $0 }))
+        try body(InMemoryTransaction(currentContents))
     }
+
+    var currentContents: Contents { contents.withLock { $0 } }
 
     package func write<Result>(
         ifKeybagGeneration generation: UInt64, _ body: (any ItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result> {
+        try transact(ifKeybagGeneration: generation) { transaction throws(KeychainFailure) in try body(transaction) }
+    }
+
+    func transact<Result>(
+        ifKeybagGeneration generation: UInt64, _ body: (InMemoryTransaction) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
         let transaction: InMemoryTransaction
         let result: Result
         do {
             writerLock.lock()
             defer { writerLock.unlock() }
-            transaction = InMemoryTransaction(contents.withLock { $0 })
+            transaction = InMemoryTransaction(currentContents)
             guard transaction.contents.keybag.generation == generation else { return .keybagChanged }
             result = try body(transaction)
             guard transaction.hasChanged else { return .written(result) }
@@ -58,6 +68,11 @@ package final class InMemoryItemStore: ItemStore {
     package func advanceLockEpoch(_ extent: LockExtent) {
         writerLock.withLock { contents.withLock { $0.lockEpoch = $0.lockEpoch.advanced(by: extent) } }
         notifyObservers()
+    }
+
+    /// Adds or removes the ledger.
+    func changeLedger(_ change: (inout InMemoryLedger?) -> Void) {
+        writerLock.withLock { contents.withLock { change(&$0.ledger) } }
     }
 
     // MARK: Changes
@@ -101,9 +116,12 @@ final class InMemoryTransaction: ItemWriting {
         didSet { hasChanged = true }
     }
     private(set) var hasChanged = false
+    /// Whether the ledger records changes of rows; false for changes by synchronization itself.
+    var recordsChanges: Bool
 
     init(_ contents: InMemoryItemStore.Contents) {
         self.contents = contents
+        recordsChanges = contents.ledger != nil
     }
 
     @discardableResult
@@ -132,21 +150,25 @@ final class InMemoryTransaction: ItemWriting {
         var stored = row
         stored.number = contents.lastNumber
         contents.rows.append(stored)
+        recordChange(from: nil, to: row)
     }
 
     func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
+        guard number < InMemoryLedger.firstCopyNumber else { return try replaceCopy(number: number, with: row) }
         try requireUnique(row, exceptNumber: number)
         let position = try position(of: number)
+        recordChange(from: contents.rows[position], to: row)
         contents.rows[position] = row
         contents.rows[position].number = number
     }
 
     func remove(number: Int64) throws(KeychainFailure) {
-        contents.rows.remove(at: try position(of: number))
+        recordChange(from: contents.rows.remove(at: try position(of: number)), to: nil)
     }
 
     func quarantine(number: Int64, at seconds: Double) throws(KeychainFailure) {
         let row = contents.rows.remove(at: try position(of: number))
+        recordChange(from: row, to: nil)
         contents.quarantine.append(QuarantinedRow(row: row, seconds: seconds))
         contents.quarantine.removeFirst(max(0, contents.quarantine.count - QuarantinedRow.capacity))
     }
@@ -156,19 +178,19 @@ final class InMemoryTransaction: ItemWriting {
     func lockEpoch() -> LockEpoch { contents.lockEpoch }
 
     func rowCount(underPasscodeKeysBelow generation: UInt32) -> Int {
-        contents.rows.count { $0.header.isUnderPasscodeKey(below: generation) }
+        rowsAndCopies.count { $0.header.isUnderPasscodeKey(below: generation) }
     }
 
     func forEachRow(
         underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) {
-        for row in contents.rows where (row.number ?? 0) > number && row.header.isUnderPasscodeKey(below: generation) {
+        for row in rowsAndCopies where (row.number ?? 0) > number && row.header.isUnderPasscodeKey(below: generation) {
             guard try body(row) == .proceed else { return }
         }
     }
 
     func classKeysInUse() -> Set<ClassKeyID> {
-        let headers = contents.rows.map(\.header) + contents.quarantine.map(\.row.header)
+        let headers = rowsAndCopies.map(\.header) + contents.quarantine.map(\.row.header)
         return Set(headers.map { ClassKeyID($0.accessibility, generation: $0.classKeyGeneration) })
     }
 
@@ -179,7 +201,12 @@ final class InMemoryTransaction: ItemWriting {
         contents.keybag = StoredKeybag(generation: generation, copies: [bytes, bytes])
     }
 
-    private func position(of number: Int64) throws(KeychainFailure) -> Int {
+    /// All rows under class keys, in ascending order of number.
+    private var rowsAndCopies: [SealedRow] {
+        contents.rows + (contents.ledger?.copies.values.sorted { ($0.number ?? 0) < ($1.number ?? 0) } ?? [])
+    }
+
+    func position(of number: Int64) throws(KeychainFailure) -> Int {
         guard let position = contents.rows.firstIndex(where: { $0.number == number }) else {
             throw KeychainFailure(.internal, "a row that was just read is gone")
         }

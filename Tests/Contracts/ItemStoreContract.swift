@@ -21,7 +21,7 @@ package struct ItemStoreContract: Sendable, CustomStringConvertible {
     package static let keybag = StoredKeybag(generation: 7, copies: [[1, 2, 3], [1, 2, 3]])
 
     /// All rules; each needs a fresh store.
-    package static let rules = searchRules + writeRules + transactionRules + keyRules
+    package static let rules = searchRules + writeRules + transactionRules + keyRules + recordingRules
 
     /// Returns a sentence for each violation of the rule by `store`; empty if it follows the rule.
     package func violations(of store: any ItemStore) -> [String] {

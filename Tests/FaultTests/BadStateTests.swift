@@ -81,7 +81,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
             try RawDatabase(store(home), stamps: false).execute("CREATE TABLE diary (entry TEXT); INSERT INTO diary VALUES ('Dear diary')")
         },
         UnusableState("a newer format", .store, .newerVersion) { home, _ in
-            try RawDatabase(store(home)).execute("PRAGMA user_version = 3")
+            try RawDatabase(store(home)).execute("PRAGMA user_version = 4")
         },
         UnusableState("the unreleased format 1", .store, .unsupportedVersion) { home, _ in
             try RawDatabase(store(home)).execute("PRAGMA user_version = 1")

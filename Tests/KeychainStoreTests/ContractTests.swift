@@ -6,12 +6,13 @@ import KeychainTesting
 import Testing
 
 /// A correct store behind a wrapper that adds one fault.
-struct BrokenStore: ItemStore {
+struct BrokenStore: SyncStore {
     enum Fault: CaseIterable {
         case reversesRows, handsOutSecrets, passesOverStop, ignoresGroups, ignoresAttributes, ignoresKeybag, keepsFailedWrites
         case replacesTwins, losesKeptRows, countsTombstones, losesQuarantine
         case forgetsLocks, mixesUpLocks, countsNewestGeneration, beginsBatchesAnew, forgetsKeysOfQuarantine, losesGeneration
         case concealsExcludedRows
+        case forgetsRecords, recordsResealing, keepsLedger
     }
 
     private let good: InMemoryItemStore
@@ -31,6 +32,9 @@ struct BrokenStore: ItemStore {
     ) throws(KeychainFailure) -> WriteOutcome<Result> {
         var failure: KeychainFailure?
         let generation = fault == .ignoresKeybag ? ItemStoreContract.keybag.generation : generation
+        if fault == .forgetsRecords, good.isSynchronizing() {
+            return try good.writeLedger(ifKeybagGeneration: generation) { writing throws(KeychainFailure) in try body(writing) }
+        }
         let outcome = try good.write(ifKeybagGeneration: generation) { writing throws(KeychainFailure) -> Result? in
             do throws(KeychainFailure) {
                 return try body(BrokenWriting(writing: writing, fault: fault))
@@ -48,6 +52,25 @@ struct BrokenStore: ItemStore {
     func advanceLockEpoch(_ extent: LockExtent) throws(KeychainFailure) {
         guard fault != .forgetsLocks else { return }
         good.advanceLockEpoch(fault == .mixesUpLocks ? .whenUnlocked : extent)
+    }
+
+    func isSynchronizing() throws(KeychainFailure) -> Bool { good.isSynchronizing() }
+    func startSynchronizing() throws(KeychainFailure) { try good.startSynchronizing() }
+
+    func stopSynchronizing() throws(KeychainFailure) {
+        if fault != .keepsLedger { try good.stopSynchronizing() }
+    }
+
+    func readLedger<Result>(
+        _ body: (any SyncStoreReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try good.readLedger(body)
+    }
+
+    func writeLedger<Result>(
+        ifKeybagGeneration generation: UInt64, _ body: (any SyncStoreWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> WriteOutcome<Result> {
+        try good.writeLedger(ifKeybagGeneration: generation, body)
     }
 }
 
@@ -151,6 +174,8 @@ private struct BrokenWriting: ItemWriting {
     }
 
     func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
+        var row = row
+        if fault == .recordsResealing { row.header.revision = .random() }
         try writing.replace(number: number, with: row)
         if fault == .losesKeptRows { try writing.remove(number: number) }
     }
@@ -161,6 +186,20 @@ private struct BrokenWriting: ItemWriting {
 
     func replaceKeybag(_ bytes: [UInt8], generation: UInt64) throws(KeychainFailure) {
         try writing.replaceKeybag(bytes, generation: fault == .losesGeneration ? generation + 1 : generation)
+    }
+}
+
+@Suite("The ledger of every store satisfies the contract of SyncLedger", .blocking)
+struct SyncLedgerContractTests {
+    @Test("SQLite store", arguments: SyncLedgerContract.rules)
+    func fileStore(rule: SyncLedgerContract) throws {
+        let directory = try TemporaryDirectory()
+        #expect(rule.violations(of: try directory.makeStore()) == [])
+    }
+
+    @Test("In-memory store", arguments: SyncLedgerContract.rules)
+    func memoryStore(rule: SyncLedgerContract) {
+        #expect(rule.violations(of: InMemoryItemStore(keybag: ItemStoreContract.keybag)) == [])
     }
 }
 

@@ -133,7 +133,7 @@ struct FileRuleTests {
         let other = try TemporaryDirectory()
         let database = try RawDatabase(other.storePath, stamps: false)
         // With the application ID of a store it is a store of a newer version.
-        try database.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = 3; CREATE TABLE items (number)")
+        try database.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = 4; CREATE TABLE items (number)")
         try database.execute("PRAGMA journal_mode = WAL; INSERT INTO items VALUES (1)")
         for name in ["keychain.db", "keychain.db-wal"] {
             try FileManager.default.copyItem(atPath: other.path + "/" + name, toPath: directory.path + "/" + name)
@@ -146,7 +146,7 @@ struct FileRuleTests {
     @Test("A store of a newer version is refused and not changed")
     func newer() throws {
         try directory.create()
-        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 3")
+        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 4")
         try expectRefusal(.newerVersion)
     }
 
@@ -185,7 +185,7 @@ struct FileRuleTests {
     func newerMeanwhile() throws {
         let store = try directory.makeStore()
         try store.insert([SampleRows.row(account: 1)])
-        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 3")
+        try RawDatabase(directory.storePath).execute("PRAGMA user_version = 4")
         let failure = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
         #expect(failure?.status == .notAvailable)
         #expect(failure?.cause == .newerVersion)

@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 
 /// A cipher that hides nothing, for tests of the store alone.
-private struct PlainStateCipher: StateCipher {
+struct PlainStateCipher: StateCipher {
     func element(ofRowTag tag: [UInt8]) -> UInt256 { number(tag, 3) }
 
     func digest(ofKeybag bytes: [UInt8]) -> UInt256 { number(bytes, 5) }

@@ -44,6 +44,10 @@ int keychain_page_checksums_check(struct sqlite3 *database);
 /* Reads every page of the main file without verification, whatever its first page contains. */
 int keychain_page_checksums_ignore(struct sqlite3 *database);
 
+/* Whether pages of the main file with a wrong checksum are read as empty pages of an index, except the first page. For emptying a table whose
+   content may be lost, and nothing else: any other statement would lose rows. */
+int keychain_page_checksums_read_damaged_as_empty(struct sqlite3 *database, bool is_on);
+
 /* Whether the first page of the main file has a wrong checksum, but one of the next pages a correct one. Then the file is a store, whatever its
    header says: no other program writes these checksums. */
 int keychain_first_page_is_damaged(struct sqlite3 *database, bool *is_damaged);

@@ -59,7 +59,7 @@ struct StoreOpener {
             ? WriterTurn(directory: file.location.directory, yieldNanosecondLimit: options.yieldNanosecondLimit) : nil
         return StoreSession(
             connection: connection, file: file, poolGeneration: poolGeneration, immutableFile: immutableFile, turn: turn,
-            lacksChanges: lacksChanges)
+            lacksChanges: lacksChanges, newestKnownFormat: options.newestKnownFormat)
     }
 
     /// Throws unless the file at the path is a store of a supported format.
@@ -90,10 +90,11 @@ struct StoreOpener {
         let connection = try openConnection(file, try ImmutableFile(file) == nil ? .readWrite : .immutable)
         let header = StoreFileHeader(try connection.firstBytes(StoreFileHeader.byteCount))
         let isStore = header?.applicationID == StoreSchema.applicationID
-        let isExpected = isStore && header?.formatVersion == StoreSchema.formatVersion
+        let format = header?.formatVersion ?? 0
+        let isExpected = isStore && (StoreSchema.firstFormatWithPageChecksums...options.newestKnownFormat).contains(format)
         let isDamagedStore = isExpected ? false : try connection.isFirstPageDamaged()
         guard isStore || isDamagedStore else { return FileDamage() }
-        if isDamagedStore || header?.formatVersion ?? 0 >= StoreSchema.formatVersion { try connection.enablePageVerification() }
+        if isDamagedStore || format >= StoreSchema.firstFormatWithPageChecksums { try connection.enablePageVerification() }
         // Begins a read transaction if possible: it makes SQLite read the -wal file.
         _ = try? connection.execute("BEGIN; PRAGMA user_version")
         return FileDamage(pages: try connection.damagedPages(), wal: try connection.walDamage())
@@ -121,18 +122,19 @@ struct StoreOpener {
 
     private func check(_ header: StoreFileHeader?, path: String) throws(KeychainFailure) {
         guard let header, header.applicationID == StoreSchema.applicationID else { throw Self.foreign(path) }
-        guard header.formatVersion <= StoreSchema.formatVersion else { throw Self.newer(header.formatVersion, path: path) }
-        guard header.formatVersion != StoreSchema.unreleasedFormatVersion else {
-            throw Self.unsupported(path, "has format \(StoreSchema.unreleasedFormatVersion)")
+        let format = header.formatVersion
+        guard format <= options.newestKnownFormat else { throw Self.newer(format, than: options.newestKnownFormat, path: path) }
+        guard format != StoreSchema.unreleasedFormat else {
+            throw Self.unsupported(path, "has format \(StoreSchema.unreleasedFormat)")
         }
-        guard header.formatVersion == StoreSchema.formatVersion else { throw Self.foreign(path) }
+        guard format >= StoreSchema.firstFormatWithPageChecksums else { throw Self.foreign(path) }
     }
 
     /// The failure for a store of a later format, whose rules this version does not know.
-    static func newer(_ version: Int64, path: String) -> KeychainFailure {
+    static func newer(_ format: Int64, than known: Int64, path: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "\(path) was written by a newer version (format \(version), this version supports format \(StoreSchema.formatVersion)); "
+            "\(path) was written by a newer version (format \(format), this version supports format \(known)); "
                 + "update this program",
             path: path, subject: .store, cause: .newerVersion)
     }
@@ -180,11 +182,14 @@ struct StoreFileHeader {
 
     /// Replaces the identification in the first page of a damaged store.
     ///
-    /// It is the same in every store of this format.
+    /// It is the same in every store, except for the format. An impossible format is replaced by that of new stores; `RepairCopy.restoreFormat`
+    /// corrects a wrong one.
     static func restoreIdentification(in page: inout [UInt8]) {
         guard page.count >= byteCount else { return }
         page.replaceSubrange(0..<magic.count, with: magic)
-        for (offset, number) in [(60, StoreSchema.formatVersion), (68, StoreSchema.applicationID)] {
+        let stored = number(page[60..<64])
+        let format = stored == StoreSchema.synchronizingFormat ? stored : StoreSchema.formatOfNewStores
+        for (offset, number) in [(60, format), (68, StoreSchema.applicationID)] {
             for byte in 0..<4 { page[offset + byte] = UInt8(truncatingIfNeeded: number >> (24 - 8 * byte)) }
         }
     }

@@ -7,12 +7,17 @@ internal import KeychainCore
 enum StoreSchema {
     /// "KCHN", SQLite's application ID in the header of the file.
     static let applicationID: Int64 = 0x4B43_484E
-    /// The format that this version reads and writes.
-    static let formatVersion: Int64 = 2
     /// A format without page checksums, from before the first release.
     ///
     /// It is refused by name.
-    static let unreleasedFormatVersion: Int64 = 1
+    static let unreleasedFormat: Int64 = 1
+    /// Pages have checksums in this format and all later ones.
+    static let firstFormatWithPageChecksums: Int64 = 2
+    static let formatOfNewStores: Int64 = 2
+    /// The format of a store while synchronization is on: the tables of `SyncSchema` are added, and writes record which items they change.
+    static let synchronizingFormat: Int64 = 3
+    /// A store of a later format is refused.
+    static let newestKnownFormat: Int64 = 3
     static let pageByteCount = 4096
     /// The bytes at the end of each page that hold its checksum.
     static let reservedByteCountPerPage: Int32 = 16
@@ -22,7 +27,7 @@ enum StoreSchema {
     /// The columns of a stored row, without its number.
     ///
     /// The secret is last, so a search skips rows without reading its overflow pages.
-    private static let rowColumns = """
+    static let rowColumns = """
         class INTEGER NOT NULL,
         id BLOB NOT NULL CHECK (length(id) = 16),
         format_version INTEGER NOT NULL,
@@ -68,13 +73,17 @@ enum StoreSchema {
             state BLOB
         ) STRICT;
         PRAGMA application_id = \(applicationID);
-        PRAGMA user_version = \(formatVersion);
+        PRAGMA user_version = \(formatOfNewStores);
         """
 
-    /// The rows of `sqlite_schema` in a store: type, name, table, and definition, separated by NUL.
-    ///
+    /// Returns the rows of `sqlite_schema` in a store of this format: type, name, table, and definition, separated by NUL.
+    static func objects(ofFormat format: Int64) -> Set<String> { format >= synchronizingFormat ? synchronizingObjects : plainObjects }
+
+    private static let plainObjects = objects(definedBy: statements)
+    private static let synchronizingObjects = plainObjects.union(objects(definedBy: SyncSchema.statements))
+
     /// SQLite keeps each definition as it was written, with a single space after CREATE TABLE.
-    static let objects: Set<String> = {
+    private static func objects(definedBy statements: String) -> Set<String> {
         var objects: Set<String> = []
         for statement in statements.split(separator: ";") {
             let definition = statement.drop { $0.isWhitespace }
@@ -88,7 +97,7 @@ enum StoreSchema {
             }
         }
         return objects
-    }()
+    }
 
     /// What `ANALYZE` adds: statistics for SQLite's choice of an index.
     static let statistics: Set<String> = [
@@ -110,7 +119,7 @@ enum StoreStatement: Int, CaseIterable {
     case numbersByService, numbersByAccount, numbersByAttribute, numbersByClass, allNumbers
     case indexedNumbersByID, indexedNumbersByKey, allIndexedNumbers
     case itemCount, quarantinedRows
-    case insert, replaceContent, replaceAll, remove, indexedColumns
+    case insert, replaceContent, replaceAll, remove, indexedColumns, recordedColumns
     case insertAttribute, removeAttribute
     case quarantine, trimQuarantine, purgeQuarantine
     case insertKeybag, insertKeybagCopy, insertMeta, scrubPending, clearScrubPending
@@ -157,8 +166,9 @@ enum StoreStatement: Int, CaseIterable {
         case .replaceAll:
             "UPDATE items SET \(RowColumn.assignments { _ in true }) WHERE number = ?\(RowColumn.numberParameter)"
         case .remove: "DELETE FROM items WHERE number = ?1"
-        case .indexedColumns:
-            "SELECT id, service_digest, account_digest, remaining_key_digest, attribute_digests, tag FROM items WHERE number = ?1"
+        case .indexedColumns: "SELECT \(Self.valuesBeforeWrite) FROM items WHERE number = ?1"
+        case .recordedColumns:
+            "SELECT \(Self.valuesBeforeWrite), is_synchronizable, is_tombstone, accessibility, revision FROM items WHERE number = ?1"
         case .insertAttribute: "INSERT OR IGNORE INTO item_attributes (attribute, digest, item) VALUES (?1, ?2, ?3)"
         case .removeAttribute: "DELETE FROM item_attributes WHERE attribute = ?1 AND digest = ?2 AND item = ?3"
         case .quarantine:
@@ -189,11 +199,13 @@ enum StoreStatement: Int, CaseIterable {
         }
     }
 
+    private static let valuesBeforeWrite = "id, service_digest, account_digest, remaining_key_digest, attribute_digests, tag"
+
     private static let leadingKey: Set<RowColumn> = [.serviceDigest, .accountDigest]
     private static let leadingKeyCondition = "service_digest = ?1 AND account_digest = ?2"
     private static let primaryKeyCondition = leadingKeyCondition + " AND remaining_key_digest = ?3"
 
-    private static let passcodeKeyCondition: String = {
+    static let passcodeKeyCondition: String = {
         let codes = ItemAccessibility.allCases.filter(\.isPasscodeProtected).map { String($0.code) }
         return "accessibility IN (\(codes.joined(separator: ", "))) AND class_key_generation < ?1"
     }()

@@ -45,6 +45,15 @@ extension SQLiteConnection {
         try expectSuccess(unsafe keychain_page_checksums_ignore(handle), "setting up")
     }
 
+    /// Runs `body`, which sees damaged pages as empty pages of an index.
+    ///
+    /// Only for emptying a table whose content may be lost.
+    func readingDamagedPagesAsEmpty(_ body: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        try expectSuccess(unsafe keychain_page_checksums_read_damaged_as_empty(handle, true), "setting up")
+        defer { unsafe keychain_page_checksums_read_damaged_as_empty(handle, false) }
+        try body()
+    }
+
     /// Whether the first page has a wrong checksum although another page has a correct one, so that the file is a damaged store.
     func isFirstPageDamaged() throws(KeychainFailure) -> Bool {
         var isDamaged = false

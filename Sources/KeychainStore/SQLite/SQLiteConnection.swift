@@ -12,6 +12,8 @@ internal import KeychainSystem
     let health = ConnectionHealth()
     let busyHandler: BusyHandler
     private var statements: [SQLiteStatement?]
+    /// Empty until the first statement of synchronization.
+    private var syncStatements: [SQLiteStatement?] = []
 
     enum Access {
         /// For reading and writing. SQLite falls back to reading if the file itself is read-only.
@@ -58,6 +60,7 @@ internal import KeychainSystem
 
     deinit {
         statements.removeAll()
+        syncStatements.removeAll()
         // In a forked child the locks belong to the parent, and closing would affect its files.
         guard !ForkDetection.isForkedChild else { return }
         configureCheckpointBeforeClose()
@@ -95,6 +98,15 @@ internal import KeychainSystem
         if let statement = statements[name.rawValue] { return statement }
         let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health)
         statements[name.rawValue] = statement
+        return statement
+    }
+
+    /// Returns the statement, which is prepared on first use.
+    func statement(_ name: SyncStatement) throws(KeychainFailure) -> SQLiteStatement {
+        if syncStatements.isEmpty { syncStatements = Array(repeating: nil, count: SyncStatement.allCases.count) }
+        if let statement = syncStatements[name.rawValue] { return statement }
+        let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health)
+        syncStatements[name.rawValue] = statement
         return statement
     }
 

@@ -71,6 +71,15 @@ internal import KeychainCore
         bind(flag ? 1 : 0 as Int64, at: index)
     }
 
+    func bindNull(at index: Int32) {
+        unsafe sqlite3_bind_null(handle, index)
+    }
+
+    /// Binds a byte string of length 0.
+    func bindEmpty(at index: Int32) {
+        unsafe sqlite3_bind_zeroblob(handle, index, 0)
+    }
+
     func bind(_ identifier: Identifier128, at index: Int32) {
         // The storage has no bytes for other indices.
         guard index >= 1, index <= parameterCount else { return }
@@ -85,6 +94,19 @@ internal import KeychainCore
     struct Blob {
         let index: Int32
         let bytes: [UInt8]?
+        /// Whether the bytes are those of a text.
+        var isText = false
+
+        init(index: Int32, bytes: [UInt8]?) {
+            self.index = index
+            self.bytes = bytes
+        }
+
+        init(index: Int32, text: String) {
+            self.index = index
+            bytes = Array(text.utf8)
+            isText = true
+        }
     }
 
     /// Binds byte strings without copying them, and runs `body`, which runs the statement.
@@ -97,16 +119,15 @@ internal import KeychainCore
             return try body()
         }
         guard let bytes = blob.bytes, !bytes.isEmpty else {
-            if blob.bytes == nil {
-                unsafe sqlite3_bind_null(handle, blob.index)
-            } else {
-                unsafe sqlite3_bind_zeroblob(handle, blob.index, 0)
-            }
+            if blob.bytes == nil { bindNull(at: blob.index) } else { bindEmpty(at: blob.index) }
             return try withBound(blobs.dropFirst(), body)
         }
         let code = try unsafe bytes.withUnsafeBufferPointer { buffer throws(KeychainFailure) -> Int32 in
             // No destructor (SQLITE_STATIC): the innermost call resets and clears before this buffer's scope ends.
-            let code = unsafe sqlite3_bind_blob64(handle, blob.index, buffer.baseAddress, UInt64(buffer.count), nil)
+            let code =
+                blob.isText
+                ? unsafe keychain_sqlite3_bind_text(handle, blob.index, buffer.baseAddress, UInt64(buffer.count))
+                : unsafe sqlite3_bind_blob64(handle, blob.index, buffer.baseAddress, UInt64(buffer.count), nil)
             if code == SQLITE_OK { try withBound(blobs.dropFirst(), body) }
             return code
         }

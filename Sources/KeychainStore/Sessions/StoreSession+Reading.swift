@@ -230,33 +230,46 @@ extension StoreSession {
         let statement = try connection.statement(.countUnderPasscodeKeysBelow)
         defer { statement.reset() }
         statement.bind(Int64(generation), at: 1)
-        return try statement.step() ? Int(statement.integer(at: 0)) : 0
+        guard try statement.step() else { return 0 }
+        return Int(statement.integer(at: 0)) + (try isSynchronizing() ? try copyCount(underPasscodeKeysBelow: generation) : 0)
     }
 
     func forEachRow(
         underPasscodeKeysBelow generation: UInt32, after number: Int64, _ body: (SealedRow) throws(KeychainFailure) -> Iteration
     ) throws(KeychainFailure) {
         try beginReadTransaction()
+        let hasCopies = try isSynchronizing()
         // Each row is a new search after the last number. So the cost is proportional to the rows passed to `body`, and `body` may change
         // the current row.
         var last = number
-        while let row = try nextRow(underPasscodeKeysBelow: generation, after: last) {
+        while let row = try nextRow(underPasscodeKeysBelow: generation, after: last, hasCopies) {
             last = row.number ?? last
             guard try body(row) == .proceed else { return }
         }
     }
 
-    private func nextRow(underPasscodeKeysBelow generation: UInt32, after number: Int64) throws(KeychainFailure) -> SealedRow? {
-        let statement = try connection.statement(.nextUnderPasscodeKeysBelow)
-        defer { statement.reset() }
-        statement.bind(Int64(generation), at: 1)
-        statement.bind(number, at: 2)
-        return try statement.step() ? statement.row(includingSecret: true, foundBy: nil) : nil
+    private func nextRow(
+        underPasscodeKeysBelow generation: UInt32, after number: Int64, _ hasCopies: Bool
+    ) throws(KeychainFailure) -> SealedRow? {
+        if number < SyncSchema.firstCopyNumber {
+            let statement = try connection.statement(.nextUnderPasscodeKeysBelow)
+            defer { statement.reset() }
+            statement.bind(Int64(generation), at: 1)
+            statement.bind(number, at: 2)
+            if try statement.step() { return statement.row(includingSecret: true, foundBy: nil) }
+        }
+        return hasCopies ? try nextCopy(underPasscodeKeysBelow: generation, after: number) : nil
     }
 
     func classKeysInUse() throws(KeychainFailure) -> Set<ClassKeyID> {
         try beginReadTransaction()
-        let statement = try connection.statement(.classKeysInUse)
+        var keys = try classKeys(listedBy: try connection.statement(.classKeysInUse))
+        if try isSynchronizing() { keys.formUnion(try classKeysOfCopies()) }
+        return keys
+    }
+
+    /// Returns the class keys that a statement lists: accessibility, then generation.
+    func classKeys(listedBy statement: SQLiteStatement) throws(KeychainFailure) -> Set<ClassKeyID> {
         defer { statement.reset() }
         var keys: Set<ClassKeyID> = []
         while try statement.step() {

@@ -125,10 +125,11 @@ extension StoreSession {
         return statement.bytes(at: 0)
     }
 
-    /// Whether the database has exactly the tables and indexes that the store was created with.
+    /// Whether the database has exactly the tables and indexes of its format.
     ///
     /// A trigger, a generated column, or another constraint can make SQLite drop a change without an error.
     func hasOwnSchema() throws(KeychainFailure) -> Bool {
+        let expected = StoreSchema.objects(ofFormat: try format())
         var found: Set<String> = []
         var rootPages: Set<Int64> = []
         var isKnown = true
@@ -137,10 +138,10 @@ extension StoreSession {
             // Two tables with one root page would be one table under two names.
             isKnown = isKnown && rootPages.insert(row.integer(at: 4)).inserted
             guard !StoreSchema.statistics.contains(object) else { return }
-            isKnown = isKnown && StoreSchema.objects.contains(object)
+            isKnown = isKnown && expected.contains(object)
             found.insert(object)
         }
-        return isKnown && found.count == StoreSchema.objects.count
+        return isKnown && found.count == expected.count
     }
 
     /// Counts the rows and adds up the elements of their tags, in one scan.

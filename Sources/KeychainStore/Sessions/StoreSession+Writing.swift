@@ -8,6 +8,7 @@ extension StoreSession: ItemWriting {
         try connection.statement(.insert).bindAndRun(row, includingIndexed: true)
         let number = connection.lastInsertedNumber
         try noteInsertion(tag: row.tag)
+        if recordsChanges { try recordChange(from: nil, to: row.header.shared) }
         for digest in row.header.attributeDigests { try run(.insertAttribute, digest, item: number) }
     }
 
@@ -15,6 +16,7 @@ extension StoreSession: ItemWriting {
     ///
     /// A new secret changes no index.
     func replace(number: Int64, with row: SealedRow) throws(KeychainFailure) {
+        guard number < SyncSchema.firstCopyNumber else { return try replaceCopy(number: number, with: row) }
         let stored = try indexedValues(ofRow: number)
         let header = row.header
         let sameKeys =
@@ -24,6 +26,7 @@ extension StoreSession: ItemWriting {
         statement.bind(number, at: RowColumn.numberParameter)
         try statement.bindAndRun(row, includingIndexed: !sameKeys)
         try noteReplacement(of: stored.tag, by: row.tag)
+        if recordsChanges { try recordChange(from: stored.shared, to: header.shared) }
         guard stored.attributes != header.attributeDigests else { return }
         for digest in stored.attributes where !header.attributeDigests.contains(digest) {
             try run(.removeAttribute, digest, item: number)
@@ -40,6 +43,7 @@ extension StoreSession: ItemWriting {
         statement.bind(number, at: 1)
         try statement.run()
         try noteRemoval(tag: stored.tag)
+        if recordsChanges { try recordChange(from: stored.shared, to: nil) }
     }
 
     /// Moves the row to the quarantine without parsing any column.
@@ -95,23 +99,31 @@ extension StoreSession: ItemWriting {
         waitsForScrub = true
     }
 
+    /// The values of a stored row that a write of it needs.
+    private struct StoredValues {
+        let id: ItemID?
+        let service: IndexDigest?
+        let account: IndexDigest?
+        let remaining: IndexDigest?
+        let attributes: [AttributeDigest]
+        let tag: [UInt8]
+        /// Nil if changes are not recorded, and for a row that does not synchronize.
+        let shared: SharedItem?
+    }
+
     /// Returns the values of a row that are in an index, and its tag.
     ///
     /// If the attribute digests are malformed, their index entries are not removed. That is harmless: a search checks the conditions on the
     /// row, not on the index entry.
-    private func indexedValues(
-        ofRow number: Int64
-    ) throws(KeychainFailure) -> (
-        id: ItemID?, service: IndexDigest?, account: IndexDigest?, remaining: IndexDigest?, attributes: [AttributeDigest], tag: [UInt8]
-    ) {
-        let statement = try connection.statement(.indexedColumns)
+    private func indexedValues(ofRow number: Int64) throws(KeychainFailure) -> StoredValues {
+        let statement = try connection.statement(recordsChanges ? .recordedColumns : .indexedColumns)
         defer { statement.reset() }
         statement.bind(number, at: 1)
         guard try statement.step() else { throw KeychainFailure(.internal, "the store has no row with that number") }
-        return (
-            statement.identifier(at: 0), statement.identifier(at: 1), statement.identifier(at: 2), statement.identifier(at: 3),
-            statement.attributeDigests(at: 4) ?? [], statement.bytes(at: 5)
-        )
+        return StoredValues(
+            id: statement.identifier(at: 0), service: statement.identifier(at: 1), account: statement.identifier(at: 2),
+            remaining: statement.identifier(at: 3), attributes: statement.attributeDigests(at: 4) ?? [], tag: statement.bytes(at: 5),
+            shared: recordsChanges ? statement.sharedItem(at: 6) : nil)
     }
 
     private func run(_ name: StoreStatement, _ digest: AttributeDigest, item: Int64) throws(KeychainFailure) {

@@ -18,7 +18,14 @@ final class StoreSession: @unchecked Sendable {
     /// Whether unreachable changes in the -wal file are left out.
     let lacksChanges: Bool
 
+    /// The newest format that is not refused.
+    private let newestKnownFormat: Int64
+
     private var isInTransaction = false
+    /// Whether the current write transaction records which items it changes: synchronization is on, and the changes are not its own.
+    var recordsChanges = false
+    /// The number of live versions that the current transaction has added to the ledger, less those that it has removed.
+    var versionCountChange = 0
     /// Whether a commit failed with an unknown outcome: its changes may or may not be durable.
     private(set) var outcomeIsUnknown = false
     /// Whether the -wal file may still have to be emptied after a replacement of the keybag.
@@ -42,7 +49,7 @@ final class StoreSession: @unchecked Sendable {
 
     init(
         connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?, turn: WriterTurn?,
-        lacksChanges: Bool
+        lacksChanges: Bool, newestKnownFormat: Int64
     ) {
         self.connection = connection
         self.file = file
@@ -50,6 +57,7 @@ final class StoreSession: @unchecked Sendable {
         self.immutableFile = immutableFile
         self.turn = turn
         self.lacksChanges = lacksChanges
+        self.newestKnownFormat = newestKnownFormat
     }
 
     var health: ConnectionHealth { connection.health }
@@ -90,6 +98,8 @@ final class StoreSession: @unchecked Sendable {
         connection.busyHandler.setDeadline(atNanoseconds: deadlineNanoseconds)
         health.resetForTransaction()
         pendingState = nil
+        recordsChanges = false
+        versionCountChange = 0
         turn?.yield()
         connection.busyHandler.turn = turn
         defer {
@@ -226,10 +236,17 @@ extension StoreSession {
         return id
     }
 
-    /// Throws if a newer version has changed the format since the connection was opened.
+    /// The format of the file in the current transaction.
+    func format() throws(KeychainFailure) -> Int64 { try singleInteger(.formatVersion) ?? 0 }
+
+    /// Throws if a newer version has changed the format since the connection was opened, and begins to record changes if synchronization is
+    /// on.
     func checkFormat() throws(KeychainFailure) {
-        let version = try singleInteger(.formatVersion) ?? 0
-        guard version <= StoreSchema.formatVersion else { throw StoreOpener.newer(version, path: file.location.path) }
+        let format = try format()
+        guard format <= newestKnownFormat else {
+            throw StoreOpener.newer(format, than: newestKnownFormat, path: file.location.path)
+        }
+        recordsChanges = format >= StoreSchema.synchronizingFormat
     }
 
     /// Returns the mark of the last replacement of the keybag after which the -wal file has not been emptied; nil if there is none.

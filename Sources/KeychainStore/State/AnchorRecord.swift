@@ -185,7 +185,7 @@ struct FileStamps: Equatable {
 }
 
 extension ByteReader {
-    fileprivate mutating func readIdentifier() -> Identifier128? {
+    mutating func readIdentifier() -> Identifier128? {
         readBytes(Identifier128.byteCount).flatMap { Identifier128($0) }
     }
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Recording which items programs change.
+///
+/// A record is part of the transaction, and of the savepoint, of the write that it describes. Needs no key: it names an item by its
+/// identifier.
+extension StoreSession {
+    /// Records a change of one row; nil stands for a row that does not exist or does not synchronize.
+    func recordChange(from old: SharedItem?, to new: SharedItem?) throws(KeychainFailure) {
+        for change in RecordedChange.records(from: old, to: new) {
+            let statement = try connection.statement(.recordChange)
+            statement.bind(change.item, at: 1)
+            statement.bind(Int64(change.kind.rawValue), at: 2)
+            try statement.run()
+        }
+    }
+
+    /// Whether the store has a ledger, as the current transaction sees it.
+    func isSynchronizing() throws(KeychainFailure) -> Bool { try format() >= StoreSchema.synchronizingFormat }
+
+    func recordedChanges(_ kind: RecordedChange.Kind, limit: Int) throws(KeychainFailure) -> [RecordedChange] {
+        let statement = try connection.statement(.recordedChanges)
+        defer { statement.reset() }
+        statement.bind(Int64(kind.rawValue), at: 1)
+        statement.bind(Int64(limit), at: 2)
+        var changes: [RecordedChange] = []
+        while try statement.step() {
+            guard let item = statement.identifier(at: 0) else { throw Self.ledgerDamaged }
+            changes.append(RecordedChange(item: item, kind: kind))
+        }
+        return changes
+    }
+
+    func eraseRecordedChange(_ item: ItemID) throws(KeychainFailure) {
+        let statement = try connection.statement(.eraseChange)
+        statement.bind(item, at: 1)
+        try statement.run()
+    }
+
+    /// The failure for a value of the ledger that no version wrote.
+    static var ledgerDamaged: KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "the keychain's record of synchronization is damaged; nothing was changed", subject: .store, cause: .damaged,
+            isDamage: true)
+    }
+}
