@@ -228,6 +228,10 @@ let package = Package(
         .target(name: "SyncSimulation", dependencies: ["SyncCore", "KeychainCore"], path: "Tests/SyncSimulation"),
         .executableTarget(name: "SyncStorm", dependencies: ["SyncSimulation"], path: "Tests/SyncStorm"),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
+        .executableTarget(
+            name: "LedgerBenchmark",
+            dependencies: ["Valet", "KeychainEngine", "KeychainStore", "KeychainCore", "KeychainTestSupport"], path: "Tests/LedgerBenchmark"
+        ),
         .target(
             name: "KeychainTestSupport",
             dependencies: ["KeychainEngine", "KeychainStore", "KeychainCore", "CKeychainTestShims", "CSQLite"],

@@ -13,6 +13,7 @@ enum ChildCommand {
         "acknowledged-sets": acknowledgedSets,
         "acknowledged-sets-on-threads": acknowledgedSetsOnThreads,
         "sets-until-killed": setsUntilKilled,
+        "synchronized-sets-until-killed": synchronizedSetsUntilKilled,
         "sets-on-request": setsOnRequest,
         "hold-open": holdOpen,
         "serve": serve,
@@ -85,6 +86,30 @@ extension ChildCommand {
             try valet.setString("value \(index)", forKey: "item \(index)")
             try valet.setString("\(index)", forKey: "counter")
             say("ack \(index)")
+        }
+    }
+
+    /// START: sets and removes synchronizable items until it is killed, and acknowledges each change; a round of synchronization is among
+    /// them.
+    private static func synchronizedSetsUntilKilled(_ arguments: [String]) throws {
+        guard let start = arguments.first.flatMap({ Int($0) }), let identifier = Identifier(nonEmpty: "child"),
+            let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
+        else { throw BadArguments() }
+        let keychain = LocalKeychain(home: home)
+        try CurrentKeychain.with(keychain) {
+            let valet = Valet.iCloudValet(with: identifier, accessibility: .whenUnlocked)
+            for index in start... {
+                try valet.setString("value \(index)", forKey: "item \(index % 10)")
+                say("ack \(index)")
+                if index % 3 == 0 { try valet.removeObject(forKey: "item \(index % 10)") }
+                if index % 7 == 0 {
+                    try RecordAudit.with(keychain) { audit throws(KeychainFailure) in
+                        // The ledger must be complete before it forgets the records.
+                        if let objection = try audit.objections().first { throw KeychainFailure(.internal, objection) }
+                        try audit.synchronize()
+                    }
+                }
+            }
         }
     }
 

@@ -10,6 +10,8 @@ struct PowerCutCommand {
     private var imageCount = 10_000
     private var runCount: UInt64 = 2
     private var size = WorkloadPlan.Size.large
+    /// Whether the store is synchronized, so that its records of changes are examined too.
+    private var synchronizes = false
     /// The log of an earlier run.
     private var logPath: String?
 
@@ -22,6 +24,9 @@ struct PowerCutCommand {
             case ("--seed", .some(let number)): seed = number
             case ("--images", .some(let number)): imageCount = Int(clamping: number)
             case ("--runs", .some(let number)): runCount = number
+            case ("--synchronized", _):
+                guard value == "yes" || value == "no" else { return nil }
+                synchronizes = value == "yes"
             case ("--size", _):
                 guard let known = WorkloadPlan.Size(rawValue: value) else { return nil }
                 size = known
@@ -48,7 +53,7 @@ struct PowerCutCommand {
         do {
             let clock = ContinuousClock()
             let start = clock.now
-            let simulation = PowerCutSimulation(seed: seed, size: size)
+            let simulation = PowerCutSimulation(seed: seed, size: size, synchronizes: synchronizes)
             let report =
                 if let logPath {
                     try simulation.run(logPath: logPath, arbitraryImageCount: imageCount)
@@ -57,7 +62,9 @@ struct PowerCutCommand {
                 }
             for loss in report.losses { print(loss) }
             if let log = report.keptLog {
-                print("again: swift run PowerCut --seed \(seed) --size \(size.rawValue) --images \(imageCount) --log \(log)")
+                print(
+                    "again: swift run PowerCut --seed \(seed) --size \(size.rawValue) --synchronized \(synchronizes ? "yes" : "no") "
+                        + "--images \(imageCount) --log \(log)")
             }
             let seconds = (clock.now - start).formatted(.units(allowed: [.seconds], fractionalPart: .show(length: 1)))
             print(
@@ -74,7 +81,7 @@ struct PowerCutCommand {
 }
 
 guard let command = PowerCutCommand(CommandLine.arguments.dropFirst()) else {
-    print("usage: PowerCut [--seed N] [--images M] [--runs R] [--size small|medium|large] [--log FILE]")
+    print("usage: PowerCut [--seed N] [--images M] [--runs R] [--size small|medium|large] [--synchronized yes|no] [--log FILE]")
     exit(64)
 }
 exit(await command.run() == 0 ? 0 : 1)

@@ -95,6 +95,9 @@ package final class KeychainExaminer {
         }
         let report = try keychain.verify(purgingQuarantine: false)
         guard report.isSound, report.quarantinedCount == 0 else { return .unusable("not sound: \(report)") }
+        if let objection = try RecordAudit.with(keychain, { audit throws(KeychainFailure) in try audit.objections() }).first {
+            return .unusable(objection)
+        }
         return try Self.stores(view) ? .world(world) : .unusable("it returns another value than was stored")
     }
 
@@ -126,7 +129,7 @@ package final class KeychainExaminer {
 
     private static func items(in keychain: any Keychain) throws(KeychainFailure) -> [String: String] {
         let found = try keychain.copyMatching(
-            MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true))
+            MatchRequest(query: ItemQuery(itemClass: .genericPassword, synchronizability: .either), limit: nil, includesSecrets: true))
         var items: [String: String] = [:]
         for item in found {
             let service = item.attributes.text(.service) ?? ""

@@ -27,7 +27,7 @@ package struct KeychainContents: Hashable, Sendable {
         case .removePasscode:
             world = after(.removeAll(.withPasscode))
             world.passcode = nil
-        case .reopen: break
+        case .reopen, .startSynchronizing, .synchronize: break
         }
         return world
     }

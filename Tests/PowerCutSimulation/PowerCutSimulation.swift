@@ -16,6 +16,8 @@ package struct PowerCutSimulation: Sendable {
         /// The creator is killed before it flushes the store's name, and another process continues.
         /// `failsDirectory`: the other process cannot flush the directory.
         case killedPublisher(failsDirectory: Bool)
+        /// A record of a change is erased although no round of synchronization has read it.
+        case lostRecord
     }
 
     /// A power cut after which the keychain was in a wrong state.
@@ -45,13 +47,16 @@ package struct PowerCutSimulation: Sendable {
     package let seed: UInt64
     private let size: WorkloadPlan.Size
     private let plan: WorkloadPlan
+    private let synchronizes: Bool
     private let fault: PlantedFault?
 
-    package init(seed: UInt64, size: WorkloadPlan.Size, fault: PlantedFault? = nil) {
+    /// `synchronizes`: the store records changes, and the records have to be those of the acknowledged writes.
+    package init(seed: UInt64, size: WorkloadPlan.Size, synchronizes: Bool = false, fault: PlantedFault? = nil) {
         self.seed = seed
         self.size = size
+        self.synchronizes = synchronizes
         self.fault = fault
-        plan = WorkloadPlan(seed: seed, size: size)
+        plan = WorkloadPlan(seed: seed, size: size, synchronizes: synchronizes)
     }
 
     /// Examines two images for every moment of a new run, and `arbitraryImageCount` with a random part of the unflushed changes.
@@ -113,7 +118,7 @@ package struct PowerCutSimulation: Sendable {
     private func record(in place: WorkloadDirectories, from first: Int, _ fault: [String]) throws -> Int? {
         let run = try ChildProcess.run(
             BuiltProgram.path(of: "PowerCutWorkload"),
-            ["record", place.disk, place.log, String(seed), size.rawValue, String(first)] + fault,
+            ["record", place.disk, place.log, String(seed), size.rawValue, synchronizes ? "synchronized" : "local", String(first)] + fault,
             environment: ["KEYCHAIN_HOME": place.home])
         guard run.ending == .exited(0) else { throw Failure.workloadFailed(output: run.output) }
         return run.output.split(separator: "\n").first { $0.hasPrefix("next ") }.flatMap { Int($0.dropFirst("next ".count)) }
@@ -124,6 +129,7 @@ package struct PowerCutSimulation: Sendable {
         case nil: []
         case .killedPublisher: ["ending-link", "/keychain.db"]
         case .synchronousNormal: ["synchronous-normal"]
+        case .lostRecord: ["lost-record"]
         case .noFlush(let ending): ["no-flush", ending]
         case .failingFlush(let point, let endsProcess): [endsProcess ? "ending-flush" : "failing-flush"] + point.arguments
         }

@@ -13,6 +13,10 @@ package enum WorkloadOperation: Sendable {
     case removePasscode(String)
     /// Closes the keychain, which empties the -wal file, and opens it again.
     case reopen
+    /// Turns synchronization on, and adds all items to the ledger.
+    case startSynchronizing
+    /// Brings the ledger up to date, as the agent does in each round.
+    case synchronize
 }
 
 /// The valets of the workload, named as in their items' services.
@@ -58,17 +62,21 @@ package struct WorkloadPlan: Sendable {
     }
 
     /// Creates a plan with every kind of operation.
-    package init(seed: UInt64, size: Size) {
+    ///
+    /// `synchronizes`: the store records changes from its second operation on.
+    package init(seed: UInt64, size: Size, synchronizes: Bool = false) {
         let itemOperationCount = size.itemOperationCount
         var maker = Maker(generator: SeededGenerator(seed: seed))
         let passcodes = (1...2).map { "passcode \($0) of \(seed % 1_000_000)" }
         // Creates the keychain.
         maker.setSomething()
+        if synchronizes { maker.append(.startSynchronizing) }
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .former]) }
         maker.append(.setPasscode(passcodes[0]))
         maker.set(WorkloadItem(valet: .withPasscode, key: "bound"))
         for _ in 0..<itemOperationCount { maker.changeSomething([.everyday, .afterFirstUnlock, .withPasscode]) }
         maker.append(.reopen)
+        if synchronizes { maker.append(.synchronize) }
         maker.append(.changePasscode(from: passcodes[0], to: passcodes[1], rotatingKeys: maker.flip()))
         for _ in 0..<2 { maker.set(WorkloadItem(valet: .former, key: "key \(maker.number(below: 4))")) }
         maker.append(.removeAll(.afterFirstUnlock))

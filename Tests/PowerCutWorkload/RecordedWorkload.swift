@@ -13,18 +13,18 @@ struct BadArguments: Error {}
 
 /// Carries out a plan on the keychain of the environment, and records all changes of files.
 enum RecordedWorkload {
-    /// ROOT LOG SEED SIZE FIRST [FAULT ARGUMENT]: records.
+    /// ROOT LOG SEED SIZE local|synchronized FIRST [FAULT ARGUMENT]: records.
     ///
-    /// Faults: `synchronous-normal`, `no-flush ENDING`, `failing-flush OPERATION FILE NUMBER`, `ending-flush OPERATION FILE NUMBER`,
+    /// Faults: `synchronous-normal`, `lost-record`, `no-flush ENDING`, `failing-flush OPERATION FILE NUMBER`, `ending-flush OPERATION FILE NUMBER`,
     /// `failing-flushes ENDING`, `ending-link ENDING`. `bystander` is none: the same as `ending-flush` with no flush that fails.
     ///
     /// FIRST is the operation to begin with. With `ending-flush` the process ends without closing anything as soon as the failure was
     /// reported, with `ending-link` as soon as the link was made. It prints `next INDEX`: another process is to continue there.
     static func run(_ arguments: [String]) throws {
-        guard arguments.count >= 5, let seed = UInt64(arguments[2]), let size = WorkloadPlan.Size(rawValue: arguments[3]),
-            let first = Int(arguments[4]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
+        guard arguments.count >= 6, let seed = UInt64(arguments[2]), let size = WorkloadPlan.Size(rawValue: arguments[3]),
+            let first = Int(arguments[5]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"]
         else { throw BadArguments() }
-        let fault = arguments.dropFirst(5)
+        let fault = arguments.dropFirst(6)
         // Never freed: the recorder uses the text until the process ends.
         if fault.first == "no-flush", let ending = fault.last { unsafe disk_recorder_ignore_flushes(strdup(ending)) }
         // Likewise.
@@ -36,8 +36,9 @@ enum RecordedWorkload {
         }
         guard unsafe disk_recorder_start(arguments[0], arguments[1]) == 0 else { throw BadArguments() }
         let failingFlush = FlushPoint(arguments: fault.dropFirst())
-        let plan = WorkloadPlan(seed: seed, size: size)
-        let session = WorkloadSession(home: home) {
+        let synchronizes = arguments[4] == "synchronized"
+        let plan = WorkloadPlan(seed: seed, size: size, synchronizes: synchronizes)
+        let session = WorkloadSession(home: home, synchronizes: synchronizes) {
             KeychainExaminer.keychain(home: home) { configuration in
                 if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
             }
@@ -53,6 +54,7 @@ enum RecordedWorkload {
             }
             do {
                 try session.perform(plan.operations[index])
+                if fault.first == "lost-record", index == plan.operations.count - 1 { try session.loseRecord() }
                 mark("acknowledged \(index)")
                 if fault.first == "ending-flush" || fault.first == "bystander" { _ = try bystander.sessionStatus() }
             } catch {

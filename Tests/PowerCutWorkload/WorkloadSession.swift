@@ -9,6 +9,8 @@ import Valet
 /// A program that uses a keychain through Valet.
 final class WorkloadSession {
     private let home: String
+    /// Whether the items of all valets synchronize, except those that never leave the device.
+    private let synchronizes: Bool
     private let making: () -> LocalKeychain
     private var keychain: FailureRecordingKeychain
 
@@ -16,8 +18,9 @@ final class WorkloadSession {
     var lastStatus: Int32 { keychain.lastFailure?.status.rawValue ?? 0 }
     var lastReason: String { keychain.lastFailure?.reason ?? "" }
 
-    init(home: String, _ making: @escaping () -> LocalKeychain) {
+    init(home: String, synchronizes: Bool = false, _ making: @escaping () -> LocalKeychain) {
         self.home = home
+        self.synchronizes = synchronizes
         self.making = making
         keychain = FailureRecordingKeychain(making())
     }
@@ -41,7 +44,7 @@ final class WorkloadSession {
         case .removeAll(let valet): try with(valet) { try $0.removeAllObjects() }
         case .migrate(let source, let destination, let removesOriginals):
             try with(destination) {
-                try $0.migrateObjects(from: Self.valet(source), removeOnCompletion: removesOriginals)
+                try $0.migrateObjects(from: self.valet(source), removeOnCompletion: removesOriginals)
             }
         case .setPasscode(let passcode): try keychain.noting { local throws(KeychainFailure) in try local.set(passcode) }
         case .changePasscode(let current, let new, let rotates):
@@ -55,16 +58,28 @@ final class WorkloadSession {
                     try Passcode(text: passcode), deleting: try local.passcodeRemoval(try Passcode(text: passcode)))
             }
         case .reopen: close()
+        case .startSynchronizing: try audit { audit throws(KeychainFailure) in try audit.start() }
+        case .synchronize: try audit { audit throws(KeychainFailure) in try audit.synchronize() }
         }
     }
 
-    private func with(_ valet: WorkloadValet, _ body: (Valet) throws -> Void) throws {
-        try CurrentKeychain.with(keychain) { try body(Self.valet(valet)) }
+    /// Planted fault.
+    func loseRecord() throws { try audit { audit throws(KeychainFailure) in try audit.loseRecords() } }
+
+    private func audit(_ body: (RecordAudit) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        try keychain.noting { local throws(KeychainFailure) in try RecordAudit.with(local, body) }
     }
 
-    private static func valet(_ valet: WorkloadValet) throws -> Valet {
+    private func with(_ valet: WorkloadValet, _ body: (Valet) throws -> Void) throws {
+        try CurrentKeychain.with(keychain) { try body(self.valet(valet)) }
+    }
+
+    private func valet(_ valet: WorkloadValet) throws -> Valet {
         guard let identifier = Identifier(nonEmpty: valet.rawValue) else { throw BadArguments() }
         switch valet {
+        case .everyday where synchronizes, .former where synchronizes:
+            return Valet.iCloudValet(with: identifier, accessibility: .whenUnlocked)
+        case .afterFirstUnlock where synchronizes: return Valet.iCloudValet(with: identifier, accessibility: .afterFirstUnlock)
         case .everyday, .former: return Valet.valet(with: identifier, accessibility: .whenUnlocked)
         case .afterFirstUnlock: return Valet.valet(with: identifier, accessibility: .afterFirstUnlock)
         case .withPasscode: return Valet.valet(with: identifier, accessibility: .whenPasscodeSetThisDeviceOnly)

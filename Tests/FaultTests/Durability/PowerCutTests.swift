@@ -26,6 +26,25 @@ struct PowerCutTests {
         #expect(report.refusals.isEmpty)
     }
 
+    @Test("After a power cut at any moment, a synchronized store has records of exactly the writes that it has")
+    func nothingUnrecorded() throws {
+        let seed = UInt64.random(in: 0..<1_000_000_000)
+        let report = try PowerCutSimulation(seed: seed, size: Self.size, synchronizes: true).run(
+            arbitraryImageCount: Self.arbitraryImageCount)
+        #expect(
+            report.losses.isEmpty,
+            "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size \(Self.size.rawValue) --synchronized yes --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
+        )
+        #expect(report.refusals.isEmpty)
+    }
+
+    @Test("The simulation finds a write without its record")
+    func detectsLostRecord() throws {
+        let report = try PowerCutSimulation(seed: 1, size: .small, synchronizes: true, fault: .lostRecord)
+            .run(arbitraryImageCount: 10, endsAtFirstLoss: true)
+        #expect(report.lossCount > 0, "\(report)")
+    }
+
     @Test(
         "If the creator is killed before it flushes the store's name, the next process acknowledges nothing before it has flushed it",
         arguments: [false, true])

@@ -40,6 +40,44 @@ struct KillTests {
         }
     }
 
+    @Test("After repeated kills, a synchronized store has records of exactly the writes that it has")
+    func recordsMatchWrites() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var generator = SeededGenerator(seed: seed)
+        try withTemporaryDirectory { directory in
+            let home = directory + "/home"
+            let program = try BuiltProgram.path(of: "KeychainTestChild")
+            let keychain = LocalKeychain(home: home)
+            try keychain.addItem("first", "of the store")
+            try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.start() }
+            var acknowledgedCount = 0
+            for round in 0..<roundCount {
+                let child = try ChildProcess(
+                    program, ["synchronized-sets-until-killed", "\(round * 5)"], environment: ["KEYCHAIN_HOME": home])
+                for _ in 0..<Int.random(in: 0...6, using: &generator) { _ = try child.readLine() }
+                usleep(UInt32.random(in: 0...3_000, using: &generator))
+                child.send(signal: SIGKILL)
+                let rest = try child.readToEnd()
+                #expect(try child.waitUntilEnded() == .killed(bySignal: SIGKILL), "seed \(seed), round \(round): \(rest)")
+                acknowledgedCount += child.linesRead.count
+                let objections = try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.objections() }
+                #expect(objections == [], "seed \(seed), round \(round)")
+            }
+            #expect(acknowledgedCount > 0, "no round got as far as an acknowledgement")
+            // The audit finds a record that is missing.
+            try CurrentKeychain.with(keychain) {
+                let valet = Valet.iCloudValet(with: try #require(Identifier(nonEmpty: "child")), accessibility: .whenUnlocked)
+                try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.synchronize() }
+                try valet.setString("another value", forKey: "item 1")
+                let objections = try RecordAudit.with(keychain) { audit throws(KeychainFailure) in
+                    try audit.loseRecords()
+                    return try audit.objections()
+                }
+                #expect(objections.count == 1)
+            }
+        }
+    }
+
     private static func acknowledged(_ lines: [String]) throws -> Int? {
         try lines.map { line in
             guard line.hasPrefix("ack "), let number = Int(line.dropFirst(4)) else { throw UnexpectedLine(line: line) }
