@@ -33,6 +33,41 @@ let layoutRules: [Rule] = [
             }
         }
     ),
+    Rule(
+        "The SQL that writes the table `items` is in StoreSchema.swift, and only StoreSession+Writing.swift runs it",
+        because: "each write of an item has to be recorded for synchronization, and counted in the state",
+        caught: [
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "let sql = \"DELETE FROM items WHERE number = 1\""),
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "try connection.execute(\"INSERT OR REPLACE INTO items VALUES (1)\")"),
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "case .a:\n    \"UPDATE items SET tag = x''\""),
+            SourceFile(path: "Sources/KeychainStore/Sessions/A.swift", text: "let statement = try connection.statement(.remove)"),
+            SourceFile(path: "Sources/KeychainStore/Sync/A.swift", text: "try connection.run(.replaceAll)"),
+        ],
+        passed: [
+            SourceFile(path: "Sources/KeychainStore/Rows/StoreSchema.swift", text: "case .remove: \"DELETE FROM items WHERE number = ?1\""),
+            SourceFile(path: "Sources/KeychainStore/A.swift", text: "// Not with UPDATE items.\nlet sql = \"DELETE FROM item_attributes\""),
+            SourceFile(
+                path: "Sources/KeychainStore/A.swift", text: "try connection.statement(.removeCopy)\nlet sql = \"SELECT tag FROM items\""),
+            SourceFile(
+                path: "Sources/KeychainStore/Sessions/StoreSession+Writing.swift", text: "try connection.statement(.insert).run()"),
+            SourceFile(path: "Tests/KeychainStoreTests/A.swift", text: "try raw.execute(\"DELETE FROM items\")"),
+        ],
+        eachFile: { file in
+            guard file.target == "KeychainStore", file.isSource else { return [] }
+            var violations: [Violation] = []
+            if !file.path.hasSuffix("/Rows/StoreSchema.swift") {
+                violations += file.lines.indices.filter { index in
+                    file.lines[index].dropLast(file.comments[index].count).contains(/(INSERT|REPLACE|UPDATE|DELETE)\b.*\bitems\b/)
+                }
+                .map { file.violation(line: $0, "writes `items` with SQL of its own") }
+            }
+            if !file.path.hasSuffix("/Sessions/StoreSession+Writing.swift") {
+                let statements = ["(.insert)", "(.replaceContent)", "(.replaceAll)", "(.remove)"]
+                violations += file.violations(ofCodeContaining: statements) { "runs \($0), which writes `items`" }
+            }
+            return violations
+        }
+    ),
 ]
 
 extension SourceFile {
