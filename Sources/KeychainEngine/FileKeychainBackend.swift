@@ -49,20 +49,21 @@ struct FileKeychainBackend: KeychainBackend {
         (keychain.store as? SQLiteItemStore)?.close()
     }
 
-    /// The holder is found by the store's identifier, which needs neither the keybag nor the protector.
+    /// The stores are found by the names of their anchors and key files, so nothing is opened that can be damaged.
     ///
-    /// The identifier is also in the names of the anchor and of the key file. All stores are locked that they name: the file at the path may
-    /// be another one than the one that was unlocked. Keys in the memory of other processes remain.
-    func lockWithoutOpening(_ extent: LockExtent) -> Bool {
+    /// The keys of all stores are removed that the names show: the file at the path may be another one than the one that was unlocked. Keys in
+    /// the memory of other processes remain.
+    func removeHeldKeys(_ extent: LockExtent) -> Bool { removeHeldKeys(extent, of: []) }
+
+    private func removeHeldKeys(_ extent: LockExtent, of opened: Set<StoreID>) -> Bool {
         var isComplete = true
-        var ids: Set<StoreID> = []
-        if let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) {
-            defer { store.close() }
-            if let holder = try? makeHolder(for: store), (try? LocalKeychain.lock(extent, holder, store)) == nil { isComplete = false }
-            ids.insert(store.storeID)
-        }
+        var ids = opened
         do throws(KeychainFailure) {
             ids.formUnion(try configuration.anchorsOfAnyStore().map(\.storeID))
+        } catch {
+            isComplete = false
+        }
+        do throws(KeychainFailure) {
             ids.formUnion(try keyFile.orphanIDs())
         } catch {
             isComplete = false
@@ -81,6 +82,19 @@ struct FileKeychainBackend: KeychainBackend {
             }
         }
         return isComplete && isKeyringUsed && !ids.isEmpty
+    }
+
+    /// The holder is found by the store's identifier, which needs neither the keybag nor the protector.
+    func lockWithoutOpening(_ extent: LockExtent) -> Bool {
+        var isComplete = true
+        var ids: Set<StoreID> = []
+        if let store = try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions) {
+            defer { store.close() }
+            if let holder = try? makeHolder(for: store), (try? LocalKeychain.lock(extent, holder, store)) == nil { isComplete = false }
+            ids.insert(store.storeID)
+        }
+        let areRemoved = removeHeldKeys(extent, of: ids)
+        return isComplete && areRemoved
     }
 
     private static var noEpoch: LockEpochSource {

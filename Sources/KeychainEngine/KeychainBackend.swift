@@ -32,6 +32,12 @@ package protocol KeychainBackend: Sendable {
     /// Records a passcode that is about to be set. For tests.
     func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure)
 
+    /// Removes held keys without opening the keychain; best effort.
+    ///
+    /// Returns whether they were removed from the kernel's keyring.
+    @discardableResult
+    func removeHeldKeys(_ extent: LockExtent) -> Bool
+
     /// Removes held keys, and counts a lock if possible, where the keychain cannot be opened.
     ///
     /// Returns whether they were removed from the kernel's keyring.
@@ -86,6 +92,7 @@ extension KeychainBackend {
     package func close(_ keychain: OpenKeychain) {}
     package func requireProtectorForNewKeychain() throws(KeychainFailure) {}
     package func recordNewPasscode(_ passcode: borrowing Passcode) throws(KeychainFailure) {}
+    package func removeHeldKeys(_ extent: LockExtent) -> Bool { false }
     package func lockWithoutOpening(_ extent: LockExtent) -> Bool { false }
     package func addingContext(to failure: KeychainFailure) -> KeychainFailure { failure }
 }

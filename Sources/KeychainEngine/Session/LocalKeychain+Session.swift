@@ -32,6 +32,8 @@ extension LocalKeychain: KeychainSessionProviding {
     }
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {
+        // First: opening a damaged keychain may take long, and the person may interrupt it.
+        backend.removeHeldKeys(extent)
         do throws(KeychainFailure) {
             try performPasscodeOperation { opened throws(KeychainFailure) in
                 guard opened.keybag.isPasscodeSet else {

@@ -5,7 +5,9 @@ import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainStore
+import KeychainSystem
 import KeychainTestSupport
+import Synchronization
 import Testing
 
 @Suite("Unlocking fails", .blocking)
@@ -134,6 +136,31 @@ struct WrongPasscodeTests {
             let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.lock(.everything) }
             for slot in KeyHolderSlot.ofClassKeys { #expect(try held.load(slot, for: .inspection, lockEpoch: epoch) == nil) }
+        }
+    }
+
+    @Test("A lock removes the held keys before it opens the keychain", arguments: [KeyHolderSelection.automatic, .processMemory])
+    func lockBeforeOpening(holder: KeyHolderSelection) throws {
+        try withLocalKeychain(holder: holder) { keychain, home in
+            try keychain.set("swordfish")
+            let opened = try OpenedStore(home: home)
+            let held = try opened.holder(holder).forKeybag(opened.keybag.identity)
+            let epoch = try opened.store.lockEpoch()
+            let heldAtOpening = Mutex<[Bool]>([])
+            let other = try LocalKeychain.withCheapPasscode(home: home, holder: holder) { configuration in
+                let system = configuration.storeOptions.fileSystem
+                // Opening examines the file system of the directory before it opens the file.
+                configuration.storeOptions.fileSystem = FileSystemProbe(
+                    typeNumber: { directory in
+                        let isHeld = KeyHolderSlot.ofClassKeys.contains { slot in
+                            (try? held.load(slot, for: .inspection, lockEpoch: epoch) != nil) ?? false
+                        }
+                        heldAtOpening.withLock { $0.append(isHeld) }
+                        return system.typeNumber(directory)
+                    }, typeName: system.typeName)
+            }
+            try other.lock(.everything)
+            #expect(heldAtOpening.withLock { $0.first } == false)
         }
     }
 }
