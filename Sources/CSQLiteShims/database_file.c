@@ -156,11 +156,22 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
     return below(file)->xWrite(real(file), page, PAGE, offset);
 }
 
+/* Determines the size of the file without what follows the last page, which SQLite does not use: it may be a hole of any size. */
+static int used_byte_count(sqlite3_file *file, sqlite3_int64 *byte_count) {
+    uint8_t page[PAGE];
+    int code = below(file)->xFileSize(real(file), byte_count);
+    if (code == SQLITE_OK && *byte_count >= PAGE) code = read_below(file, page, PAGE, 0);
+    if (code != SQLITE_OK || *byte_count < PAGE || !is_valid(page, 0)) return code;
+    sqlite3_int64 page_count = (sqlite3_int64)page[28] << 24 | page[29] << 16 | page[30] << 8 | page[31];
+    if (page_count > 0 && page_count * PAGE < *byte_count) *byte_count = page_count * PAGE;
+    return code;
+}
+
 static int find_next_damaged(sqlite3_file *file, sqlite3_int64 *number) {
     sqlite3_int64 offset = *number * PAGE, byte_count = 0;
     *number = 0;
     int code = detect_state(file);
-    if (code == SQLITE_OK) code = below(file)->xFileSize(real(file), &byte_count);
+    if (code == SQLITE_OK) code = used_byte_count(file, &byte_count);
     if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return code;
     for (; code == SQLITE_OK && offset < byte_count; offset += PAGE) {
         if (offset / PAGE + 1 == LOCKED_PAGE) continue;

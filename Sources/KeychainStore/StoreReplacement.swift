@@ -226,10 +226,12 @@ final class RepairCopy {
         var buffer = [UInt8](repeating: 0, count: isDatabase ? StoreSchema.pageByteCount : chunkByteCount)
         var offset: Int64 = 0
         var zeroByteCount = 0
-        // Nothing behind so many zeros in a -wal file is used, and the file may have a hole of any size.
-        while isDatabase || zeroByteCount < zeroByteLimit {
+        // Nothing behind so many zeros is used: no page of a database has only zeros, and a -wal file ends there. The file may have a hole of any
+        // size.
+        while zeroByteCount < zeroByteLimit {
             let count = try original.read(into: &buffer, at: offset)
             if count == 0 { break }
+            zeroByteCount = buffer[..<count].allSatisfy { $0 == 0 } ? zeroByteCount + count : 0
             if isDatabase {
                 let number = UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1
                 if number == 1 { StoreFileHeader.restoreIdentification(in: &buffer) }
@@ -237,7 +239,6 @@ final class RepairCopy {
             }
             try copy.descriptor.writeAll(buffer[..<count])
             offset += Int64(count)
-            zeroByteCount = buffer[..<count].allSatisfy { $0 == 0 } ? zeroByteCount + count : 0
         }
     }
 

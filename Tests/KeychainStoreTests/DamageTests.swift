@@ -3,6 +3,7 @@ import Contracts
 import Foundation
 import KeychainCore
 import KeychainStore
+import KeychainSystem
 import KeychainTestSupport
 import Testing
 
@@ -147,5 +148,40 @@ struct DamageTests {
         try reader.execute("COMMIT")
         _ = try SQLiteItemStore(openingAt: directory.storePath)
         #expect(try RawDatabase(directory.storePath).integer("SELECT scrub_pending FROM meta") == 0)
+    }
+
+    @Test("A hole of any size after the last page is neither searched for damage nor copied", arguments: [false, true])
+    func hole(countsPages: Bool) throws {
+        do {
+            let store = try directory.makeStore()
+            try store.insert((1...20).map { SampleRows.row(account: $0) })
+        }
+        let byteCount: Int64 = 200 << 30
+        if countsPages {
+            // The number of pages in the header includes the hole.
+            let file = try FileHandle(forUpdating: URL(filePath: directory.storePath))
+            var page = try [UInt8](#require(try file.read(upToCount: 4_096)))
+            for index in 0..<4 { page[28 + index] = UInt8(truncatingIfNeeded: (byteCount / 4_096) >> (24 - 8 * index)) }
+            PageChecksums.writeChecksum(into: &page, number: 1)
+            try file.seek(toOffset: 0)
+            try file.write(contentsOf: page)
+            try file.close()
+        }
+        try FileSystem.truncate(directory.storePath, toByteCount: byteCount)
+        let damage = try SQLiteItemStore.damage(at: directory.storePath)
+        #expect(damage.pages.count == (countsPages ? 1_000 : 0))
+        do {
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            let problems = try store.integrityProblems()
+            #expect(problems.isEmpty != countsPages, "\(problems.prefix(3))")
+            #expect(try store.hasDamagedPages() == countsPages)
+            #expect(try store.rows().count == 20)
+        }
+        let isAccepted = try? StoreRepair(directory.storePath).run(originalSuffix: ".before") { copy throws(KeychainFailure) in
+            let copied = try? FileStatus(of: copy.path).byteCount
+            #expect(copied ?? .max < 64 << 20)
+            return false
+        }
+        #expect(isAccepted != .done(original: directory.storePath + ".before"))
     }
 }

@@ -61,16 +61,21 @@ extension SQLiteConnection {
         return isDamaged
     }
 
+    /// The number of damaged pages after which a search for others ends.
+    ///
+    /// A damaged file may have a hole of any size.
+    static let damagedPageLimit = 1_000
+
     /// Returns the numbers of pages with a wrong checksum, except pages that have a newer version in the -wal file.
     ///
-    /// Requires a read transaction.
-    func damagedPages() throws(KeychainFailure) -> [Int64] {
+    /// Returns at most `limit` numbers. Requires a read transaction.
+    func damagedPages(limit: Int = damagedPageLimit) throws(KeychainFailure) -> [Int64] {
         var pages: [Int64] = []
         var page: Int64 = 0
         repeat {
             try expectSuccess(unsafe keychain_page_checksums_next_damaged(handle, page, &page), "checking pages")
             if page > 0 { pages.append(page) }
-        } while page > 0
+        } while page > 0 && pages.count < limit
         return pages
     }
 

@@ -11,6 +11,7 @@ internal import KeychainSystem
     let handle: OpaquePointer
     let health = ConnectionHealth()
     let busyHandler: BusyHandler
+    let scanLimit: ScanLimit
     private var statements: [SQLiteStatement?]
     /// Empty until the first statement of synchronization.
     private var syncStatements: [SQLiteStatement?] = []
@@ -47,6 +48,7 @@ internal import KeychainSystem
         }
         unsafe handle = opened
         busyHandler = BusyHandler(limitMilliseconds: busyTimeoutMilliseconds)
+        scanLimit = ScanLimit(path: path)
         statements = Array(repeating: nil, count: StoreStatement.allCases.count)
         // The handler is called only from within calls on this connection, which keeps `busyHandler` alive.
         unsafe sqlite3_busy_handler(
@@ -55,6 +57,13 @@ internal import KeychainSystem
                 guard let context = unsafe context else { return 0 }
                 return unsafe Unmanaged<BusyHandler>.fromOpaque(context).takeUnretainedValue().wait(attempt: Int(attempt)) ? 1 : 0
             }, Unmanaged.passUnretained(busyHandler).toOpaque())
+        // As above, for `scanLimit`.
+        unsafe sqlite3_progress_handler(
+            handle, ScanLimit.instructionsPerCall,
+            { context in
+                guard let context = unsafe context else { return 0 }
+                return unsafe Unmanaged<ScanLimit>.fromOpaque(context).takeUnretainedValue().countInstructions() ? 0 : 1
+            }, Unmanaged.passUnretained(scanLimit).toOpaque())
         try setCheckpointsOnClose(false)
     }
 
@@ -96,7 +105,7 @@ internal import KeychainSystem
     /// Returns the statement, which is prepared on first use.
     func statement(_ name: StoreStatement) throws(KeychainFailure) -> SQLiteStatement {
         if let statement = statements[name.rawValue] { return statement }
-        let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health)
+        let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health, scanLimit: scanLimit)
         statements[name.rawValue] = statement
         return statement
     }
@@ -105,7 +114,7 @@ internal import KeychainSystem
     func statement(_ name: SyncStatement) throws(KeychainFailure) -> SQLiteStatement {
         if syncStatements.isEmpty { syncStatements = Array(repeating: nil, count: SyncStatement.allCases.count) }
         if let statement = syncStatements[name.rawValue] { return statement }
-        let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health)
+        let statement = try unsafe SQLiteStatement(name.sql, on: handle, health: health, scanLimit: scanLimit)
         syncStatements[name.rawValue] = statement
         return statement
     }
@@ -116,12 +125,13 @@ internal import KeychainSystem
 
     /// Runs SQL without caching the statement.
     func execute(_ sql: String) throws(KeychainFailure) {
+        scanLimit.beginStep()
         let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "setting up")) }
     }
 
     func prepare(_ sql: String) throws(KeychainFailure) -> SQLiteStatement {
-        try unsafe SQLiteStatement(sql, on: handle, health: health)
+        try unsafe SQLiteStatement(sql, on: handle, health: health, scanLimit: scanLimit)
     }
 
     /// Runs SQL without caching the statement, and passes each row to `body`.

@@ -30,9 +30,10 @@ struct SQLiteFailure: Equatable {
 
     /// The stored bytes are not the bytes that were written.
     ///
-    /// SQLITE_TOOBIG: the header of a row names a size beyond the limit, which no write exceeds.
+    /// SQLITE_TOOBIG: the header of a row names a size beyond the limit, which no write exceeds. SQLITE_INTERRUPT: see `ScanLimit`.
     var isDamage: Bool {
-        primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_TOOBIG || code == Self.badChecksum || code == Self.damagedWAL
+        [SQLITE_CORRUPT, SQLITE_TOOBIG, SQLITE_INTERRUPT].contains(primaryCode)
+            || [Self.badChecksum, Self.damagedWAL, Self.wrongIndex].contains(code)
     }
 
     /// The file is not a SQLite database.
@@ -60,6 +61,9 @@ struct SQLiteFailure: Equatable {
 
     /// KEYCHAIN_WAL_IS_LOST, a result of the checksum VFS: SQLITE_IOERR | (0xC2<<8).
     private static let lostWAL: Int32 = 10 | 0xC2 << 8
+
+    /// KEYCHAIN_WAL_INDEX_IS_WRONG, a result of the checksum VFS: SQLITE_IOERR | (0xC3<<8).
+    private static let wrongIndex: Int32 = 10 | 0xC3 << 8
 
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
@@ -90,6 +94,12 @@ struct SQLiteFailure: Equatable {
                 .notAvailable,
                 "the store's -wal file was removed or replaced while another program used it, and has its latest changes; nothing was changed",
                 subject: .store, cause: .sqlite(code: code), requiresReopening: true, remedy: .closeElsewhere)
+        case SQLITE_IOERR where code == Self.wrongIndex:
+            failure(
+                .notAvailable,
+                "another program has altered the store's -shm file or its database, so its latest changes may be hidden (\(action)); "
+                    + "nothing was changed",
+                isDamage: true, remedy: .closeElsewhere)
         case SQLITE_IOERR:
             failure(.inputOutput, "the disk failed (\(action), SQLite code \(code))")
         case SQLITE_FULL:
@@ -99,6 +109,10 @@ struct SQLiteFailure: Equatable {
                 .notAvailable, "another process held the store's lock past the deadline (\(action))", subject: .store, cause: .busy)
         case SQLITE_CORRUPT, SQLITE_TOOBIG:
             failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
+        case SQLITE_INTERRUPT:
+            failure(
+                .notAvailable, "the store is damaged: a table has more rows than fit into its file (\(action)); nothing was changed",
+                isDamage: true, remedy: .restoreCopy)
         case SQLITE_NOTADB:
             failure(.notAvailable, "the file is not a keychain store")
         case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:

@@ -14,15 +14,23 @@ internal import KeychainCore
     private let identifierStorage: UnsafeMutableRawPointer
     private let parameterCount: Int32
     private let health: ConnectionHealth
+    private let scanLimit: ScanLimit
+    /// The number of rows since the beginning of the run.
+    private var rowCount: Int64 = 0
 
-    init(_ sql: String, on database: OpaquePointer, health: ConnectionHealth) throws(KeychainFailure) {
+    init(
+        _ sql: String, on database: OpaquePointer, health: ConnectionHealth, scanLimit: ScanLimit
+    ) throws(KeychainFailure) {
         var prepared: OpaquePointer?
+        // The first statement of a connection reads the schema.
+        scanLimit.beginPreparing()
         let code = unsafe sqlite3_prepare_v3(database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         guard code == SQLITE_OK, let prepared = unsafe prepared else {
             throw health.record(SQLiteFailure(code: code == SQLITE_OK ? SQLITE_MISUSE : code, action: "preparing a statement"))
         }
         unsafe handle = prepared
         self.health = health
+        self.scanLimit = scanLimit
         parameterCount = unsafe sqlite3_bind_parameter_count(prepared)
         unsafe identifierStorage = .allocate(byteCount: max(1, Int(parameterCount)) * Identifier128.byteCount, alignment: 8)
     }
@@ -37,8 +45,14 @@ internal import KeychainCore
     ///
     /// Returns false after the last one.
     func step() throws(KeychainFailure) -> Bool {
+        scanLimit.beginStep()
         switch unsafe sqlite3_step(handle) {
-        case SQLITE_ROW: return true
+        case SQLITE_ROW:
+            rowCount += 1
+            guard scanLimit.allowsRows(rowCount) else {
+                throw health.record(SQLiteFailure(code: SQLITE_INTERRUPT, action: "running a statement"))
+            }
+            return true
         case SQLITE_DONE: return false
         case let code: throw health.record(SQLiteFailure(code: code, action: "running a statement"))
         }
@@ -48,6 +62,7 @@ internal import KeychainCore
     ///
     /// SQLite's result is ignored: it repeats the failure of the last step.
     func reset() {
+        rowCount = 0
         unsafe sqlite3_reset(handle)
     }
 

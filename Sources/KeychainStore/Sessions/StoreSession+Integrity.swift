@@ -18,10 +18,12 @@ extension StoreSession {
         // With a damaged page the other checks would only report its consequences.
         if problems.isEmpty {
             try check(.sqlite, into: &problems) { () throws(KeychainFailure) in
-                var found: [String] = []
-                try connection.query("PRAGMA integrity_check(100)") { found.append($0.text(at: 0)) }
+                let found = try sqliteFindings()
                 return found == ["ok"] ? [] : found.map { .sqlite($0) }
             }
+        }
+        // Rows of a table whose pages are damaged may have no end.
+        if problems.isEmpty {
             try check(.searchIndex, into: &problems) { () throws(KeychainFailure) in try searchEntryProblems() }
         }
         try check(.keybag, into: &problems) { () throws(KeychainFailure) in
@@ -31,11 +33,26 @@ extension StoreSession {
         return problems
     }
 
+    /// Returns the findings of SQLite's integrity check.
+    ///
+    /// The first one lists everything about the structure of the pages, for example a page that is used twice. If there is such a finding, the
+    /// check ends there: it would read rows next, and a table of such pages may have no end.
+    private func sqliteFindings() throws(KeychainFailure) -> [String] {
+        let statement = try connection.prepare("PRAGMA integrity_check(100)")
+        defer { statement.reset() }
+        var findings: [String] = []
+        while try statement.step() {
+            findings.append(statement.text(at: 0))
+            if findings[0].hasPrefix("*** in database") { break }
+        }
+        return findings
+    }
+
     func hasDamagedPages() throws(KeychainFailure) -> Bool {
         try beginReadTransaction()
         // The first read begins the transaction.
         _ = try singleInteger(.formatVersion)
-        return try !connection.damagedPages().isEmpty
+        return try !connection.damagedPages(limit: 1).isEmpty
     }
 
     /// The table or index whose root page this is; nil for other pages.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CSQLite
 internal import KeychainCore
 internal import KeychainSystem
 
@@ -145,7 +146,11 @@ extension StoreSession {
     }
 
     /// Counts the rows and adds up the elements of their tags, in one scan.
-    func scanRows(_ cipher: any StateCipher) throws(KeychainFailure) -> (count: UInt64, sum: UInt256) {
+    ///
+    /// With `expectedCount`, throws damage if there are many more rows: then pages of the table probably point at each other.
+    func scanRows(
+        _ cipher: any StateCipher, expectedCount: UInt64? = nil
+    ) throws(KeychainFailure) -> (count: UInt64, sum: UInt256) {
         try beginReadTransaction()
         let statement = try connection.statement(.allTags)
         defer { statement.reset() }
@@ -153,10 +158,16 @@ extension StoreSession {
         var sum = UInt256()
         while try statement.step() {
             count += 1
+            // Without the margin, the failure could not name the number of rows that another program has added.
+            if let expectedCount, count / 2 > expectedCount, count - expectedCount > Self.unexpectedRowLimit {
+                throw connection.health.record(SQLiteFailure(code: SQLITE_INTERRUPT, action: "comparing the rows"))
+            }
             sum = sum &+ cipher.element(ofRowTag: statement.bytes(at: 0))
         }
         return (count, sum)
     }
+
+    private static let unexpectedRowLimit: UInt64 = 100_000
 
     /// The state that the files match; nil if that is not known.
     ///

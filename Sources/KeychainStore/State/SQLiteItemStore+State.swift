@@ -312,13 +312,13 @@ private struct StateComparison {
         of state: StoreState, _ session: StoreSession, _ cipher: any StateCipher
     ) throws(KeychainFailure) -> Rows {
         do throws(KeychainFailure) {
-            let (count, sum) = try session.scanRows(cipher)
+            let (count, sum) = try session.scanRows(cipher, expectedCount: state.rowCount)
             guard count == state.rowCount, sum == state.rowSum else {
                 return .different(.rowsChanged(count: count, expectedCount: state.rowCount))
             }
             return .same
         } catch {
-            guard error.isDamage else { throw error }
+            guard error.isDamage, error.remedy != .closeElsewhere else { throw error }
             return .unreadable
         }
     }
