@@ -126,6 +126,69 @@ static int read_page(sqlite3_file *file, uint8_t *page, sqlite3_int64 offset) {
     return byte_count > offset ? SQLITE_IOERR_DATA : code;
 }
 
+/* MARK: Comparing the index of the -wal file with its frames */
+
+/* Whether the index is compared: that of a store whose damage is reported. */
+static bool verifies_index(const keychain_checksummed_file *file) {
+    return file->state == KEYCHAIN_PAGES_CHECKED && file->wal && keychain_wal_index_header(&file->index);
+}
+
+int keychain_checksummed_file_expect_newest(const keychain_checksummed_file *file, sqlite3_int64 frame, uint32_t page) {
+    if (!verifies_index(file)) return SQLITE_OK;
+    /* SQLite has found the frame by the page number in the index, so that is the page which it wants. */
+    if (keychain_wal_index_page(&file->index, (uint32_t)frame) != page) return KEYCHAIN_WAL_INDEX_IS_WRONG;
+    bool is_in_map = !file->frames.is_stale && frame <= file->frames.frame_count;
+    /* A checkpoint also reads frames that were committed since, and a transaction that continues after its commit reads its own. */
+    bool may_be_later = file->is_checkpointing || (!file->frames.is_stale && frame <= file->wal->last_committed_frame);
+    bool is_expected = is_in_map ? keychain_frame_map_newest(&file->frames, page) == frame : may_be_later;
+    return is_expected ? SQLITE_OK : KEYCHAIN_WAL_INDEX_IS_WRONG;
+}
+
+/* Compares a page of the database with its newest frame. */
+static int expect_content(const keychain_checksummed_file *file, const uint8_t *page, uint32_t number, uint32_t frame) {
+    uint8_t newest[PAGE];
+    uint32_t newest_number = 0;
+    sqlite3_file *wal = keychain_wal_file_base(&file->wal->base);
+    int code = keychain_wal_read_frame(wal, keychain_wal_index_header(&file->index), frame, newest, &newest_number);
+    if (code != SQLITE_OK) return code;
+    return newest_number == number && memcmp(newest, page, CONTENT) == 0 ? SQLITE_OK : KEYCHAIN_WAL_INDEX_IS_WRONG;
+}
+
+/* SQLite reads a page from the database only if the -wal file has no version of it, or if a checkpoint has copied the newest one. */
+static int expect_newest_content(const keychain_checksummed_file *file, const uint8_t *page, sqlite3_int64 offset) {
+    if (!verifies_index(file) || file->frames.frame_count == 0) return SQLITE_OK;
+    uint32_t number = (uint32_t)(offset / PAGE + 1), frame = keychain_frame_map_newest(&file->frames, number);
+    return frame == 0 ? SQLITE_OK : expect_content(file, page, number, frame);
+}
+
+/* Whether the newest frames up to this one are in the database. */
+static int expect_copied(keychain_checksummed_file *file, uint32_t last_frame) {
+    for (uint32_t slot = 0; slot < file->frames.slot_count; slot++) {
+        uint32_t number = file->frames.slots[slot].page, frame = file->frames.slots[slot].frame;
+        /* A checkpoint does not copy pages beyond the end of the database. */
+        if (number == 0 || frame > last_frame || number > file->frames.page_count) continue;
+        uint8_t page[PAGE];
+        int code = read_below(&file->base, page, PAGE, ((sqlite3_int64)number - 1) * PAGE);
+        if (code == SQLITE_IOERR_SHORT_READ) return KEYCHAIN_WAL_INDEX_IS_WRONG;
+        if (code == SQLITE_OK) code = expect_content(file, page, number, frame);
+        if (code != SQLITE_OK) return code;
+    }
+    return SQLITE_OK;
+}
+
+/* Extends the map to all frames that the index names. */
+static int extend_frames(keychain_checksummed_file *file) {
+    return keychain_frame_map_extend(&file->frames, keychain_wal_file_base(&file->wal->base), &file->index);
+}
+
+static int expect_all_copied(keychain_checksummed_file *file) {
+    int code = extend_frames(file);
+    if (code == SQLITE_OK && file->frames.is_stale) code = KEYCHAIN_WAL_INDEX_IS_WRONG;
+    return code == SQLITE_OK ? expect_copied(file, file->frames.frame_count) : code;
+}
+
+/* MARK: Calls on the file */
+
 static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_int64 offset) {
     /* SQLite reads the header and its change counter without a lock, while another process may be writing the page. */
     bool is_header = (offset == 0 && byte_count <= 100) || (offset == 24 && byte_count == 16);
@@ -133,13 +196,22 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
     int code = detect_state(file);
     if (code != SQLITE_OK) return code;
     sqlite3_int64 inset = offset % PAGE;
-    if (inset == 0 && byte_count == PAGE) return read_page(file, buffer, offset);
+    if (inset == 0 && byte_count == PAGE) {
+        code = read_page(file, buffer, offset);
+        bool is_read = code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ;
+        int expected = is_read ? expect_newest_content(ours(file), buffer, offset) : code;
+        return expected == SQLITE_OK ? code : expected;
+    }
     if (ours(file)->state != KEYCHAIN_PAGES_CHECKED) return read_below(file, buffer, byte_count, offset);
     /* A damaged header may make SQLite use another page size. */
     if (inset + byte_count > PAGE) return SQLITE_IOERR_DATA;
     uint8_t page[PAGE];
     code = read_page(file, page, offset - inset);
-    if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) memcpy(buffer, page + inset, (size_t)byte_count);
+    if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) {
+        int expected = expect_newest_content(ours(file), page, offset - inset);
+        if (expected != SQLITE_OK) return expected;
+        memcpy(buffer, page + inset, (size_t)byte_count);
+    }
     return code;
 }
 
@@ -223,13 +295,40 @@ static int characteristics(sqlite3_file *file) {
     return below(file)->xDeviceCharacteristics(real(file)) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
 
-/* The write lock's index in the shared memory. Source: SQLite, "WAL-mode File Format", section 2.3. */
-enum { WRITE_LOCK = 0 };
+/* The locks in the shared memory: the write lock, and those of readers, of which the first is for readers that ignore the -wal file. Source:
+   SQLite, "WAL-mode File Format", section 2.3. */
+enum { WRITE_LOCK = 0, FIRST_READ_LOCK = 3 };
+
+/* Compares the index with the frames after a lock was granted. */
+static int verify_locked(sqlite3_file *file, int first, int count, int flags) {
+    int code = detect_state(file);
+    if (code != SQLITE_OK || !verifies_index(ours(file))) return code;
+    /* A transaction begins. SQLite has read the header of the index before, and compares it now: the map is that of its snapshot. */
+    if (flags & SQLITE_SHM_SHARED) {
+        ours(file)->wal->last_committed_frame = 0;
+        return extend_frames(ours(file));
+    }
+    /* The frames are about to be overwritten or truncated: SQLite takes the locks of all readers that use frames. */
+    return first == FIRST_READ_LOCK + 1 && count > 1 ? expect_all_copied(ours(file)) : SQLITE_OK;
+}
 
 static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
-    bool ends_transaction = first == WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) && (flags & SQLITE_SHM_EXCLUSIVE);
+    bool is_exclusive = flags & SQLITE_SHM_EXCLUSIVE, is_unlocked = flags & SQLITE_SHM_UNLOCK;
+    bool ends_transaction = first == WRITE_LOCK && is_unlocked && is_exclusive;
     if (ends_transaction && ours(file)->wal) keychain_wal_file_end_transaction(ours(file)->wal);
-    return below(file)->xShmLock(real(file), first, count, flags);
+    int code = below(file)->xShmLock(real(file), first, count, flags);
+    if (code != SQLITE_OK || first < FIRST_READ_LOCK) return code;
+    /* A checkpoint copies pages while no reader may ignore the -wal file. */
+    if (first == FIRST_READ_LOCK && is_exclusive) {
+        ours(file)->is_checkpointing = !is_unlocked;
+        keychain_frame_map_forget_restarted(&ours(file)->frames, &ours(file)->index);
+    }
+    if (is_unlocked) return SQLITE_OK;
+    code = verify_locked(file, first, count, flags);
+    if (code == SQLITE_OK) return SQLITE_OK;
+    (void)below(file)->xShmLock(real(file), first, count, (flags & ~SQLITE_SHM_LOCK) | SQLITE_SHM_UNLOCK);
+    if (first == FIRST_READ_LOCK && is_exclusive) ours(file)->is_checkpointing = false;
+    return code;
 }
 
 /* MARK: Files that lost their names */
@@ -252,12 +351,19 @@ int keychain_checksummed_file_lost(const keychain_checksummed_file *file) {
     return lost;
 }
 
+/* Whether a checkpoint by this index would copy the newest version of each page. */
+static int expect_complete_index(sqlite3_file *file);
+
 /* With an open -wal file SQLite takes this lock only to close the last connection. It would then copy the -wal file into the database and
-   remove both files beside it by name, although the names may belong to another database by now. If the lock is refused, it does neither. */
+   remove both files beside it by name, although the names may belong to another database by now, and although the index may hide frames. If
+   the lock is refused, it does neither, and the next process makes another index from the -wal file. */
 static int lock_file(sqlite3_file *file, int level) {
     int code = below(file)->xLock(real(file), level);
     if (code != SQLITE_OK || level != SQLITE_LOCK_EXCLUSIVE || !ours(file)->wal) return code;
-    if (keychain_checksummed_file_lost(ours(file)) == 0) return SQLITE_OK;
+    if (keychain_checksummed_file_lost(ours(file)) == 0 && expect_complete_index(file) == SQLITE_OK) {
+        ours(file)->is_checkpointing = true;
+        return SQLITE_OK;
+    }
     (void)below(file)->xUnlock(real(file), SQLITE_LOCK_SHARED);
     return SQLITE_BUSY;
 }
@@ -301,8 +407,25 @@ static int map_shared(sqlite3_file *file, int region, int byte_count, int extend
         code = begin_sharing(file, region, byte_count, extends, memory);
         pthread_mutex_unlock(&sharing_lock);
     }
-    if (region == 0 && is_mapped(code)) ours(file)->index = *memory;
-    return code;
+    int added = is_mapped(code) ? keychain_wal_index_add(&ours(file)->index, region, *memory) : SQLITE_OK;
+    return added == SQLITE_OK ? code : added;
+}
+
+static int expect_complete_index(sqlite3_file *file) {
+    keychain_checksummed_file *database = ours(file);
+    /* Without a complete header SQLite reads the frames themselves. */
+    if (!verifies_index(database) || !keychain_wal_index_is_complete(&database->index)) return SQLITE_OK;
+    int code = extend_frames(database);
+    if (code == SQLITE_OK && database->frames.is_stale) code = KEYCHAIN_WAL_INDEX_IS_WRONG;
+    if (code != SQLITE_OK || database->frames.frame_count == 0) return code;
+    for (int region = 0; region <= keychain_wal_index_region_of(database->frames.frame_count); region++) {
+        void volatile *memory = NULL;
+        if (region >= database->index.region_count) code = map_shared(file, region, KEYCHAIN_INDEX_REGION_BYTE_COUNT, 0, &memory);
+        if (!is_mapped(code)) return code;
+    }
+    code = keychain_frame_map_compare(&database->frames, keychain_wal_file_base(&database->wal->base), &database->index);
+    /* A checkpoint skips the frames that the index calls copied. */
+    return code == SQLITE_OK ? expect_copied(database, keychain_wal_index_backfilled(&database->index)) : code;
 }
 
 static int unmap_shared(sqlite3_file *file, int removes) {
@@ -310,7 +433,8 @@ static int unmap_shared(sqlite3_file *file, int removes) {
     keychain_checksummed_file **link = &first_sharing;
     while (*link && *link != ours(file)) link = &(*link)->next_sharing;
     if (*link) *link = ours(file)->next_sharing;
-    ours(file)->index = NULL;
+    keychain_wal_index_clear(&ours(file)->index);
+    keychain_frame_map_clear(&ours(file)->frames);
     ours(file)->shared_memory.is_known = false;
     int code = below(file)->xShmUnmap(real(file), removes);
     pthread_mutex_unlock(&sharing_lock);
@@ -320,6 +444,8 @@ static int unmap_shared(sqlite3_file *file, int removes) {
 /* MARK: Calls passed to the base VFS unchanged */
 
 static int close_file(sqlite3_file *file) {
+    keychain_wal_index_clear(&ours(file)->index);
+    keychain_frame_map_clear(&ours(file)->frames);
     int code = below(file)->xClose(real(file));
     file->pMethods = NULL;
     return code;

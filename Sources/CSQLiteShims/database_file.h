@@ -8,6 +8,7 @@
 #include "file_identity.h"
 #include "page_checksums.h"
 #include "wal_file.h"
+#include "wal_frames.h"
 
 enum keychain_page_state {
     /* The file is still empty. Its pages get checksums. */
@@ -34,8 +35,12 @@ typedef struct keychain_checksummed_file {
     keychain_wal_file *wal;
     /* The -shm file that is mapped. The connections of a process to one file share the mapping. */
     keychain_file_identity shared_memory;
-    /* The first part of the mapping, which begins with the header of the index of the -wal file; NULL: not mapped. */
-    const volatile uint8_t *index;
+    /* What is mapped: the index of the -wal file. */
+    keychain_wal_index index;
+    /* The frames that the connection may read. */
+    keychain_frame_map frames;
+    /* Whether a checkpoint is running, which may read frames that were committed after those in the map. */
+    bool is_checkpointing;
     /* The next file of this process with a mapping. */
     struct keychain_checksummed_file *next_sharing;
 } keychain_checksummed_file;
@@ -57,6 +62,10 @@ keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file);
 
 /* Wraps a file of the base VFS that is open. */
 void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity);
+
+/* Compares a frame that SQLite has read with the map of frames. `page`: the page number in the frame. Returns SQLITE_OK, or
+   KEYCHAIN_WAL_INDEX_IS_WRONG. */
+int keychain_checksummed_file_expect_newest(const keychain_checksummed_file *file, sqlite3_int64 frame, uint32_t page);
 
 /* The open files whose names no longer lead to them: a combination of enum keychain_lost_file. */
 int keychain_checksummed_file_lost(const keychain_checksummed_file *file);

@@ -208,9 +208,10 @@ int keychain_wal_committed_byte_count(sqlite3 *database, int64_t *byte_count) {
     const keychain_checksummed_file *main_file = keychain_checksummed_file_of(file);
     if (code == SQLITE_OK) code = find_wal(database, &wal);
     if (code != SQLITE_OK) return code;
-    if (!wal || !main_file || !main_file->index) return SQLITE_MISUSE;
+    const volatile uint8_t *shared = main_file ? keychain_wal_index_header(&main_file->index) : NULL;
+    if (!wal || !shared) return SQLITE_MISUSE;
     uint8_t index[INDEX_BYTE_COUNT], header[KEYCHAIN_WAL_HEADER_BYTE_COUNT];
-    for (int byte = 0; byte < INDEX_BYTE_COUNT; byte++) index[byte] = main_file->index[byte];
+    for (int byte = 0; byte < INDEX_BYTE_COUNT; byte++) index[byte] = shared[byte];
     uint32_t last_frame;
     memcpy(&last_frame, index + INDEX_LAST_FRAME, sizeof last_frame);
     if (last_frame == 0) return SQLITE_OK;

@@ -91,10 +91,8 @@ static bool index_has_salts(const volatile uint8_t *index, const uint8_t *salts)
     return true;
 }
 
-/* Reads and verifies the page in the frame of that number. SQLITE_IOERR_DATA: it is damaged. No thread may be writing the frame before it.
-   `index`: the -shm file, or NULL. It may not change its salts while SQLite reads a frame, so if the file has other salts or ends before the
-   frame, it is another one. */
-static int read_verified_page(sqlite3_file *wal, const volatile uint8_t *index, sqlite3_int64 number, uint8_t *page) {
+int keychain_wal_read_frame(
+    sqlite3_file *wal, const volatile uint8_t *index, sqlite3_int64 number, uint8_t *page, uint32_t *page_number) {
     uint8_t salts[8], sum[8], frame[KEYCHAIN_FRAME_BYTE_COUNT];
     sqlite3_int64 offset = keychain_frame_offset(number);
     /* The checksum of the frame before ends its header; for the first frame it ends the header of the file. */
@@ -109,6 +107,7 @@ static int read_verified_page(sqlite3_file *wal, const volatile uint8_t *index, 
         return index_has_salts(index, salts) ? SQLITE_IOERR_DATA : KEYCHAIN_WAL_IS_LOST;
     }
     memcpy(page, frame + KEYCHAIN_FRAME_HEADER_BYTE_COUNT, KEYCHAIN_PAGE_BYTE_COUNT);
+    *page_number = (uint32_t)frame[0] << 24 | (uint32_t)frame[1] << 16 | (uint32_t)frame[2] << 8 | frame[3];
     return follows(stored_checksum(sum), frame) ? SQLITE_OK : SQLITE_IOERR_DATA;
 }
 
@@ -234,7 +233,7 @@ static const sqlite3_io_methods *below(sqlite3_file *file) { return real(file)->
 
 /* Whether damage may end the search for the last valid frame: the connection reads what is left, and no other can use its index. */
 static bool ignores_damage(const keychain_checksummed_file *database) {
-    return database && database->state == KEYCHAIN_PAGES_UNVERIFIED && !database->index;
+    return database && database->state == KEYCHAIN_PAGES_UNVERIFIED && !keychain_wal_index_header(&database->index);
 }
 
 /* SQLite reads the header before it searches for the last valid frame, while it holds a lock against writers. Damage would end that search early. */
@@ -253,7 +252,9 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
         return below(file)->xRead(real(file), buffer, byte_count, offset);
     }
     const keychain_checksummed_file *database = ours(file)->database;
-    return read_verified_page(real(file), database ? database->index : NULL, number, buffer);
+    uint32_t page = 0;
+    int code = keychain_wal_read_frame(real(file), database ? keychain_wal_index_header(&database->index) : NULL, number, buffer, &page);
+    return code == SQLITE_OK && database ? keychain_checksummed_file_expect_newest(database, number, page) : code;
 }
 
 static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
@@ -261,6 +262,7 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
         sqlite3_int64 number = frame_number(offset, 0);
         if (frame_commits(buffer)) {
             ours(file)->first_uncommitted_frame = 0;
+            if (number != 0) ours(file)->last_committed_frame = number;
         } else if (number != 0 && ours(file)->first_uncommitted_frame == 0) {
             ours(file)->first_uncommitted_frame = number;
         }

@@ -25,6 +25,8 @@ typedef struct {
     /* The first frame of the transaction being written through this file, counted from 1; 0: none. SQLite computes the checksums of these
        frames only when it commits, so they cannot be verified earlier. */
     sqlite3_int64 first_uncommitted_frame;
+    /* The last frame that was committed through this file since its last read transaction began; 0: none. */
+    sqlite3_int64 last_committed_frame;
 } keychain_wal_file;
 
 /* Wraps a file of the base VFS that is open, and registers it with its database. */
@@ -53,5 +55,11 @@ static inline sqlite3_int64 keychain_frame_offset(sqlite3_int64 number) {
 /* Counts the durable transactions after a damaged frame, where SQLite would end its search; 0 if there is no damage. A transaction whose write
    was interrupted is not counted. `sound_byte_count` is the offset at which SQLite would end its search. Nothing may restart the file meanwhile. */
 int keychain_wal_count_unreachable(sqlite3_file *wal, int64_t *count, int64_t *sound_byte_count);
+
+/* Reads and verifies the page in the frame of that number, and sets `page_number` to the number of the page. SQLITE_IOERR_DATA: it is damaged. No
+   thread may be writing the frame before it. `index`: the beginning of the -shm file, or NULL. It may not change its salts while SQLite reads a
+   frame, so if the file has other salts or ends before the frame, it is another one. */
+int keychain_wal_read_frame(
+    sqlite3_file *wal, const volatile uint8_t *index, sqlite3_int64 number, uint8_t *page, uint32_t *page_number);
 
 #endif

@@ -20,6 +20,9 @@
 /* Another one: the -wal file is not the one that the -shm file describes. It was removed, replaced, or truncated while a process used it. */
 #define KEYCHAIN_WAL_IS_LOST (10 | 0xC2 << 8)
 
+/* Another one: the index in the -shm file contradicts the frames of the -wal file or the database. SQLite would ignore committed frames. */
+#define KEYCHAIN_WAL_INDEX_IS_WRONG (10 | 0xC3 << 8)
+
 /* Open files of a database whose names do not lead to them. */
 enum keychain_lost_file {
     KEYCHAIN_DATABASE_LOST = 1,

@@ -48,7 +48,8 @@ extension StoreSession: ItemReading {
             }
             return SkippedRows(hasExcludedRow: hasExcludedRow)
         } catch {
-            guard error.isDamage, health.transactionFailure?.isDamage == true else { throw error }
+            // An altered -shm file hides nothing any more once all programs have closed the store.
+            guard error.isDamage, error.remedy != .closeElsewhere, health.transactionFailure?.isDamage == true else { throw error }
         }
         let count = try salvage(matching: query, includingSecrets: includingSecrets, after: last, body)
         return SkippedRows(damagedPageRowCount: count, hasExcludedRow: query.searchKey != nil)
